@@ -17,7 +17,7 @@ from forewarn.errors import ForewarnError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision
-from tools.claim_tally import engine
+from tools.claim_results import engine
 from tools.claims import compiled
 from tools.drawn_events import Seen, pool, several
 from tools.drawn_policies import Data, Drawn, drawn, of

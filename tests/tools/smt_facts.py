@@ -12,12 +12,21 @@ from forewarn.analysis.smt.problem import Problem
 from forewarn.analysis.smt.terms import Formula, neg
 
 
-class Facts:
-    """What is true of everything that was made so far. Nothing may be made after the first question."""
+def facts_of(problem: Problem) -> list[Formula]:
+    """Return what is true of everything that was made so far."""
+    problem.complete()
+    return [one for one in (*problem.facts, *problem.definitions) if one is not True]
 
-    def __init__(self, problem: Problem) -> None:
+
+class Facts:
+    """What is true of everything that was made so far, and the ``further`` formulas, those of inputs for instance.
+
+    Nothing may be made after the first question.
+    """
+
+    def __init__(self, problem: Problem, *further: Formula) -> None:
         self._solver = z3.SimpleSolver(ctx=problem.context)
-        self._solver.add(problem.take_facts())
+        self._solver.add([one for one in (*further, *facts_of(problem)) if one is not True])
 
     def possible(self, *formulas: Formula) -> bool:
         """Return whether all formulas may hold together."""

@@ -76,7 +76,7 @@ def ranges(symbol: Symbol, *bounds: tuple[Any, Any]) -> Dimension:
 def met(made: Asked, dimension: Dimension, *cases: Formula) -> list[list[bool]]:
     """Return, for each of some cases, which values of a dimension hold; each is certain or impossible."""
     formulas = [cell(made.inputs, made.params, dimension, value) for value in dimension.values]
-    facts = Facts(made.inputs.problem)
+    facts = Facts(made.inputs.problem, *made.inputs.facts())
     found = []
     for case in cases:
         assert facts.possible(case)

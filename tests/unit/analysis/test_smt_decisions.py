@@ -115,7 +115,7 @@ def test_each_event_has_the_outcome_of_the_engine(texts: list[str], tmp_path: Pa
     wider = loaded(tmp_path, FIRST.replace("max: 20", "max: 30"))  # some version runs with each value
     proof = Proof([artifact, wider])
     formulas = {case: formula(proof, *case) for case in CASES}
-    facts = smt_facts.Facts(proof.problem)
+    facts = smt_facts.Facts(proof.problem, *proof.inputs.facts())
     together = proof.decisions[0]
     hows: set[str] = set()
     for case in CASES:

@@ -46,7 +46,7 @@ def is_text(given: Inputs, field: str, text: str) -> Formula:
 def test_ranges(term: Callable[[Inputs], Any], right: tuple[int, ...], wrong: tuple[int, ...]) -> None:
     for given in (inputs(), inputs().variant(("now", "age", "NotBefore"), same_document=True)):
         value = term(given)
-        facts = Facts(given.problem)
+        facts = Facts(given.problem, *given.facts())
         assert all(facts.possible(value == one) for one in right)
         assert not any(facts.possible(value == one) for one in wrong)
 
@@ -57,7 +57,7 @@ def test_notice() -> None:
     left = given.not_before_us - given.now_us
     started = is_text(given, "EventStatus", "Started")
     there = given.has_not_before
-    facts = Facts(given.problem)
+    facts = Facts(given.problem, *given.facts())
     assert facts.certain(value == 5000, neg(started), there, left == 5)
     assert facts.certain(value == 0, neg(started), there, left == 0)
     assert facts.certain(value == 0, neg(started), there, left == -5)
@@ -70,7 +70,7 @@ def test_notice() -> None:
 def test_what_depends_on_the_name_of_the_vm() -> None:
     given = inputs()
     affected, leads = given.variable("affects_me"), given.variable("leader")
-    facts = Facts(given.problem)
+    facts = Facts(given.problem, *given.facts())
     for value, error in (affected, leads):
         assert facts.certain(neg(error), given.named)
         assert facts.certain(error, neg(given.named))
@@ -94,7 +94,7 @@ def test_texts_of_an_event(field: str, right: tuple[str, ...], wrong: tuple[str,
     given = inputs()
     cases = {text: is_text(given, field, text) for text in (*right, *wrong)}
     _value, there = given.text(field)
-    facts = Facts(given.problem)
+    facts = Facts(given.problem, *given.facts())
     assert [text for text in cases if facts.possible(cases[text])] == list(right)
     assert (there is True) is (field in ("EventId", "EventType", "EventStatus"))
 
@@ -112,7 +112,7 @@ def test_fields_of_an_api_version(api_version: str) -> None:
     assert given.event_field("Resources") == (given.resources, True)
     assert given.event_field("DurationInSeconds") == given.event_field("DurationInSeconds")
     normal = given.normal({})
-    assert Facts(given.problem).possible(normal)
+    assert Facts(given.problem, *given.facts()).possible(normal)
 
 
 def test_tags() -> None:
@@ -120,7 +120,7 @@ def test_tags() -> None:
     (first, one), (second, other) = given.tags.tag("a"), given.tags.tag("b")
     assert one is not other
     assert given.tags.tag("a") == (first, one)
-    facts = Facts(given.problem)
+    facts = Facts(given.problem, *given.facts())
     assert facts.possible(first, second, given.tags.count == 2)
     assert not facts.possible(first, second, given.tags.count == 1)
     assert facts.possible(first, neg(second), given.tags.count == 1)
@@ -153,7 +153,7 @@ def normal_without(api_version: str, change: Callable[[Inputs], Formula]) -> boo
     given = inputs(api_version)
     formula = change(given)
     normal = given.normal({"EventType": ("Other",), "EventStatus": ("Paused",)})
-    return Facts(given.problem).possible(normal, formula)
+    return Facts(given.problem, *given.facts()).possible(normal, formula)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_another_event_differs_in_what_may_differ() -> None:
     assert other.asked("Description")
     assert other.asked("EventSource")
     assert not further.asked("ResourceType")
-    facts = Facts(base.problem)
+    facts = Facts(base.problem, *base.facts())
     assert facts.possible(base.now_us == 1, other.now_us == 2, further.now_us == 1)
     assert not facts.possible(base.not_before_us == 1, other.not_before_us == 2)
     assert not facts.possible(further.age_us > further.now_us - FIRST)

@@ -16,14 +16,12 @@ from tools.smt_facts import Facts
 
 
 class Asked:
-    """A list of names. Its facts belong to the problem, as those of ``Inputs`` do."""
+    """A list of names."""
 
     def __init__(self, api_version: str = "2020-07-01") -> None:
         self.problem = Problem()
         self.own = self.problem.texts.variable("vm.name", bool)
         self.names = Resources(self.problem, api_version, self.own)
-        self.problem.pending.append(self.names.facts)
-        self.problem.growing.append(self.names.names)
 
     def is_text(self, term: Any, text: str) -> Formula:
         return same(term, self.problem.texts.code(text))
@@ -43,7 +41,7 @@ class Asked:
 def test_a_list_has_at_least_the_names_that_are_in_it() -> None:
     asked = Asked()
     a, b = asked.names.has("a"), asked.names.has("b")
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.possible(a, b, asked.names.count == 2)
     assert not facts.possible(a, b, asked.names.count == 1)
     assert facts.possible(a, neg(b), asked.names.count == 1)
@@ -67,7 +65,7 @@ def test_a_text_that_is_in_the_list_can_be_a_name() -> None:
     asked = Asked()
     zone = asked.problem.texts.variable("vm.zone", lambda _text: True)
     empty, has = asked.is_text(zone, ""), asked.names.has(zone)
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.possible(has)
     assert facts.possible(empty)
     assert not facts.possible(empty, has)
@@ -77,7 +75,7 @@ def test_the_first_name_is_in_the_list() -> None:
     asked = Asked()
     first, a = asked.names.leader(), asked.names.has("a")
     is_a = asked.is_text(first, "a")
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert not facts.possible(is_a, neg(a))
     assert facts.possible(neg(is_a), a)
     assert not facts.possible(neg(is_a), a, asked.names.count == 1)
@@ -90,7 +88,7 @@ def test_this_vm_is_in_the_list_in_any_case() -> None:
     upper, lower = asked.names.has("VM"), asked.names.has("vm")
     own = asked.is_text(asked.own, "vm")
     assert asked.names.affected() is affected
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.certain(affected, own, upper)
     assert facts.certain(affected, own, lower)
     assert facts.possible(own, affected, neg(upper), neg(lower))  # as Vm
@@ -103,7 +101,7 @@ def test_this_vm_is_in_the_list_in_any_case() -> None:
 def test_each_vm_is_listed_once_where_the_service_does_as_it_says() -> None:
     asked = Asked()
     upper, lower, once = asked.names.has("VM"), asked.names.has("vm"), asked.names.each_once
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.possible(upper, lower)
     assert not facts.possible(upper, lower, once)
 
@@ -114,7 +112,7 @@ def test_a_loop_is_decided_by_a_name() -> None:
         loop = asked.loop("a", deciding=deciding)
         a, b = asked.names.has("a"), asked.names.has("b")
         assert asked.loop("a", deciding=deciding) is loop
-        facts = Facts(asked.problem)
+        facts = Facts(asked.problem, *asked.names.facts())
         assert facts.certain(loop.decided, a) is True
         assert not facts.possible(loop.decided, neg(a))
         assert facts.certain(neg(loop.decided), b, asked.names.count == 1)
@@ -125,7 +123,7 @@ def test_a_loop_fails_for_a_name() -> None:
     asked = Asked()
     loop = asked.loop("a", deciding=True, fails="b")
     a, b = asked.names.has("a"), asked.names.has("b")
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.certain(loop.failed, b)
     assert not facts.possible(loop.failed, neg(b))
     assert facts.possible(loop.failed, loop.decided, a)
@@ -135,7 +133,7 @@ def test_a_name_that_fails_decides_nothing() -> None:
     asked = Asked()
     loop = asked.loop("a", deciding=True, fails="a")
     a = asked.names.has("a")
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.certain(loop.failed, a)
     assert not facts.possible(loop.decided)
 
@@ -144,7 +142,7 @@ def test_a_loop_goes_over_names_that_nothing_else_reads() -> None:
     asked = Asked()
     loop = asked.loop("a", deciding=True)
     other = asked.loop("b", deciding=False)
-    facts = Facts(asked.problem)
+    facts = Facts(asked.problem, *asked.names.facts())
     assert facts.possible(loop.decided, other.decided, asked.names.count == 2)
     assert not facts.possible(loop.decided, other.decided, asked.names.count == 1)
     assert facts.possible(neg(loop.decided), neg(other.decided), asked.names.count == 9)

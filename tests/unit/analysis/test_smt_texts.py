@@ -14,7 +14,7 @@ from forewarn.analysis.smt.terms import Formula, neg
 from forewarn.analysis.smt.texts import Guess
 from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.functions import EvaluationError, LimitError
-from tools.smt_facts import Facts
+from tools.smt_facts import Facts, facts_of
 
 
 def anything(problem: Problem, name: str = "text") -> Any:
@@ -127,20 +127,18 @@ def test_facts_are_given_once() -> None:
     text = anything(problem)
     problem.texts.code("a")
     problem.texts.apply(mapped(text, "size", len, "int"))
+    assert problem.texts.define()
+    assert all("size" not in str(fact) for fact in problem.texts.define())
     before = problem.extent
-    assert problem.take_facts()
-    again = problem.take_facts()
-    assert all("size" not in str(fact) for fact in again)
-    assert problem.extent == before
     problem.texts.code("b")
     assert problem.extent != before
-    assert any("size" in str(fact) for fact in problem.take_facts())
+    assert any("size" in str(fact) for fact in problem.texts.define())
 
 
 def read(problem: Problem, terms: dict[str, Any], *formulas: Formula, names: tuple[str, ...] = ()) -> Any:
     """Return the texts of a model of some formulas."""
     solver = z3.SimpleSolver(ctx=problem.context)
-    solver.add(problem.take_facts())
+    solver.add(facts_of(problem))
     solver.add(list(formulas))
     assert solver.check() == z3.sat
     return problem.texts.read(solver.model(), terms, names)
@@ -176,7 +174,7 @@ def test_a_text_that_was_found_is_allowed() -> None:
 def test_a_text_that_was_asked_for_too_late_is_a_known_one_or_another() -> None:
     problem = Problem()
     problem.texts.code("a")
-    problem.take_facts()
+    problem.complete()
     late = anything(problem)
     solver = z3.SimpleSolver(ctx=problem.context)
     solver.add(late == 7)
