@@ -3,7 +3,7 @@
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
 # make test    every test                                   make bench   how long things take
-# make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
+# make unit    only the unit tests, or those of PACKAGE=runner: some two minutes on two cores; make integration: the others
 # make coverage     which branches the unit tests take, file by file; the minimum is in pyproject.toml
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
