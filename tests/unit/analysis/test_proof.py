@@ -81,6 +81,13 @@ def test_a_change_is_reported_even_if_its_words_are_wrong(tmp_path: Path, monkey
     assert all(change.parts and change.parts[0].case["event"] for change in found.changes)
 
 
+def test_a_condition_and_an_explanation_that_fail_are_two_findings(tmp_path: Path) -> None:
+    match = ["id: some", "condition: notice < duration('1m')", "output: hold", "explanation: vm.tags['role']"]
+    text = f"    - {chr(10).join(match)}\n".replace("\n", "\n      ").rstrip(" ")
+    found = [one for one in verify(loaded(tmp_path, RULES.format(text))).findings if one.code == "rule-can-fail"]
+    assert [(one.line, one.message.split(" of ")[0]) for one in found] == [(4, "the condition"), (7, "the explanation")]
+
+
 def test_nothing_is_translated_after_the_first_question(tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, RULES.format(""))])
     proof.ask(proof.normal)

@@ -132,6 +132,9 @@ class RuleSearch:
         message = f"the {one.what} of rule {match.path} has no value, and the event is held, when {WHEN}"
         hint = "test for it first, with has() or an earlier rule, if this is not what you want"
         finding = at_rule("rule-can-fail", "warning", self._policy, match, message, hint)
+        if one.what == "explanation":
+            place = match.data["explanation"]
+            finding = replace(finding, line=place["line"], column=place["column"])
         if not one.usual and one.witness is not None:
             decision = search.proof.decide(one.witness)
             if any(verdict.error and verdict.rule == match.path for verdict in self._verdicts(decision)):
