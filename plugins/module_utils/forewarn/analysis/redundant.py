@@ -85,7 +85,8 @@ class RedundancySearch:
         for number, match in enumerate(matches):
             rest = (*matches[number + 1 :], *after)
             if match.number not in self._dead:
-                if self._never(self._otherwise(match, rest)):
+                others = any(one is not match and one.number not in self._removed for one in matches)
+                if others and self._never(self._otherwise(match, rest)):  # a block has at least one
                     self._found.append(self._redundant(match, rest))
                     self._removed.add(match.number)
                     continue
