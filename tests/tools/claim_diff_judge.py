@@ -14,7 +14,7 @@ from forewarn.policy.decision import APPROVERS, Decision
 from forewarn.policy.engine import PolicySet
 
 from .claim_results import Contradiction, Results, engine
-from .claims import INCOMPARABLE, LESS, MORE, NO_CHANGE, Comparison, shown
+from .claims import INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN, Comparison, shown
 from .drawn_events import Seen
 from .drawn_policies import Drawn
 
@@ -89,11 +89,11 @@ class DiffJudge:
         narrower = both and APPROVERS.index(new.approver) < APPROVERS.index(old.approver)
         more = (approves and old.output == "hold") or wider or (both and before > after)
         less = (not approves and old.output == "approve") or narrower or (both and before < after)
-        if more and verdict not in (MORE, INCOMPARABLE):
+        if more and verdict not in (MORE, INCOMPARABLE, UNPROVEN):
             wrong.append("not more permissive")
-        if less and verdict not in (LESS, INCOMPARABLE):
+        if less and verdict not in (LESS, INCOMPARABLE, UNPROVEN):
             wrong.append("not less permissive")
-        if verdict not in (MORE, INCOMPARABLE) and _lets_others(*decisions):
+        if verdict not in (MORE, INCOMPARABLE, UNPROVEN) and _lets_others(*decisions):
             wrong.append("hold to abstain")
         for kind in wrong:
             self.results.add(Contradiction(kind, f"{old} → {new}", self.texts, (seen, params), self.api_version))
@@ -102,9 +102,9 @@ class DiffJudge:
         """Judge the cases of changes, and count what is claimed."""
         verdict, claims = self.found.verdict, self.results.claims
         claims["no change"] += verdict == NO_CHANGE
-        claims["not more permissive"] += verdict not in (MORE, INCOMPARABLE)
-        claims["hold to abstain"] += verdict not in (MORE, INCOMPARABLE)
-        claims["not less permissive"] += verdict not in (LESS, INCOMPARABLE)
+        claims["not more permissive"] += verdict not in (MORE, INCOMPARABLE, UNPROVEN)
+        claims["hold to abstain"] += verdict not in (MORE, INCOMPARABLE, UNPROVEN)
+        claims["not less permissive"] += verdict not in (LESS, INCOMPARABLE, UNPROVEN)
         for change in self.found.changes:
             for part in change["events"]:
                 if part["certain"] and part.get("case"):

@@ -31,6 +31,7 @@ from .commands import in_process
 from .policy_files import written
 
 MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
+UNPROVEN = "unproven"  # then there may be any change
 INVARIANTS = "claims.yml"  # the file of further invariants
 GAVE_UP = 124  # the exit code of a command that took too long, as that of timeout(1)
 
