@@ -262,3 +262,24 @@ def test_values_as_json_has_them() -> None:
 )
 def test_assumptions_in_words(versions: Sequence[Sequence[Mapping[str, Any]]], words: str) -> None:
     assert params(*versions)[1].assumptions == [f"params.x is {words}"]
+
+
+def test_what_is_usual_is_the_default_or_what_is_given() -> None:
+    problem, made = params([declared("int", default=3)])
+    term = made.varying()["x"][1]
+    facts = Facts(problem)
+    assert facts.certain(term == 3, *made.usual({}))
+    assert facts.certain(term == 5, *made.usual({"x": 5}))
+    _problem, without = params([declared("int")])
+    assert without.usual({}) == []
+
+
+def test_a_given_parameter_has_one_owner() -> None:
+    versions = [declared("int", default=1), declared("int", default=2)]
+    assert params(versions)[1].owners(0, "x") == ["p", "q"]
+    assert params(versions, fixed={"x": 3})[1].owners(0, "x") == ["p"]
+
+
+def test_a_list_that_is_not_given_is_allowed() -> None:
+    problem, made = params([declared("list(string)", default=["a"])])
+    assert Facts(problem).possible(made.accepted(0))

@@ -169,3 +169,16 @@ def test_names_are_added_once() -> None:
     for name in ("a", zone, "a", zone):
         asked.names.has(name)
     assert len(asked.names.names) == 2
+
+
+def test_if_each_name_is_there_once_a_loop_says_what_two_names_are() -> None:
+    asked = Asked()
+    code = asked.problem.texts.code
+    loop = asked.names.loop("all are a", lambda name: Translated(same(code(name), code("a"))), deciding=False)
+    every = neg(loop.decided)
+    listed = asked.names.has("a")
+    facts = Facts(asked.problem, *asked.names.facts())
+    two = asked.names.count == 2
+    assert facts.possible(every, listed, asked.names.count == 1, asked.names.each_once)
+    assert facts.possible(every, listed, two)
+    assert not facts.possible(every, listed, two, asked.names.each_once)

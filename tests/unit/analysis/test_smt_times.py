@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.problem import Problem
-from forewarn.analysis.smt.terms import is_constant
+from forewarn.analysis.smt.terms import is_constant, neg
 from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, transitions
 from forewarn.policy.functions import FUNCTIONS, EvaluationError
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
+from tools.smt_facts import Facts
 
 HOUR, DAY = 3600 * SECOND, 86_400 * SECOND
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe")
@@ -117,3 +118,13 @@ def test_a_field_of_a_duration(function: str) -> None:
         for duration in (value, -value):
             found = duration_field(function, duration)
             assert (found.value, found.error) == (FUNCTIONS[function](duration), False), duration
+
+
+@pytest.mark.parametrize(("time", "may_fail"), [(MIN_TIMESTAMP, True), (MAX_TIMESTAMP, True), (FIRST - 1, False)])
+def test_a_field_of_a_local_time_may_fail_at_the_first_and_last_times(time: int, may_fail: bool) -> None:
+    problem = Problem()
+    found = accessor(problem, "hours", problem.integer("time"), "Europe/Berlin")
+    facts = Facts(problem)
+    here = problem.integer("time") == time
+    assert facts.possible(here, found.error) == may_fail
+    assert facts.possible(here, neg(found.error))

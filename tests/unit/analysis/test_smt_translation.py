@@ -10,9 +10,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.problem import Translated
+from forewarn.analysis.smt.inputs import Inputs
+from forewarn.analysis.smt.problem import UNTRANSLATED, Problem, Translated
+from forewarn.analysis.smt.translation import Translation
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
+from forewarn.compiler.types import INT
 from tools.cel_variables import PARAMS
 from tools.expression_judge import Expression, judged
 from tools.fixed_inputs import SCALAR_PARAMS, case
@@ -57,6 +60,10 @@ def test_what_is_not_translated_may_be_anything(source: str, params: dict[str, A
         ("[params.label.charAt(1), 'ab'][1].startsWith('a')", {"label": ""}, FAILS),
         ("int([params.label.charAt(1), 'ab'][1]) > 0", {"label": "ab"}, FAILS),
         ("size([params.label.charAt(1), 'ab'][1])", {"label": "ab"}, 2),
+        # The places of a list begin with 0.
+        ("[params.label.charAt(0), 'x'][0] == 'a'", {"label": "ab"}, True),
+        ("[params.label.charAt(0), 'x'][2] == 'a'", {"label": "ab"}, FAILS),
+        ("[params.label.charAt(0), 'x'][-1] == 'a'", {"label": "ab"}, FAILS),
         # A list made of a text: whether there is one differs from text to text.
         ("size([({'a': []})[params.label]]) == 1", {"label": "a"}, True),
         ("size([({'a': []})[params.label]]) == 1", {"label": "b"}, FAILS),
@@ -219,3 +226,41 @@ def test_an_input_is_translated_exactly(source: str) -> None:
         assert counts["EXACT"] >= 12
     else:
         assert counts["EXACT"] == 24
+
+
+def term(inputs: Inputs, source: str, **variables: str) -> str:
+    """Return the term for an expression, with variables of the policy."""
+    translation = Translation(inputs, lambda _name: Translated(UNTRANSLATED))
+    for name, variable in variables.items():
+        form = check(variable, policy_declarations("2020-07-01", {}, {}, {})).form
+        translation.declare(name, {"source": variable, "form": form})
+    types = dict.fromkeys(variables, INT)
+    form = check(source, policy_declarations("2020-07-01", {}, types, {})).form
+    assert form is not None, source
+    return str(translation.value({"source": source, "form": form}).value.sexpr())
+
+
+def test_a_variable_stands_for_its_expression() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    source = "events.exists(e, size(e.Resources) == {})"
+    assert term(inputs, source.format("variables.n"), n="1 + 1") == term(inputs, source.format("(1 + 1)"))
+    assert term(inputs, source.format("variables.n"), n="1 + 2") != opaque(
+        inputs, source.format("variables.n"), n="1 + 1"
+    )
+
+
+def test_what_is_not_understood_of_two_events_of_a_document_may_differ() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    beside = inputs.variant(["DurationInSeconds"], same_document=True)
+    product, document = "event.DurationInSeconds * event.DurationInSeconds > 4", "size(events.filter(e, true)) > 4"
+    assert term(inputs, product) == term(inputs, product)
+    assert term(inputs, product) != term(beside, product)
+    assert term(inputs, document) == term(beside, document)
+
+
+@pytest.mark.parametrize("source", ["vm.tags.role", "vm.tags['role']", "has(vm.tags.role)", "'role' in vm.tags"])
+def test_tags_are_understood(source: str) -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    term(inputs, source)
+    assert inputs.problem.opaque == {}
+    assert list(inputs.tags.asked) == ["role"]

@@ -102,7 +102,7 @@ class Solver:
         about texts and may prove what this cannot.
         """
         self.learn()
-        return formula is False or bool(self._solver.check(*([] if formula is True else [formula])) == self._unsat)
+        return formula is False or bool(self._solver.check(formula) == self._unsat)
 
     def learn(self) -> tuple[int, ...]:
         """Learn the facts about what was asked for since the last question; return how much is known."""

@@ -207,17 +207,16 @@ class Texts:
         return conj((disj(parts), *likely))
 
     def _none(self, found: NoWord) -> Formula:
-        """Return that no text but the known ones has certain results of functions together."""
+        """Return that no text but the known ones has certain values of functions together."""
         keys = {mapped.key for mapped, _fails, _result in found.impossible}
         terms = {term.get_id(): term for key, term in self._applied.values() if key in keys}
         return conj(
-            disj((term >= 0, *(self._differs(term, *one) for one in found.impossible))) for term in terms.values()
+            disj((term >= 0, *(self._differs(term, mapped, result) for mapped, _fails, result in found.impossible)))
+            for term in terms.values()
         )
 
-    def _differs(self, term: Any, mapped: Mapped, fails: bool, result: Any) -> Formula:
+    def _differs(self, term: Any, mapped: Mapped, result: Any) -> Formula:
         _mapped, value, error = self._functions[mapped.key]
-        if fails:
-            return neg(error(term))
         differs = neg(same(value(term), self.code(result)))
         return differs if mapped.total else disj((error(term), differs))
 

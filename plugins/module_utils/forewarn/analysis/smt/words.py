@@ -63,7 +63,7 @@ class Wanted:
 
 
 class NoWord(NamedTuple):
-    """No text was found. No text at all has the results that are ``impossible``, if there are any."""
+    """No text was found. No text at all has the results that are ``impossible``, if any: values only."""
 
     impossible: tuple[Result, ...] = ()
     number: int = 0  # the text that was not found
