@@ -264,3 +264,10 @@ def test_tags_are_understood(source: str) -> None:
     term(inputs, source)
     assert inputs.problem.opaque == {}
     assert list(inputs.tags.asked) == ["role"]
+
+
+def test_a_loop_over_names_within_another_is_not_understood() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    inner = "event.Resources.exists(b, a != b)"
+    term(inputs, f"event.Resources.all(a, {inner})")
+    assert list(inputs.problem.opaque) == [inner]

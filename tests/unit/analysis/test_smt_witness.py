@@ -58,3 +58,11 @@ def test_a_text_that_is_no_name(condition: str, tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     approved = next(one for one in proof.decisions[0].policies[0].outcomes if one.output == "approve")
     assert not isinstance(proof.shows(approved.when, usual=False), Shown)
+
+
+def test_tags_that_nobody_asks_for_are_not_those_that_are_missing(tmp_path: Path) -> None:
+    condition = "size(vm.tags) == 2 && !('other' in vm.tags) && !('other1' in vm.tags)"
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    shown = proof.shows(proof.decisions[0].approved)
+    assert isinstance(shown, Shown)
+    assert len(shown.witness.facts.vm.tags or ()) == 2
