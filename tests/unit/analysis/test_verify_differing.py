@@ -148,3 +148,11 @@ def test_a_suppression_is_heeded_and_never_unused(tmp_path: Path, wrong: None, m
     monkeypatch.undo()
     codes = [one.code for one in verified(tmp_path, POLICY + SUPPRESS)]
     assert codes == ["rule-can-fail"], "of events that only the tests have, verify knows nothing"
+
+
+def test_parameters_that_differ_by_less_than_a_microsecond_are_not_compared(tmp_path: Path) -> None:
+    params = "params:\n  - {name: d, type: duration, default: 5m}\n  - {name: e, type: duration, default: 5m}\n"
+    condition = "params.e - params.d < duration('1us') && params.e > params.d"
+    rules = f'rule:\n  match:\n    - {{id: close, condition: "{condition}", output: approve}}\n    - output: hold\n'
+    found = verified(tmp_path, f"name: p\n{params}{rules}")
+    assert "engines-differ" not in {one.code for one in found}

@@ -229,7 +229,10 @@ class SecondOpinion:
         program, engine = self._policies[policy]
         declared = program.policy["params"]
         given = {entry["name"]: params[entry["name"]] for entry in declared if entry["name"] in params}
-        roots = DocumentView(document, facts).roots(event, bind(declared, given, policy))
+        bound = bind(declared, given, policy)
+        if any(entry["type"] in ("duration", "timestamp") and bound[entry["name"]] % 1000 for entry in declared):
+            return  # cel-python's times end at microseconds
+        roots = DocumentView(document, facts).roots(event, bound)
         for match in program.every:
             for expression, values, ours in _observed(program, match, roots) if match.rule in rules else ():
                 theirs = self._second(engine, expression, values)
