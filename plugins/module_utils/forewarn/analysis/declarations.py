@@ -9,8 +9,8 @@ the same meaning with other spaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Mapping, NamedTuple
 
 from ..policy.artifact import Artifact
 from . import kinds

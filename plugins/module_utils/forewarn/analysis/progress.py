@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Callable
 
 # Called with what is being proven, how much of it is done, and of how much (0: not known).
 Progress = Callable[[str, int, int], None]

@@ -10,10 +10,10 @@ fits, and z3 knows all functions, z3 decides whether there is a text.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Tuple
+from typing import Any, Mapping, NamedTuple, Sequence, Tuple
 
 from ...policy.functions import EvaluationError
 from .patterns import LAST_CHARACTER, texts_matching
