@@ -181,7 +181,8 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
     constants = [one for mapped, _fails, _result in wanted.results.values() for one in mapped.constants]
     results = [result for _mapped, fails, result in wanted.results.values() if not fails]
     parts = list(dict.fromkeys(one for one in constants if isinstance(one, str)))
-    sizes = sorted({one + more for one in (*constants, *results) if type(one) is int for more in (-1, 0, 1)})
+    numbers = (one for one in (*constants, *results) if isinstance(one, int) and not isinstance(one, bool))
+    sizes = sorted({one + more for one in numbers for more in (-1, 0, 1)})
     holding = [
         mapped.relation
         for mapped, fails, result in wanted.results.values()
