@@ -59,7 +59,9 @@ class RedundancySearch:
     def __init__(self, search: Search, policy: PolicyOutcomes, dead: Collection[str]) -> None:
         self._policy = policy
         self._dead = {one.number for one in policy.every() if _within(one.path, dead)}
-        self._solver = search.proof.solver
+        self._proof = search.proof
+        self._solver = search.proof.conditions_solver()
+        self._solver.add(policy.asked)
         self._removed: set[int] = set()  # numbers of matches
         self._known: dict[tuple[int, Treatment], Formula] = {}  # by a match and what it and those after it do
         self._found: list[ProofFinding] = []
@@ -67,9 +69,7 @@ class RedundancySearch:
 
     def findings(self) -> Iterator[ProofFinding]:
         """Yield notes."""
-        with self._solver.assuming():
-            self._solver.add(self._policy.asked)
-            self._block(self._policy.matches, ())
+        self._block(self._policy.matches, ())
         yield from self._found
         for match in self._policy.every():
             parts = [f"`{one.source}` changes nothing: {self._why(one)}" for one in self._shorter if one.match is match]
@@ -221,7 +221,7 @@ class RedundancySearch:
         """Return why an operand does not matter."""
         block_reached = one.earlier[0].reached if one.earlier else one.match.reached
         left = [neg(disj((each.failed, self._ends(each)))) for each in one.earlier]
-        needed = self._solver.core((self._policy.asked, one.matters), [block_reached, *left])
+        needed = self._proof.solver.core((self._policy.asked, one.matters), [block_reached, *left])
         takers = [each.path for place, each in enumerate(one.earlier, 1) if place in needed]
         if 0 < len(takers) <= _MOST_NAMED:
             names = " and ".join(takers)
