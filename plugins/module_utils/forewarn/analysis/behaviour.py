@@ -22,22 +22,27 @@ _HOW = {"error": " (no value)", "explanation": " (explanation without value)"}
 
 
 class PolicyOutcome(Protocol):
-    """What one policy does with an event; a region of symbolic.decide is one.
-
-    ``output``: approve, hold or abstain. ``how``: rule, error, explanation, doubt, no-rule or refused. ``data`` is the
-    artifact's entry of the rule that decided, empty if none did.
-    """
+    """What one policy does with an event; a region of symbolic.decide is one."""
 
     @property
-    def policy(self) -> str: ...
+    def policy(self) -> str:
+        """The name of the policy."""
+
     @property
-    def rule(self) -> str | None: ...
+    def rule(self) -> str | None:
+        """The path of the rule that decides, None if none does."""
+
     @property
-    def how(self) -> str: ...
+    def how(self) -> str:
+        """How it comes about: rule, error, explanation, doubt, no-rule or refused."""
+
     @property
-    def output(self) -> str: ...
+    def output(self) -> str:
+        """The output: approve, hold or abstain."""
+
     @property
-    def data(self) -> Mapping[str, Any]: ...
+    def data(self) -> Mapping[str, Any]:
+        """The artifact's entry of the rule that decided, empty if none did."""
 
 
 class Hook(NamedTuple):

@@ -77,7 +77,7 @@ class Arguments(NamedTuple):
         """Whether an argument has no value."""
         return disj(one.error for one in self.values)
 
-    def type(self, place: int) -> str:
+    def type_of(self, place: int) -> str:
         """Return the type of an argument."""
         return self.form.arguments[place].type
 
@@ -114,7 +114,7 @@ def _of_one_text(arguments: Arguments) -> Translated | None:
     (place,) = open_
     text = others[place]
     if not isinstance(text.value, Mapped) and (
-        arguments.type(place) != "string" or isinstance(text.value, Untranslated)
+        arguments.type_of(place) != "string" or isinstance(text.value, Untranslated)
     ):
         return None
     if isinstance(text.value, str):  # known, if it has a value at all
@@ -156,7 +156,7 @@ def _samples(constants: list[Any]) -> list[Any]:
 
 def _compare(arguments: Arguments) -> Translated | None:
     first, second = arguments.values
-    return compared(arguments.problem, arguments.form.function, arguments.type(0), first, second)
+    return compared(arguments.problem, arguments.form.function, arguments.type_of(0), first, second)
 
 
 def compared(problem: Problem, name: str, type_: str, first: Translated, second: Translated) -> Translated | None:
@@ -181,8 +181,8 @@ def compared(problem: Problem, name: str, type_: str, first: Translated, second:
 
 def _deep(arguments: Arguments) -> Translated | None:
     lists = [_items(one) for one in arguments.values]
-    element = arguments.type(0)[len("list(") : -1]
-    if lists[0] is None or lists[1] is None or not arguments.type(0).startswith("list("):
+    element = arguments.type_of(0)[len("list(") : -1]
+    if lists[0] is None or lists[1] is None or not arguments.type_of(0).startswith("list("):
         return None
     if len(lists[0]) != len(lists[1]):
         return Translated(arguments.form.function == "ne_deep")
@@ -211,7 +211,7 @@ def _in(arguments: Arguments) -> Translated | None:
     items = [Translated(key) for key in container.value] if isinstance(container.value, dict) else _items(container)
     if items is None:
         return None
-    parts = [compared(arguments.problem, "eq", arguments.type(0), element, item) for item in items]
+    parts = [compared(arguments.problem, "eq", arguments.type_of(0), element, item) for item in items]
     return None if None in parts else Translated(disj(part.value for part in parts if part is not None))
 
 
