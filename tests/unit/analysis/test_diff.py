@@ -18,8 +18,7 @@ from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
 from forewarn.analysis.proof import Proof
 from forewarn.analysis.symbolic.changes import changed_classes
 from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read, read_together
-from forewarn.analysis.symbolic.regions import Cube, words
+from forewarn.analysis.symbolic.reading import read_together
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from tools.policy_files import DIRECTORY, loaded
@@ -148,25 +147,6 @@ def test_a_limit_that_is_a_parameter_is_reported_as_a_comparison(tmp_path: Path)
     assert {part.when for change in found.changes for part in change.parts} >= {
         "EventType = Freeze and DurationInSeconds in 0..60 and DurationInSeconds < params.most",
     }
-
-
-def test_a_comparison_is_reported_only_of_values_within_one_interval(tmp_path: Path) -> None:
-    params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
-    text = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most && params.most != 20")
-    (space,) = read(loaded(tmp_path, text)).spaces()
-    label = {name: [value.label for value in space.by_name[name].values] for name in space.by_name}
-    duration, most = "event.DurationInSeconds", "params.most"
-    first, second = (
-        [place for place, text in enumerate(label[name]) if text.startswith("0..19")] for name in (duration, most)
-    )
-    assert len(first) == len(second) == 2
-    alone = Cube({duration: (first[0],), most: (second[1],)}, space.all)
-    assert words(space, alone).endswith("DurationInSeconds < params.most")
-    for chosen in (
-        {duration: (first[0],), most: (second[1], second[1] + 1)},
-        {duration: (first[0], first[1] + 1), most: (second[1],)},
-    ):
-        assert "<" not in words(space, Cube(chosen, space.all)).replace("in a part", "")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ A cube, as in logic, is a conjunction: it chooses some values for each of some d
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .domains import DomainValue
 from .resources import PLACE
 from .space import Space, without
 
@@ -80,14 +78,9 @@ def words(space: Space, cube: Cube, care: int | None = None) -> str:
     """Return a cube as text; empty if it holds all of ``care``."""
     care = space.reachable if care is None else care
     parts = []
-    compared = _compared(space, cube)
     for name, places in cube.chosen.items():
         dimension = space.by_name[name]
         values = [dimension.values[place] for place in places]
-        if name in compared:
-            values, relation = compared[name]
-            parts += [dimension.phrase(values), *([relation] if relation else [])]
-            continue
         left_out = []
         if not dimension.ordered and dimension.kind != "opaque":
             left_out = [dimension.values[place] for place in space.places(name, care) if place not in places]
@@ -102,45 +95,3 @@ def words(space: Space, cube: Cube, care: int | None = None) -> str:
             phrase = phrase.replace(" is missing", " is there") if others == ["missing"] else phrase
         parts.append(phrase)
     return " and ".join(parts)
-
-
-def _compared(space: Space, cube: Cube) -> dict[str, tuple[list[DomainValue], str]]:
-    """Return how pairs of dimensions compare if a cube has values of only one interval of each.
-
-    For each dimension this is its interval, and for the latter of a pair the comparison.
-    """
-    found: dict[str, tuple[list[DomainValue], str]] = {}
-    for first, second in itertools.combinations(cube.chosen, 2):
-        if set(space.by_name[first].peers) != {first, second}:
-            continue
-        reps, ranks = [], []
-        for name in (first, second):
-            values = space.by_name[name].values
-            low, high = values[cube.chosen[name][0]].low, values[cube.chosen[name][0]].high
-            within = [place for place, value in enumerate(values) if (value.low, value.high) == (low, high)]
-            reps.append([values[place] for place in within])
-            ranks.append(tuple(within.index(place) for place in cube.chosen[name] if place in within))
-            if len(ranks[-1]) < len(cube.chosen[name]) or len(within) != 2:
-                break
-        else:
-            sign = _SIGNS.get(tuple(ranks))
-            if sign is not None and reps[0][0].low == reps[1][0].low:
-                found[first] = reps[0], ""
-                found[second] = (
-                    reps[1],
-                    " ".join((space.by_name[first].symbol.spoken, sign, space.by_name[second].symbol.spoken)),
-                )
-    return found
-
-
-# What the ranks of two compared values among the representatives of their interval mean.
-_SIGNS: dict[tuple[tuple[int, ...], ...], str] = {
-    ((0,), (0,)): "=",
-    ((1,), (1,)): "=",
-    ((0,), (1,)): "<",
-    ((1,), (0,)): ">",
-    ((0,), (0, 1)): "≤",
-    ((0, 1), (1,)): "≤",
-    ((0, 1), (0,)): "≥",
-    ((1,), (0, 1)): "≥",
-}
