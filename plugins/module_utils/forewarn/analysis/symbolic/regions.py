@@ -15,7 +15,6 @@ from .resources import PLACE
 from .space import Space, without
 
 ANY = "any event comes"
-_OR, _REST = "; or ", "in other cases"
 
 
 class Cube(NamedTuple):
