@@ -27,12 +27,11 @@ class Cube(NamedTuple):
     classes: int
 
 
-def cubes(space: Space, classes: int, most: int = 8, care: int | None = None) -> tuple[list[Cube], int]:
+def cubes(space: Space, classes: int, most: int, care: int) -> tuple[list[Cube], int]:
     """Cover a set by at most ``most`` cubes; returns them and what they leave out.
 
     A cube may reach beyond ``care`` (reachable classes), which has no effect, and never holds another reachable class.
     """
-    care = space.reachable if care is None else care
     outside, rest = without(care, classes), classes
     relevant, widened = [], classes
     for dimension in reversed(space.dimensions):  # so that the first ones, such as the event's type, are kept
@@ -73,9 +72,8 @@ def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int
     return Cube({name: tuple(chosen[name]) for name in order}, inside)
 
 
-def words(space: Space, cube: Cube, care: int | None = None) -> str:
+def words(space: Space, cube: Cube, care: int) -> str:
     """Return a cube as text; empty if it holds all of ``care``."""
-    care = space.reachable if care is None else care
     parts = []
     for name, places in cube.chosen.items():
         dimension = space.by_name[name]
