@@ -152,6 +152,24 @@ def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
         assert "forewarn says true, cel-python says false" in rest
 
 
+def test_without_a_solver_there_is_a_warning_until_there_is_one(adhoc: AdHoc) -> None:
+    (adhoc.directory / "missing").mkdir()
+    (adhoc.directory / "missing" / "z3.py").write_text("raise ImportError('no wheel')\n")
+    without = {"PYTHONPATH": str(adhoc.directory / "missing")}
+    warned = build(adhoc, {"policies": ["policies"]}, environ=without)
+    assert warned.status == {"vm": "SUCCESS"}
+    assert "z3-solver is not installed, so nothing can be proven" in warned.stdout + warned.stderr
+    refused = build(adhoc, {"policies": ["policies"], "reference": "policies"}, environ=without)
+    assert refused.status == {"vm": "FAILED"}  # what was asked for is not proven
+    assert "cannot be compared with the reference" in refused.only()["msg"]
+    claim = "invariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
+    (adhoc.directory / "policies" / "web.yml").write_text(POLICY + claim)
+    assert build(adhoc, {"policies": ["policies"]}, environ=without).status == {"vm": "SUCCESS"}
+    with_it = build(adhoc, {"policies": ["policies"]})
+    assert with_it.status == {"vm": "FAILED"}, "what was not proven without a solver is not kept"
+    assert "nothing is approved" in with_it.only()["msg"]
+
+
 def test_a_mistake_is_refused_whatever_the_gate(adhoc: AdHoc) -> None:
     (adhoc.directory / "policies" / "web.yml").write_text(POLICY.replace("EventType", "EvntType"))
     outcome = build(adhoc, {"policies": ["policies"], "gate": "warn"})

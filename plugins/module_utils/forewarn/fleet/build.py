@@ -40,9 +40,8 @@ def build(
     """Return what this run has built from the same inputs, or build it now: part of a result of ``runner_build``.
 
     ``paths`` of policies and ``hooks`` are absolute, or relative to the root of the repository ``git``. ``reference``,
-    if any, is the absolute path of policies that must approve whatever these approve. Besides the
-    paths of what was built, the result has ``objections``, reasons against rolling it out, and ``remarks``. Raises
-    InputError.
+    if any, is the absolute path of policies that must approve whatever these approve. Besides the paths of what was
+    built, the result has ``objections``, reasons against rolling it out, and ``remarks``. Raises InputError.
 
     Each host has its own process. What the first has built, the others take from the run's private directory. So a
     branch that moves meanwhile, or an edited file, does not split a fleet.
@@ -94,7 +93,8 @@ def _build(
         [api_version, list(paths), compared, contents],
         lambda: json.dumps(_policies(home, artifact, paths, api_version, reference)).encode(),
         json.loads,
-        lambda _: _contents(home, [*paths, *compared]) == contents,  # nobody has changed a file meanwhile
+        # Nobody has changed a file meanwhile, and nothing that this machine lacks has changed the result.
+        lambda content: json.loads(content)["complete"] and _contents(home, [*paths, *compared]) == contents,
     )
     artifact.write_bytes(with_source(policies["artifact"].encode(), source))
     return {
@@ -143,7 +143,9 @@ def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
 
 
 def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str, reference: str) -> dict[str, Any]:
-    """Return ``artifact`` as text, ``objections`` to rolling it out, and ``remarks``."""
+    """Return ``artifact`` as text, ``objections`` to rolling it out, ``remarks``, and whether all was checked:
+    ``complete``.
+    """
     if not paths:
         raise InputError("No policies were named.")
     compiled = [path for path in paths if path.endswith(".json")]
@@ -161,23 +163,39 @@ def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str
             )
         remark = f"{compiled[0]} was compiled elsewhere: its tests were not run."
         objections = _beyond(home, paths, api_version, reference)
-        return {"artifact": content.decode(), "objections": objections, "remarks": [remark]}
+        return {"artifact": content.decode(), "objections": objections, "remarks": [remark], "complete": True}
     arguments = ["--api-version", api_version]
     done = _forewarn(home, "policy", "compile", *arguments, "--output", str(artifact), "--", *paths)
     if done.returncode:
         raise InputError(f"forewarn policy compile fails:\n{said(done)}")
     objections, remarks = [], []
+    codes = set()
     for path in paths:
         test = _forewarn(home, "policy", "test", "--", path)
+        codes.add(test.returncode)
         if test.returncode == 1:
             objections.append(f"Tests of the policies fail:\n{test.stdout.strip()}")
         elif test.returncode:
             remarks.append(f"The policies were not tested: {said(test)}")
     verify = _forewarn(home, "policy", "verify", *arguments, "--", *paths)
-    if verify.returncode:
+    codes.add(verify.returncode)
+    if verify.returncode == 2 and not _has_solver():
+        remarks.append(f"The policies were not verified: {said(verify)}")
+    elif verify.returncode:
         objections.append(f"forewarn policy verify objects:\n{said(verify)}")
     objections += _beyond(home, paths, api_version, reference)
-    return {"artifact": artifact.read_text(encoding="utf-8"), "objections": objections, "remarks": remarks}
+    text, complete = artifact.read_text(encoding="utf-8"), codes <= {0, 1}
+    return {"artifact": text, "objections": objections, "remarks": remarks, "complete": complete}
+
+
+def _has_solver() -> bool:
+    from ..analysis.smt.terms import require  # not at the top: it takes time, and most runs need not know
+
+    try:
+        require()
+    except InputError:
+        return False
+    return True
 
 
 def _beyond(home: Path, paths: Sequence[str], api_version: str, reference: str) -> list[str]:
