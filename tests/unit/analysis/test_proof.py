@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.analysis.describe import Wording
 from forewarn.analysis.diff import compare
+from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.kinds import MORE
 from forewarn.analysis.proof import Proof
+from forewarn.analysis.search import Search
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.fleet.cache import Cache
@@ -86,6 +90,22 @@ def test_a_condition_and_an_explanation_that_fail_are_two_findings(tmp_path: Pat
     text = f"    - {chr(10).join(match)}\n".replace("\n", "\n      ").rstrip(" ")
     found = [one for one in verify(loaded(tmp_path, RULES.format(text))).findings if one.code == "rule-can-fail"]
     assert [(one.line, one.message.split(" of ")[0]) for one in found] == [(4, "the condition"), (7, "the explanation")]
+
+
+@pytest.mark.parametrize("claim", ["decision == hold", "decision == hold || vm.tags['role'] == 'web'"])
+def test_a_claim_that_no_event_could_be_shown_against_again_is_not_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str
+) -> None:
+    text = RULES.format(rule("event.EventType == 'Freeze'"))
+    artifact = loaded(tmp_path, f'{text}invariants:\n  - {{name: claimed, expression: "{claim}"}}\n')
+    assert {"invariant-violated", "invariant-can-fail"} & {one.code for one in verify(artifact).findings}
+
+    def perhaps(_search: Search, finding: ProofFinding, *_formulas: Any, **_more: Any) -> Iterator[ProofFinding]:
+        yield replace(finding, severity="note", certain=False)
+
+    monkeypatch.setattr(Search, "shown", perhaps)
+    (error,) = {one.code for one in verify(artifact).findings if one.severity == "error"}
+    assert error == "invariant-not-proven"
 
 
 def test_nothing_is_translated_after_the_first_question(tmp_path: Path) -> None:

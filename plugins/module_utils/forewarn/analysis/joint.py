@@ -14,6 +14,7 @@ from .claims import Claim, value_of
 from .finding import ProofFinding
 from .proof import Shown, Unproven
 from .search import WHEN, Search, at_rule, overall
+from .smt.solver import SolverAnswer
 from .smt.terms import Formula, conj, neg
 
 
@@ -89,22 +90,31 @@ def _claimed(
         return found is wanted
 
     shown = search.proof.shows(formula, confirm=confirm)
+    if shown is None:
+        return
+    message = f"it is not proven that '{claim.name}' holds"
+    unproven = replace(base, code="invariant-not-proven", message=message, certain=False)
     if isinstance(shown, Unproven):
-        message = f"it is not proven that '{claim.name}' holds"
-        yield replace(base, code="invariant-not-proven", message=message, suggestion=shown.why, certain=False)
-    elif shown is not None:
-        about = search.claim_reads(claim) | {
-            name
-            for policy, verdict in zip(search.decisions.policies, shown.decisions[0].verdicts)
-            for match in policy.every()
-            if match.path == verdict.rule
-            for name in search.reads(policy, match)
-        }
-        finding = replace(base, message=f"'{claim.name}' {what} when {WHEN}")
-        if wanted is None:
-            yield from search.by_severity(finding, formula, brief=False, about=about, confirm=confirm)
-        else:
-            usual = conj((formula, search.proof.normal))
-            more: dict[str, Any] = {"about": about, "confirm": confirm}
-            found = list(search.shown(finding, usual, among=search.proof.normal, **more))
-            yield from found if any(one.certain for one in found) else search.shown(finding, formula, **more)
+        yield replace(unproven, suggestion=shown.why)
+        return
+    about = search.claim_reads(claim) | {
+        name
+        for policy, verdict in zip(search.decisions.policies, shown.decisions[0].verdicts)
+        for match in policy.every()
+        if match.path == verdict.rule
+        for name in search.reads(policy, match)
+    }
+    finding = replace(base, message=f"'{claim.name}' {what} when {WHEN}")
+    more: dict[str, Any] = {"about": about, "confirm": confirm}
+    usual = conj((formula, search.proof.normal))
+    if wanted is None:
+        found = list(search.by_severity(finding, formula, brief=False, **more))
+        enough = search.proof.ask(usual) is SolverAnswer.NEVER  # then it is a note
+    else:
+        found = list(search.shown(finding, usual, among=search.proof.normal, **more))
+        if not any(one.certain for one in found):
+            found = list(search.shown(finding, formula, **more))
+        enough = False
+    yield from found
+    if not enough and not any(one.certain and one.severity == "error" for one in found):
+        yield replace(unproven, suggestion=f"it may be that it {what} for events that the service sends")
