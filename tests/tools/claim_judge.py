@@ -232,7 +232,7 @@ class VerifyJudge:
             texts = []
             for number, claim in enumerate(self.claims):
                 words = {"decision": f"'{output}'", "approve": "'approve'", "hold": "'hold'"}
-                source = _DECISION.sub(lambda word, words=words: words[word[0]], claim.source)  # type: ignore[misc]
+                source = _DECISION.sub(lambda word, words=words: words[word[0]], claim.source)  # type: ignore[misc]  # binds it now
                 texts.append(written(_single(f"c{number}", self.drawn.data[claim.file], source, {}, extra)))
             found[output] = compiled(*texts, api_version=self.drawn.api_version)
         return found

@@ -49,7 +49,7 @@ def _still(found: Contradiction, policies: Drawn) -> Contradiction | None:
             seen, params, _decision = found.seen
             engines = judge.engines(params)
             for _ in range(20 if engines and found.kind == "no unprepared" else 1 if engines else 0):
-                judge.judge(engines, seen, params, random.Random(found.kind))  # type: ignore[arg-type]
+                judge.judge(engines, seen, params, random.Random(found.kind))  # type: ignore[arg-type]  # of either judge
     except (ForewarnError, ValueError):  # the compiler refuses it
         return None
     return next(iter(results.of(found.kind)), None)

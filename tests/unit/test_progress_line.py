@@ -45,7 +45,7 @@ def test_the_line_is_replaced_and_erased() -> None:
     line = ProgressLine(terminal, clock, {})
     for text, seconds in (("1 of 50", 1.0), ("2 of 50", 0.1), ("3 of 50", 0.15)):
         clock.now += seconds
-        line.show(lambda text=text: text)  # type: ignore[misc]
+        line.show(lambda text=text: text)  # type: ignore[misc]  # a default binds it now
     assert terminal.getvalue() == f"{ERASE}1 of 50{ERASE}3 of 50"
     line.clear()
     line.clear()

@@ -90,10 +90,7 @@ def test_an_event_that_cel_python_decides_in_another_way_is_a_finding(
     assert found.rule == "brief"
 
 
-def test_slices_of_a_large_space_ask_no_more(
-    tmp_path: Path, said: Counter[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 20)
+def test_each_question_is_asked_once(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
     assert findings(tmp_path, POLICY) == []
     assert len(said) == 3
     assert sum(said.values()) == 4
