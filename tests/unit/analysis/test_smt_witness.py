@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.proof import Proof, Shown
+from forewarn.analysis.proof import Proof, Shown, Unproven
 from tools.policy_files import loaded
 
 _POLICY = """
@@ -66,3 +66,17 @@ def test_tags_that_nobody_asks_for_are_not_those_that_are_missing(tmp_path: Path
     shown = proof.shows(proof.decisions[0].approved)
     assert isinstance(shown, Shown)
     assert len(shown.witness.facts.vm.tags or ()) == 2
+
+
+@pytest.mark.parametrize("number", [3, 1000])
+def test_the_service_lists_each_vm_once(number: int, tmp_path: Path) -> None:
+    condition = f"size(event.Resources) == {number} && event.Resources.all(name, name.startsWith('db'))"
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    for usual in (True, False):
+        shown = proof.shows(proof.decisions[0].approved, usual=usual)
+        if number > 3 and usual and isinstance(shown, Unproven):
+            continue  # too many names to make up
+        assert isinstance(shown, Shown)
+        names = shown.witness.event["Resources"]
+        assert len(names) == number
+        assert len({name.lower() for name in names}) == number or not usual

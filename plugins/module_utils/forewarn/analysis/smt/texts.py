@@ -202,8 +202,13 @@ class Texts:
                     made = images(mapped, self._listed)
                     known = [value(term) == number for number, text in enumerate(self._listed) if text in made]
                     likely.append(disj((False if mapped.total else error(term), value(term) < 0, *known)))
-        alike = [self._fold(term) for term in self._folded.values() if self._code_of(model, term) == code]
-        parts += (fold != model.eval(fold, True) for fold in alike)
+        folds = [(self._code_of(model, term), self._fold(term)) for term in self._folded.values()]
+        for fold in (fold for one, fold in folds if one == code):
+            number = model.eval(fold, True)
+            if number.as_long() in self._folds.values():
+                parts.append(fold != number)
+            others = [other for one, other in folds if one != code]
+            parts += (fold != other for other in others if model.eval(other, True).eq(number))
         return conj((disj(parts), *likely))
 
     def _none(self, found: NoWord) -> Formula:
