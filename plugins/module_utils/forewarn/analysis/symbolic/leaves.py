@@ -51,17 +51,14 @@ class Leaf(NamedTuple):
 class Leaves:
     """Recognizes the leaves of one policy's expressions.
 
-    ``fixed`` names parameters with one value, ``varying`` declares the others. ``invariants`` see events of unknown
-    type as well, which rules do not.
+    ``fixed`` names parameters with one value, ``varying`` declares the others. Rules do not see events of unknown
+    type or status.
     """
 
-    def __init__(
-        self, fixed: Collection[str], varying: Mapping[str, Mapping[str, Any]], *, invariants: bool = False
-    ) -> None:
+    def __init__(self, fixed: Collection[str], varying: Mapping[str, Mapping[str, Any]]) -> None:
         self.variables: dict[str, Form] = {}  # of the policy
         self._fixed = fixed
         self._varying = varying
-        self._invariants = invariants
 
     def resolved(self, form: Form) -> Form:
         """Return a form, or what the policy variable that it is stands for."""
@@ -91,7 +88,7 @@ class Leaves:
         if name in ("Resources", "tags", "NotBefore"):
             return None
         symbol = _symbol_of(record, name)
-        closed = symbol in (EVENT_TYPE, EVENT_STATUS) and not self._invariants
+        closed = symbol in (EVENT_TYPE, EVENT_STATUS)
         return Leaf("int" if symbol is DURATION else "text", (symbol,), closed)
 
     def _call(self, form: Call) -> Leaf | None:

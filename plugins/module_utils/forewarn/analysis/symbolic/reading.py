@@ -21,7 +21,7 @@ from .translation import Reader, ReadMatch
 
 
 class Invariant(NamedTuple):
-    """A claim; ``terms`` says for each decision, ``approve`` and ``hold``, where it holds.
+    """A claim; ``terms`` has its expression for each decision, ``approve`` and ``hold``: they say what it reads.
 
     Where it may use further names (``known`` of its entry, values by names), there is a term for each combination.
     """
@@ -144,7 +144,7 @@ def _claim(
     for decision, more in itertools.product(("approve", "hold"), entry.get("known", ({},))):
         known = {"decision": decision, "approve": "approve", "hold": "hold", **more}
         case = " ".join((decision, *map(str, more.values())))
-        terms[case] = Reader(symbols, fixed, invariants=True).term(expression, known)
+        terms[case] = Reader(symbols, fixed).term(expression, known)
     return Invariant(entry["name"], source, expression["line"], expression["column"], terms)
 
 

@@ -71,16 +71,13 @@ class _Variable(NamedTuple):
 
 
 class Reader:
-    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table.
+    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table."""
 
-    ``invariants`` see events of unknown type as well, which rules do not.
-    """
-
-    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any], *, invariants: bool = False) -> None:
+    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any]) -> None:
         self.symbols = symbols
         self.params = params  # fixed ones
         self.variables: dict[str, _Variable] = {}
-        self._leaves = Leaves(params, symbols.params, invariants=invariants)
+        self._leaves = Leaves(params, symbols.params)
         self._expressions = Expressions(params)
         self._expression: Mapping[str, Any] = {}
         self._defined: dict[Any, Term] = {}

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which parameters vary, and over which values, where versions of policies declare them differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from forewarn.analysis.symbolic.limits import refuses, settle
+from forewarn.errors import InputError
+
+
+def policies(**entry: Any) -> list[dict[str, Any]]:
+    """Return a version: one policy with one parameter."""
+    return [{"name": "p", "params": [{"name": "n", "type": "int", **entry}]}]
+
+
+def test_a_parameter_without_limits_has_its_default() -> None:
+    assert settle([policies(default=3)], {}).varying == {}
+    assert settle([policies(default=3), policies(default=3)], {}).varying == {}
+
+
+def test_a_parameter_with_a_limit_or_without_a_default_varies() -> None:
+    assert set(settle([policies(default=3, max=9)], {}).varying) == {"n"}
+    assert set(settle([policies()], {}).varying) == {"n"}
+
+
+def test_a_given_parameter_does_not_vary() -> None:
+    assert settle([policies(default=3, max=9)], {"n": 4}).varying == {}
+
+
+def test_two_versions_allow_what_one_of_them_does() -> None:
+    settled = settle([policies(default=3, min=1, max=60), policies(default=3, min=2, max=61)], {})
+    assert settled.varying["n"] == {
+        "name": "n",
+        "type": "int",
+        "default": 3,
+        "min": 1,
+        "max": 61,
+        "cuts": [1, 2, 61, 62],
+    }
+    older, newer = settled.limits
+    assert [refuses(older, "n", value) for value in (0, 1, 2, 60, 61, 62)] == [True, False, False, False, True, True]
+    assert [refuses(newer, "n", value) for value in (0, 1, 2, 60, 61, 62)] == [True, True, False, False, False, True]
+
+
+def test_a_list_of_values_beside_limits() -> None:
+    settled = settle([policies(default=30, enum=[30, 5, 90]), policies(default=30, min=10, max=60)], {})
+    assert (settled.varying["n"]["min"], settled.varying["n"]["max"]) == (5, 90)
+    settled = settle([policies(default=30, enum=[30, 5]), policies(default=30, enum=[5, 7])], {})
+    assert settled.varying["n"]["enum"] == [30, 5, 7]
+
+
+def test_a_version_without_a_limit_has_none() -> None:
+    settled = settle([policies(default=3, min=1, max=60), policies(default=3, min=1)], {})
+    assert "max" not in settled.varying["n"]
+    assert settled.varying["n"]["min"] == 1
+
+
+def test_policies_of_one_version_that_differ_have_their_defaults() -> None:
+    (one,), (other,) = policies(default=3, max=60), policies(default=4, max=61)
+    settled = settle([[one, other]], {})
+    assert settled.varying == {}
+    assert settled.limits == ({},)
+
+
+def test_versions_that_differ_at_their_defaults() -> None:
+    versions = [policies(default=3, max=60), policies(default=3, max=61)]
+    assert settle(versions, {}, at_default=["n"]).varying == {}
+
+
+def test_what_cannot_vary_needs_a_value() -> None:
+    lists = [policies(type="list(int)")]
+    with pytest.raises(InputError, match="parameter n has no default"):
+        settle(lists, {})
+    assert settle(lists, {"n": [1]}).varying == {}
