@@ -13,7 +13,6 @@ from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.symbolic.regions import cubes, words
 from tools.policy_files import HEAD, loaded
 
-
 KNOWN = "EventType is a known one and EventStatus is a known one"
 
 
