@@ -55,6 +55,22 @@ def test_rules_after_a_group_that_is_switched_off_are_alive(tmp_path: Path, off:
     assert "some" not in dead(tmp_path, group + rule("event.EventType == 'Freeze'"))
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "event.Description.substring(3).matches('^a{2}b$') && event.Description.matches('^[xy]z~a')",
+        "event.Description.replace('~~', 'a').matches('^aab{3}$') && !event.Description.matches('^a')",
+        "vm.tags.role.lowerAscii().matches('^db$') && !vm.tags.role.matches('^db$')",
+    ],
+)
+def test_a_pattern_is_not_that_of_the_text_itself(tmp_path: Path, condition: str) -> None:
+    assert "some" not in dead(tmp_path, rule(condition))
+
+
+def test_a_pattern_that_no_text_matches(tmp_path: Path) -> None:
+    assert "some" in dead(tmp_path, rule(r"event.Description.matches(r'a[^\x00-\x{10FFFF}]')"))
+
+
 @pytest.mark.parametrize(("begin", "without"), [(r"\u{41}", "A"), ("\U00030000", "}")])
 def test_a_text_that_z3_writes_in_another_way_is_that_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str, without: str

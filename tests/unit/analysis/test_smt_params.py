@@ -283,3 +283,11 @@ def test_a_given_parameter_has_one_owner() -> None:
 def test_a_list_that_is_not_given_is_allowed() -> None:
     problem, made = params([declared("list(string)", default=["a"])])
     assert Facts(problem).possible(made.accepted(0))
+
+
+def test_a_parameter_may_have_limits_of_another_type_in_another_version() -> None:
+    number, time = declared("int", default=1, max=9), declared("duration", default="1m", min="1m", max="2m")
+    problem, made = params([number], [time])
+    facts = Facts(problem)
+    assert facts.possible(made.accepted(0), made.accepted(1))
+    assert isinstance(made.value(0, "p", "x").value, Untranslated)

@@ -185,6 +185,32 @@ def test_a_text_that_was_asked_for_too_late_is_a_known_one_or_another() -> None:
     assert [code for code in (-1, 0, 1, 7) if facts.check(late == code) == z3.sat] == [-1, 0]
 
 
+def test_texts_that_were_asked_for_too_late() -> None:
+    problem = Problem()
+    problem.texts.code("a")
+    problem.complete()
+    one, other = anything(problem, "one"), anything(problem, "other")
+    solver = z3.SimpleSolver(ctx=problem.context)
+    solver.add(one == 7, other == 8)
+    assert solver.check() == z3.sat
+    found = problem.texts.read(solver.model(), {"one": one, "other": other}, ())
+    facts = z3.SimpleSolver(ctx=problem.context)
+    facts.add(found)
+    assert facts.check(one == 7) == z3.unsat
+    assert facts.check(other == 8) == z3.unsat
+
+
+@pytest.mark.parametrize("result", ["a", "b"])
+def test_a_function_makes_a_known_text_of_one_that_was_found(result: str) -> None:
+    problem = Problem()
+    text = anything(problem)
+    codes = {known: problem.texts.code(known) for known in "ab"}
+    letter, error = problem.texts.apply(mapped(text, "first", first, "string", total=False))
+    found = read(problem, {"text": text}, text == -1, letter == codes[result], neg(error))
+    assert found["text"][0] == result
+    assert found["text"] not in codes
+
+
 def test_the_same_code_is_the_same_text() -> None:
     problem = Problem()
     one, other, further = (anything(problem, name) for name in "abc")

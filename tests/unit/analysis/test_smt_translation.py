@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.problem import UNTRANSLATED, Problem, Translated
+from forewarn.analysis.smt.terms import neg
 from forewarn.analysis.smt.translation import Translation
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
@@ -19,6 +20,7 @@ from forewarn.compiler.types import INT
 from tools.cel_variables import PARAMS
 from tools.expression_judge import Expression, judged
 from tools.fixed_inputs import SCALAR_PARAMS, case
+from tools.smt_facts import Facts
 from tools.translated import FAILS, Agreement, Question
 
 
@@ -271,3 +273,31 @@ def test_a_loop_over_names_within_another_is_not_understood() -> None:
     inner = "event.Resources.exists(b, a != b)"
     term(inputs, f"event.Resources.all(a, {inner})")
     assert list(inputs.problem.opaque) == [inner]
+
+
+def test_what_is_not_understood_of_two_elements_may_differ() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    term(inputs, "['a', 'b'].exists_one(x, event.EventId.replace(x, vm.zone) == 'b')")
+    assert len(inputs.problem.opaque) == 1
+    one, other = (
+        term(inputs, f"[{text!r}].exists(x, event.EventId.replace(x, vm.zone) == 'b')") for text in ("a", "b")
+    )
+    assert one != other
+
+
+def test_a_pattern_is_matched_by_what_a_function_makes_of_a_text() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    sources = [f"event.Description{function}.matches('^a$')" for function in ("", ".lowerAscii()", ".upperAscii()")]
+    assert len({term(inputs, source) for source in sources}) == 3
+    for source in sources:
+        assert term(inputs, source) == term(inputs, source)
+
+
+def test_a_tag_has_no_value_where_the_tags_are_unknown() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    form = check("vm.tags.role", policy_declarations("2020-07-01", {}, {}, {})).form
+    role = Translation(inputs, lambda _name: Translated(UNTRANSLATED)).value({"source": "vm.tags.role", "form": form})
+    facts = Facts(inputs.problem, *inputs.facts())
+    assert facts.certain(role.error, neg(inputs.tags.known))
+    assert facts.possible(inputs.tags.known, neg(role.error))
+    assert facts.possible(inputs.tags.known, role.error)

@@ -293,8 +293,6 @@ class Translation:
 
 def _value_key(value: Any) -> str:
     """Return a text that is the same for the same value: no literal is written as a term of z3 is."""
-    if isinstance(value, Mapped):
-        return f"{value.key} of {_value_key(value.term)}"
     if isinstance(value, tuple):
         return f"[{', '.join(_value_key(one.value) for one in value)}]"
     return repr(value) if is_constant(value) else f"term {value.sexpr()}"
