@@ -80,3 +80,24 @@ def test_the_service_lists_each_vm_once(number: int, tmp_path: Path) -> None:
         names = shown.witness.event["Resources"]
         assert len(names) == number
         assert len({name.lower() for name in names}) == number or not usual
+
+
+@pytest.mark.parametrize(
+    ("condition", "first"),
+    [
+        ("leader && size(event.Resources) == 5", "own"),
+        ("event.Resources[0] == 'db' && size(event.Resources) == 5", "db"),
+        ("!leader && affects_me && size(event.Resources) == 5", "other"),
+    ],
+)
+@pytest.mark.parametrize("api_version", ["2017-03-01", "2020-07-01"])
+def test_the_first_name_leads(condition: str, first: str, api_version: str, tmp_path: Path) -> None:
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition), api_version=api_version)])
+    shown = proof.shows(proof.decisions[0].approved)
+    assert isinstance(shown, Shown)
+    (event,), own = shown.witness.document.events, shown.witness.facts.vm.name or ""
+    assert len({name.lower() for name in event.resources}) == 5
+    assert (event.resources[0] == "db") == (first == "db")
+    assert (event.resources[0].lower() == own.lower()) == (first == "own")
+    written = shown.witness.event["Resources"]
+    assert written == [f"_{name}" if api_version == "2017-03-01" else name for name in event.resources]
