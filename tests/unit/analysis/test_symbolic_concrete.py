@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 
 from forewarn.analysis.symbolic.case import Case
 from forewarn.analysis.symbolic.concrete import SAMPLE_TIMES, witness
+from forewarn.analysis.symbolic.domains import MISSING
+from forewarn.analysis.symbolic.resources import VM
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.timevalues import SECOND
 
@@ -33,3 +35,16 @@ def test_sample_times_have_each_day_of_the_week_and_hours_that_differ() -> None:
     assert {one.weekday() for one in times} == set(range(7))
     assert len({one.hour for one in times}) >= 8
     assert len({one.month for one in times}) >= 6
+
+
+def test_this_vm_leads_if_its_name_is_known() -> None:
+    assert witness(Case(now=NOW), LATEST_API_VERSION).document.events[0].resources == (VM,)
+    unnamed = witness(Case(now=NOW, vm={"name": MISSING}), LATEST_API_VERSION)
+    assert unnamed.facts.vm.name is None
+    assert VM not in unnamed.document.events[0].resources
+
+
+def test_the_command_has_tags_as_they_are_written() -> None:
+    tags = {"größe=": "é"}
+    found = witness(Case(now=NOW, tags=tags, tags_known=True), LATEST_API_VERSION).explain
+    assert 'tags={"größe=": "é"}' in found

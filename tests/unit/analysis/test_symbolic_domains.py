@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from forewarn.analysis.symbolic.domains import (
 )
 
 SECOND = 10**9
+MAX_DOUBLE = sys.float_info.max
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 
 
@@ -55,6 +57,21 @@ def test_as_many_values_of_an_interval_as_are_compared(kind: str, low: Any, high
         assert found == sorted(set(found))
         assert len(found) == slots
         assert all((low is None or low <= one) and (high is None or one <= high) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "expected"),
+    [
+        ("duration", 1_200_000, 3_900_000, 2_000_000),
+        ("duration", 0, HOUR, MINUTE),
+        ("int", 0, 9, 5),
+        ("double", -MAX_DOUBLE, 0.5, 0.0),
+        ("double", -MAX_DOUBLE, MAX_DOUBLE, 0.0),
+    ],
+)
+def test_a_value_is_easy_to_read(kind: str, low: Any, high: Any, expected: Any) -> None:
+    (found,) = intervals(kind, [], low, high, 1, fine=True)
+    assert found.concrete == expected
 
 
 def test_fewer_values_where_an_interval_has_no_more() -> None:

@@ -14,6 +14,7 @@ from forewarn.analysis.symbolic.regions import cubes, words
 from tools.policy_files import HEAD, loaded
 
 KNOWN = "EventType is a known one and EventStatus is a known one"
+WAITS = "EventType is a known one and EventStatus = Scheduled"
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,12 @@ KNOWN = "EventType is a known one and EventStatus is a known one"
         ("vm.tags.role != 'db'", [f"{KNOWN} and vm.tags.role = any other"]),
         ("'role' in vm.tags", [f"{KNOWN} and vm.tags.role is known"]),
         ("event.DurationInSeconds >= 9", [f"{KNOWN} and DurationInSeconds in 9.."]),
+        ("event.DurationInSeconds < 9", [f"{KNOWN} and DurationInSeconds in -1 (unknown), 0..8"]),
+        ("event.DurationInSeconds in [0, 1, 2]", [f"{KNOWN} and DurationInSeconds in 0..2"]),
+        ("event.NotBefore - now < duration('10m')", [f"{WAITS} and notice in below 10m"]),
+        ("now < event.NotBefore - duration('10m')", [f"{WAITS} and notice in above 10m"]),
+        ("vm.tags['a b'] == 'x'", [f"{KNOWN} and vm.tags['a b'] = x"]),
+        ("true", [KNOWN]),
     ],
 )
 def test_words(condition: str, expected: list[str], tmp_path: Path) -> None:

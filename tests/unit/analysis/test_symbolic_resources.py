@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.analysis.symbolic.resources import other_spelling, spelling
+from forewarn.analysis.symbolic.resources import Named, other_spelling, spelling
+from forewarn.analysis.symbolic.symbol_table import SymbolTable
+from forewarn.events import MAX_NAME_CHARACTERS
 
 
 @pytest.mark.parametrize("name", ["vm_0", "VM", "É", "é_0", "straße", "a"])
@@ -35,3 +37,12 @@ def test_how_a_vm_is_listed() -> None:
     assert spelling("vm", {"vm": False}) == "VM"
     assert spelling("7", {"7": False}) is None
     assert spelling("É", {"É": False}) == "é"
+
+
+@pytest.mark.parametrize(("api_version", "most"), [("2017-03-01", 255), ("2020-07-01", 256)])
+def test_what_can_be_listed(api_version: str, most: int) -> None:
+    table = SymbolTable(api_version, {}, {})
+    assert MAX_NAME_CHARACTERS == 256
+    for name, possible in (("", False), ("a", True), ("a" * most, True), ("a" * (most + 1), False)):
+        labels = {value.label for value in Named(name).values(table)}
+        assert labels == ({"yes", "no"} if possible else {"no"}), len(name)
