@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from forewarn.analysis.symbolic.resources import Named, other_spelling, spelling
 from forewarn.analysis.symbolic.symbol_table import SymbolTable
+from forewarn.analysis.symbolic.symbols import EVENT_TYPE, EventField
 from forewarn.events import MAX_NAME_CHARACTERS
 
 
@@ -46,3 +47,9 @@ def test_what_can_be_listed(api_version: str, most: int) -> None:
     for name, possible in (("", False), ("a", True), ("a" * most, True), ("a" * (most + 1), False)):
         labels = {value.label for value in Named(name).values(table)}
         assert labels == ({"yes", "no"} if possible else {"no"}), len(name)
+
+
+def test_a_type_is_a_text() -> None:
+    assert not EVENT_TYPE.can_be("", "2020-07-01")
+    assert EVENT_TYPE.can_be("Freeze", "2020-07-01")
+    assert EventField("Description").can_be("", "2020-07-01")
