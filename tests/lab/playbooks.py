@@ -64,7 +64,7 @@ class Playbooks:
         name: str,
         variables: Mapping[str, Any],
         *options: str,
-        timeout: float = 240,
+        timeout: float = 600,
         heard: Callable[[str], None] | None = None,
     ) -> Played:
         """Run a playbook: a path in the directory, or a name such as ``forewarn.azure.rollout``."""
@@ -78,7 +78,7 @@ class Playbooks:
         return Played(code, recap, text)
 
     def run(
-        self, program: str, *arguments: str, timeout: float = 240, heard: Callable[[str], None] | None = None
+        self, program: str, *arguments: str, timeout: float = 600, heard: Callable[[str], None] | None = None
     ) -> tuple[int, str]:
         """Run a program of Ansible's with the inventory; return its exit code and what it wrote.
 
