@@ -286,10 +286,11 @@ def _size(arguments: Arguments) -> Translated | None:
 
 def _index_list(arguments: Arguments) -> Translated | None:
     items, index = arguments.values[0].value, arguments.values[1].value
+    none = failure(arguments.form.type)
     if isinstance(items, Resources) and isinstance(index, int):
-        return Translated(items.leader()) if index == 0 else Translated(0, True) if index < 0 else None
+        return Translated(items.leader()) if index == 0 else none if index < 0 else None
     if isinstance(items, tuple) and isinstance(index, int):
-        return items[index] if 0 <= index < len(items) else Translated(0, True)
+        return items[index] if 0 <= index < len(items) else none
     return None
 
 
