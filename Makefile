@@ -60,8 +60,8 @@ docs: .venv/.installed-all
 # In two runs: it is the unit tests that have to cover enough. With options of the user's own there is no minimum.
 test: test-unit test-system
 
-# Most of these wait, for hosts and processes: so use twice as many workers as there are processors. The tests on hosts
-# take longest, so they begin first.
+# Those on hosts wait most of the time: so use twice as many workers as there are processors. The order is that of
+# tests/conftest.py, which spreads them among the others.
 test-system: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-system: .venv/.installed-all
 	$(heading) 'tests of processes, and on hosts'
