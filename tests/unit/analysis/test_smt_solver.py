@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.params import Params
 from forewarn.analysis.smt.problem import Problem
@@ -67,6 +70,15 @@ def test_what_is_preferred_in_order() -> None:
     assert asked.preferring([seconds == 3], [seconds == 4]).answer is SolverAnswer.POSSIBLE
 
 
+def test_no_later_preference_gives_up_an_earlier_one() -> None:
+    asked, inputs = solver()
+    seconds, _there = inputs.event_field("DurationInSeconds")
+    for first, second in itertools.product(range(7), range(11)):
+        preferred = [seconds % 7 == first, seconds == -2, seconds % 11 == second, seconds < 77]
+        found = asked.preferring([seconds >= 0], preferred)
+        assert [asked.holds(found.model, one) for one in preferred] == [True, False, True, True]
+
+
 def test_what_excludes_events() -> None:
     asked, inputs = solver()
     seconds, there = inputs.event_field("DurationInSeconds")
@@ -113,6 +125,9 @@ def test_a_question_in_the_language_of_other_solvers() -> None:
     assert "(check-sat)" in text
     assert asked.ask(seconds == 5).answer is SolverAnswer.POSSIBLE
     assert "123456" not in asked.smt2()
+    judge = z3.Solver()
+    judge.from_string(asked.smt2(False))
+    assert judge.check() == z3.unsat
 
 
 def test_a_question_that_is_too_much_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

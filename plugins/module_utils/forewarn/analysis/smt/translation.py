@@ -135,12 +135,6 @@ class Translation:
         if form.record in ("event", "vm"):
             value, there = self._input(form)
             return failure(form.type) if there is False else Translated(value, neg(there))
-        operand = self._translate(form.operand)
-        if isinstance(operand.value, Tags):
-            there, value = operand.value.tag(form.name)
-            return Translated(value, disj((operand.error, neg(there))))
-        if isinstance(operand.value, dict) and is_python(operand):
-            return Translated(operand.value[form.name]) if form.name in operand.value else failure(form.type)
         return self._opaque(form)
 
     def _has(self, form: f.Has) -> Translated:
