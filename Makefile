@@ -42,7 +42,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-system test-unit test-vm test-ansible unit integration coverage lab soak mutants lint bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-system test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab soak mutants lint bench screenshots runner release venv \
 	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -57,15 +57,21 @@ cast: .venv/.installed
 docs: .venv/.installed-all
 	tests/tools/site/build.sh build/docs
 
-# In two runs: it is the unit tests that have to cover enough. With options of the user's own there is no minimum.
+# In three runs: it is the unit tests that have to cover enough, and connections to hosts have threads, which
+# tests of processes count. With options of the user's own there is no minimum.
 test: test-unit test-system
 
-# Those on hosts wait most of the time: so use twice as many workers as there are processors. The order is that of
-# tests/conftest.py, which spreads them among the others.
-test-system: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
-test-system: .venv/.installed-all
-	$(heading) 'tests of processes, and on hosts'
-	$(PY) -m pytest $(PYTEST_ARGS) --no-loadscope-reorder tests/lab tests/integration
+test-system: test-processes test-hosts
+
+test-processes: .venv/.installed-all
+	$(heading) 'tests of processes'
+	$(PY) -m pytest $(PYTEST_ARGS) tests/integration
+
+# These wait most of the time: so use twice as many workers as there are processors.
+test-hosts: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+test-hosts: .venv/.installed-all
+	$(heading) 'tests on hosts'
+	$(PY) -m pytest $(PYTEST_ARGS) tests/lab
 
 test-unit: .venv/.installed-all
 	$(heading) 'unit tests'

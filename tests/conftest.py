@@ -33,7 +33,6 @@ from tools.waiting import wait_until
 from tools.webhooks import make_certificate
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-LAB = REPOSITORY / "tests" / "lab"
 PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
 # Nothing listens on the discard port: a process started without an endpoint of its own is refused at once.
 CLOSED_ENDPOINT = "http://127.0.0.1:9"
@@ -41,20 +40,6 @@ CLOSED_ENDPOINT = "http://127.0.0.1:9"
 # A slow machine is not a failure.
 settings.register_profile("forewarn", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("forewarn")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files of tests on hosts among the others, since such tests wait most of the time."""
-    groups: dict[bool, dict[Path, int]] = {True: {}, False: {}}
-    for item in items:
-        files = groups[LAB in item.path.parents]
-        files.setdefault(item.path, len(files))
-
-    def place(item: pytest.Item) -> float:
-        files = groups[LAB in item.path.parents]
-        return files[item.path] / len(files)
-
-    items.sort(key=place)
 
 
 class NetworkRefusedError(AssertionError):

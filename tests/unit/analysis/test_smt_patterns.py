@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.smt.patterns import texts_matching
 from forewarn.analysis.smt.terms import require
+from forewarn.analysis.smt.translation import samples
 from forewarn.compiler.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
 from tools.policy_files import HEAD, verified
@@ -113,3 +114,16 @@ def test_rules_about_patterns_are_proven(first: str, second: str, is_dead: bool,
 
 def test_patterns_that_exclude_each_other(tmp_path: Path) -> None:
     assert dead(tmp_path, 'event.Description.matches("^a") && event.Description.matches("^[b-z]")') == ["r0"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("^(ab|cd)$", ["ab", "cd"]),
+        ("^x*y$", ["y", "xy", "xxy", "xxxy"]),
+        ("^[^a]b?$", ["0", "0b"]),
+        (r"a[^\x00-\x{10FFFF}]", []),
+    ],
+)
+def test_samples_of_a_pattern(pattern: str, expected: list[str]) -> None:
+    assert samples(compile_pattern(pattern)) == expected
