@@ -39,6 +39,8 @@ def test_sample_times_have_each_day_of_the_week_and_hours_that_differ() -> None:
 
 def test_this_vm_leads_if_its_name_is_known() -> None:
     assert witness(Case(now=NOW), LATEST_API_VERSION).document.events[0].resources == (VM,)
+    full = witness(Case(now=NOW, count=1, named={"a": True}), LATEST_API_VERSION)
+    assert full.document.events[0].resources == ("a",)
     unnamed = witness(Case(now=NOW, vm={"name": MISSING}), LATEST_API_VERSION)
     assert unnamed.facts.vm.name is None
     assert VM not in unnamed.document.events[0].resources
