@@ -41,6 +41,11 @@ TESTS = {
         "tests/integration/test_smt_events.py",
     ),
     "symbolic": (
+        "tests/unit/analysis/test_symbolic_concrete.py",
+        "tests/unit/analysis/test_symbolic_domains.py",
+        "tests/unit/analysis/test_symbolic_limits.py",
+        "tests/unit/analysis/test_symbolic_regions.py",
+        "tests/unit/analysis/test_symbolic_resources.py",
         "tests/unit/analysis/test_space.py",
         "tests/unit/analysis/test_map_words.py",
         "tests/unit/analysis/test_coverage.py",

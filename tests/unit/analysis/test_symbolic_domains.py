@@ -64,6 +64,7 @@ def test_as_many_values_of_an_interval_as_are_compared(kind: str, low: Any, high
     [
         ("duration", 1_200_000, 3_900_000, 2_000_000),
         ("duration", 0, HOUR, MINUTE),
+        ("duration", SECOND // 8, SECOND // 4, SECOND // 5),
         ("int", 0, 9, 5),
         ("double", -MAX_DOUBLE, 0.5, 0.5),
         ("double", -MAX_DOUBLE, MAX_DOUBLE, 0.0),
