@@ -19,6 +19,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.p
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.build import build
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.hooks import sandbox_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load_file
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
@@ -33,6 +34,7 @@ _OPTIONS = {
     "reference": {"type": "str", "default": ""},
     "gate": {"type": "str", "default": "error", "choices": ["error", "warn"]},
 }
+_KINDS = ("run", "unit", "http")  # beside those of hook_kinds
 _DIGITS = 16  # of a digest, in a file's name
 _COMMIT_DIGITS = 12
 
@@ -62,7 +64,9 @@ class ActionModule(ActionBase):
         objections = built["objections"]
         if objections and options["gate"] == "error":
             return {"failed": True, "msg": "\n\n".join(["Nothing was rolled out.", *objections])}
-        kinds = {kind for hook in policies.every_hook() for kind in ("run", "unit", "http") if kind in hook}
+        hooks_used = list(policies.every_hook())
+        kinds = {hook.get("kind") or next(kind for kind in _KINDS if kind in hook) for hook in hooks_used}
+        sandbox, writable = sandbox_of(hooks_used)
         name = artifact.digest.partition(":")[2][:_DIGITS]
         commit = f"-{built['commit'][:_COMMIT_DIGITS]}" if built["commit"] else ""
         return {
@@ -73,6 +77,8 @@ class ActionModule(ActionBase):
             "name": f"policy-{name}{commit}.json",
             "policy_names": list(policies.names),
             "hooks": sorted(kinds),
+            "hooks_need": sandbox,
+            "hooks_write": writable,
             "version": __version__,
             "warnings": [*objections, *built["remarks"]],
             "msg": f"{', '.join(policies.names)}: {artifact.digest}{_origin(built['source'])}",

@@ -126,6 +126,18 @@ hooks:
   type: list
   elements: str
   sample: [http, run]
+hooks_need:
+  description: What the kinds of hooks of the policies need from the sandbox, in the words of C(forewarn_hooks_need).
+  returned: success
+  type: list
+  elements: str
+  sample: [network]
+hooks_write:
+  description: Paths that the kinds of hooks of the policies write to.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 text:
   description: The policies as their authors wrote them.
   returned: success

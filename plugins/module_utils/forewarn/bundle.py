@@ -14,7 +14,7 @@ import io
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,14 +22,16 @@ from .errors import InputError
 
 # Packages, and modules of cli. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
-    *("errors", "events", "imds", "policy", "runner"),
+    *("errors", "events", "hook_kinds", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
     *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
-    "cli.doctor_service",
+    *("cli.doctor_service", "cli.hook_list", "cli.hook_show", "cli.hook_try"),
 )
+_KINDS = "hook_kinds"
+_KINDS_HAVE = ("__init__", "declaration", "process", "work")  # what every kind needs
 OLDEST_PYTHON = (3, 8)
 # Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.
 MAIN = f"""\
@@ -62,20 +64,23 @@ class Bundle(NamedTuple):
     sha256: str
 
 
-def build(source: Path, target: Path) -> Bundle:
+def build(source: Path, target: Path, kinds: Collection[str] | None = None) -> Bundle:
     """Build the runner from the directory of this package, whatever its name, and replace the target atomically.
 
-    Raises InputError if the directory lacks something, or the target cannot be written.
+    Of the kinds of hooks it has those that are named, or all. Raises InputError if the directory lacks something, or
+    the target cannot be written.
     """
-    content = archive({"__main__.py": MAIN.encode("ascii"), **_sources(source)})
+    content = archive({"__main__.py": MAIN.encode("ascii"), **_sources(source, kinds)})
     _replace(target, content)
     return Bundle(target, len(content), hashlib.sha256(content).hexdigest())
 
 
-def _sources(package: Path) -> dict[str, bytes]:
+def _sources(package: Path, kinds: Collection[str] | None) -> dict[str, bytes]:
     """Return the files of the runner by their names in the bundle. Raises InputError."""
     files: dict[str, bytes] = {}
     for path in _modules(package):
+        if kinds is not None and path.parent.name == _KINDS and not _ships(path.stem, kinds):
+            continue
         name = path.relative_to(package).as_posix()
         try:
             files[f"forewarn/{name}"] = path.read_bytes()
@@ -124,3 +129,8 @@ def _replace(target: Path, content: bytes) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise InputError(f"{target} cannot be written: {error.strerror}.") from error
+
+
+def _ships(module: str, kinds: Collection[str]) -> bool:
+    """Return whether a module of ``hook_kinds`` is of one of these kinds, or of all."""
+    return module in (*_KINDS_HAVE, *kinds) or module.startswith(tuple(f"{kind}_" for kind in kinds))

@@ -111,7 +111,7 @@ def test_a_condition_that_cannot_fail_has_no_such_branch(tmp_path: Path) -> None
     assert never == {"under-way"}
 
 
-@pytest.mark.parametrize("name", ["azure-sample", "database-primary", "observe-only", "spot", "web-tier"])
+@pytest.mark.parametrize("name", ["azure-sample", "postgres-patroni", "observe-only", "spot-worker", "web-tier"])
 def test_the_shipped_policies(repository: Path, tmp_path: Path, name: str) -> None:
     for suffix in (".yml", ".test.yml"):
         shutil.copy(repository / "policies" / f"{name}{suffix}", tmp_path / f"web{suffix}")

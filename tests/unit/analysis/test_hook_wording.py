@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from forewarn import hook_kinds
 from forewarn.analysis.behaviour import behaviour, hook_of, list_text
 from forewarn.analysis.hook_wording import hook_text, hook_texts, quoted, seconds_text
 from forewarn.cli.console import one_line
 from forewarn.compiler.schema import load
+from forewarn.policy.decision import HTTP_TEMPLATES
 from forewarn.policy.structure import MOST_ATTEMPTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,10 +41,35 @@ RETRIES = st.fixed_dictionaries(
 ).filter(bool)
 BEARERS = st.one_of(st.fixed_dictionaries({"credential": WORDS}), st.fixed_dictionaries({"file": WORDS}))
 OPTIONS = {"timeout_seconds": SECONDS, "retry": RETRIES}
+# An expression is known by its source: the same one may stand elsewhere in another version of a file.
+BODIES = st.builds(
+    lambda source, line: {"source": source, "line": line, "column": 9, "form": ["lit", "string", 0, 0, source]},
+    st.one_of(WORDS, st.sampled_from(['{"text": "a"}', "{'text': 'a'}"])),
+    st.integers(1, 2),
+)
 KINDS = [
     st.fixed_dictionaries({"run": st.lists(WORDS, min_size=1, max_size=4)}, optional=OPTIONS),
     st.fixed_dictionaries({"unit": WORDS, "action": st.sampled_from(["start", "stop"])}, optional=OPTIONS),
-    st.fixed_dictionaries({"http": WORDS}, optional={"bearer": BEARERS, **OPTIONS}),
+    st.fixed_dictionaries(
+        {"http": WORDS}, optional={"bearer": BEARERS, "template": st.sampled_from(HTTP_TEMPLATES), **OPTIONS}
+    ),
+    st.fixed_dictionaries({"http": WORDS, "body": BODIES}, optional={"bearer": BEARERS, **OPTIONS}),
+    st.fixed_dictionaries(
+        {
+            "kind": WORDS,
+            "options": st.fixed_dictionaries(
+                {},
+                optional={
+                    "server": WORDS,
+                    "file": WORDS,
+                    "wait": st.booleans(),
+                    "seconds": SECONDS,
+                    "command": st.lists(WORDS, max_size=3),
+                },
+            ),
+        },
+        optional=OPTIONS,
+    ),
 ]
 HOOKS: st.SearchStrategy[dict[str, Any]] = st.one_of(KINDS)
 LISTS = st.lists(HOOKS, max_size=3)
@@ -54,7 +81,8 @@ def shown(text: str) -> str:
 
 
 def meant(hook: dict[str, Any]) -> dict[str, Any]:
-    return {"timeout_seconds": 60.0, **hook}
+    body = {"body": hook["body"]["source"]} if "body" in hook else {}
+    return {"timeout_seconds": 60.0, **hook, **body}
 
 
 def whole(hooks: Iterable[dict[str, Any]]) -> str:
@@ -63,7 +91,18 @@ def whole(hooks: Iterable[dict[str, Any]]) -> str:
 
 def test_the_generated_hooks_have_every_option_of_the_schema() -> None:
     hook = load("policy.schema.json")["$defs"]["hook"]["properties"]
-    assert set(hook) == {"run", "unit", "action", "http", "bearer", "timeout", "retry"}
+    assert set(hook) == {
+        "run",
+        "unit",
+        "action",
+        "http",
+        "bearer",
+        "timeout",
+        "retry",
+        "template",
+        "body",
+        *hook_kinds.NAMES,
+    }
     assert set(hook["retry"]["properties"]) == {"attempts", "delay", "max_delay"}
     assert set(hook["bearer"]["properties"]) == {"credential", "file"}
 
@@ -79,7 +118,9 @@ def test_lists_of_hooks_have_the_same_text_only_if_they_are_equal(one: list[Any]
 @settings(max_examples=250)
 @given(HOOKS, st.data())
 def test_a_hook_with_one_part_changed_has_another_text(hook: dict[str, Any], data: st.DataObject) -> None:
-    (kind,) = [one for one, name in zip(KINDS, ("run", "unit", "http")) if name in hook]
+    kind = st.one_of(
+        [one for one, name in zip(KINDS, ("run", "unit", "http", "http", "kind"), strict=True) if name in hook]
+    )
     other = data.draw(kind)
     key = data.draw(st.sampled_from(sorted({*hook, *other})))
     changed = {name: value for name, value in {**hook, key: other.get(key)}.items() if value is not None}

@@ -171,7 +171,7 @@ def test_rules_and_examples_say_decisions_by_the_words_of_the_map(tmp_path: Path
 
 
 def test_what_can_make_a_difference_is_said_by_name() -> None:
-    dims = verification_table(load_policies([DIRECTORY / "database-primary.yml"]))["dims"]
+    dims = verification_table(load_policies([DIRECTORY / "postgres-patroni.yml"]))["dims"]
     assert what_matters(dims) == [
         "EventType",
         "EventStatus",

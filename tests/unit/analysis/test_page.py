@@ -126,7 +126,7 @@ def test_diff_has_its_changes_in_words(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "none" / "page.html"
-    assert main(["policy", "verify", str(DIRECTORY / "spot.yml"), "--html", str(file)]) == 2
+    assert main(["policy", "verify", str(DIRECTORY / "spot-worker.yml"), "--html", str(file)]) == 2
     assert f"{file}: No such file or directory" in capsys.readouterr().err
 
 
@@ -134,7 +134,7 @@ def test_json_and_a_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     output = io.StringIO()
     monkeypatch.setattr("sys.stdout", output)
     file = tmp_path / "page.html"
-    assert main(["policy", "verify", str(DIRECTORY / "spot.yml"), "--json", "--html", str(file)]) == 0
+    assert main(["policy", "verify", str(DIRECTORY / "spot-worker.yml"), "--json", "--html", str(file)]) == 0
     report: dict[str, Any] = json.loads(output.getvalue())
     assert report["findings"]
     assert file.read_text().startswith("<!DOCTYPE html>")

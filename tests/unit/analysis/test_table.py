@@ -173,7 +173,7 @@ def test_a_difference_has_both_sides(tmp_path: Path) -> None:
 
 
 def test_slices_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    artifact = load_policies([DIRECTORY / "web-tier.yml", DIRECTORY / "spot.yml"])
+    artifact = load_policies([DIRECTORY / "web-tier.yml", DIRECTORY / "spot-worker.yml"])
     whole = verification_table(artifact)
     monkeypatch.setattr(space, "MAX_CLASSES", 700)
     sliced = verification_table(artifact)

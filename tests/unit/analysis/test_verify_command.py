@@ -155,7 +155,7 @@ def test_a_report_that_cannot_be_written_is_no_further_defect(
 
 
 def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = DIRECTORY / "database-primary.yml"
+    path = DIRECTORY / "postgres-patroni.yml"
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
     decided = Decided(reading, space)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+from forewarn import hook_kinds
 from forewarn.compiler import expression, policyfile
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.findings import CODES
@@ -24,11 +25,16 @@ def test_the_schema_describes_every_key() -> None:
     for name in ("policy.schema.json", "policy-test.schema.json"):
         Draft202012Validator.check_schema(load_schema(name))
     schema = load_schema("policy.schema.json")
+    kinds = schema["$defs"].pop("kinds")
+    for name, kind in kinds.items():
+        assert kind["description"], name
+        assert all("description" in option for key, option in kind["properties"].items() if key != "retry"), name
     places = [schema, *schema["$defs"].values(), schema["properties"]["invariants"]["items"]]
     places.append(schema["$defs"]["rule"]["properties"]["variables"]["items"])
     for place in places:
         for key, definition in place.get("properties", {}).items():
-            assert definition.get("description") or key in ("EventType", "EventStatus"), key
+            described = definition.get("description") or definition.get("$ref", "").startswith("#/$defs/kinds/")
+            assert described or key in ("EventType", "EventStatus"), key
 
 
 def test_all_policies_of_the_repository_fit_the_schema_as_editors_read_them(repository: Path) -> None:
@@ -99,4 +105,4 @@ def test_the_documentation_names_every_key(repository: Path) -> None:
     places = [schema, *(schema["$defs"][name] for name in ("param", "match", "hook")), tests["test"], tests["input"]]
     for place in places:
         for key in place["properties"]:
-            assert key in text, key
+            assert key in text or key in hook_kinds.NAMES, key

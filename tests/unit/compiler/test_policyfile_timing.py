@@ -133,7 +133,6 @@ def test_otherwise_a_recover_needs_a_prepare(tmp_path: Path, when: str) -> None:
             "1m}",
             "at least as long as 'delay'",
         ),
-        ("{output: hold, notify: [{run: [/x], retry: never}]}", "not-here", "retry", "notify hooks are best effort"),
         ("{output: hold, retry: never}", "unknown-key", "retry", "unknown key"),
         ("{output: hold, prepare: [{run: [/x]}], prepare_within: 0s}", "out-of-range", "0s", "above 0"),
         ("{output: hold, prepare: [{run: [/x]}], prepare_within: 7d}", "malformed", "7d", "write 168h"),
@@ -258,8 +257,7 @@ _NO_RETRY = st.one_of(
 
 @given(
     damage=st.one_of(
-        st.tuples(st.sampled_from(["prepare", "recover"]), _NO_RETRY),
-        st.tuples(st.just("notify"), st.just({"attempts": 1})),
+        st.tuples(st.sampled_from(["prepare", "recover", "notify"]), _NO_RETRY),
         st.tuples(st.just("prepare_within_seconds"), _NO_SECONDS),
         st.tuples(st.just("recover_when"), st.sampled_from([None, "", "Started", "always", 1, ["started"]])),
         st.tuples(st.just("without"), st.just("prepare")),

@@ -96,6 +96,22 @@ def test_a_probe_can_be_reached(unit: Unit, address: str, filtered: bool) -> Non
     assert ("IPAddressDeny=any" in unit(forewarn_probe_listen=address)) is filtered
 
 
+@pytest.mark.parametrize(
+    ("url", "filtered"),
+    [
+        *(
+            ("", True),
+            ("http://127.0.0.1:4318/v1/logs", True),
+            ("http://localhost/x", True),
+            ("http://[::1]:80/", True),
+        ),
+        *(("https://logs.example.com", False), ("http://localhost.example.com/", False), ("http://10.0.0.4/", False)),
+    ],
+)
+def test_a_sink_can_be_reached(unit: Unit, url: str, filtered: bool) -> None:
+    assert ("IPAddressDeny=any" in unit(forewarn_sink_url=url)) is filtered
+
+
 # The version of systemd that each of these directives is new in: systemd.exec(5), systemd.service(5), and NEWS.
 NEWER = {
     "LoadCredentialEncrypted": 250,

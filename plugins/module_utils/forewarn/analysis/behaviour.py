@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, HOOK_TIMEOUT_SECONDS, RECOVER_WHEN
 from .hook_wording import hook_text, seconds_text
 
@@ -175,11 +176,13 @@ def _recovery(data: Mapping[str, Any]) -> Recovering:
 
 def hook_of(data: Mapping[str, Any]) -> Hook:
     """Return a hook of an artifact, with its timeout if it is the default."""
-    content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **data}
+    content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **as_asked(data)}
     if "run" in data:
         action: tuple[str, ...] = ("run", data["run"][0])
     elif "unit" in data:
         action = ("unit", data["unit"], data["action"])
+    elif "kind" in data:
+        action = (data["kind"],)
     else:
         action = ("http", data["http"].partition("#")[0].partition("?")[0])
     return Hook(_frozen(content), action, hook_text(data))

@@ -15,10 +15,23 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from ..policy.bodies import as_asked
 from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
+from ..policy.interpolated import written
 
 _RETRY = (("delay_seconds", "again after"), ("max_delay_seconds", "pauses of at most"))
-_IN_WORDS = {"run", "unit", "action", "http", "bearer", "timeout_seconds", "retry"}  # other keys are shown as JSON
+_IN_WORDS = {
+    "run",
+    "unit",
+    "action",
+    "http",
+    "bearer",
+    "body",
+    "kind",
+    "options",
+    "timeout_seconds",
+    "retry",
+}  # other keys are shown as JSON
 
 
 def hook_text(hook: Mapping[str, Any]) -> str:
@@ -27,13 +40,22 @@ def hook_text(hook: Mapping[str, Any]) -> str:
         what, options = " ".join(map(quoted, hook["run"])), []
     elif "unit" in hook:
         what, options = f"{quoted(hook['action'])} {quoted(hook['unit'])}", ["unit"]  # a program may be called start
+    elif "kind" in hook:
+        texts = [_option_text(name, hook["options"]) for name in sorted(hook["options"])]
+        what, options = quoted(hook["kind"]), ["kind", *texts]
     else:
         what, options = quoted(hook["http"]), ["http"]
+        options += [f"body {quoted(as_asked(hook)['body'])}"] if "body" in hook else []
     options += [f"bearer {kind} {quoted(name)}" for kind, name in sorted(hook.get("bearer", {}).items())]
     options.append(seconds_text(hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS)))
     options += [text] if (text := retry_text(hook)) else []
     options += [f"{quoted(key)} {quoted(json.dumps(hook[key]))}" for key in sorted(hook.keys() - _IN_WORDS)]
     return f"{what} ({', '.join(options)})"
+
+
+def _option_text(name: str, options: Mapping[str, Any]) -> str:
+    value = written(options[name])
+    return f"{quoted(name)} {quoted(value if isinstance(value, str) else json.dumps(value))}"
 
 
 def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:

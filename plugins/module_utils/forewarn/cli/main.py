@@ -37,6 +37,7 @@ COMMANDS = {
     "approve": ("approve", "approve events by id"),
     "drill": ("drill", "rehearse an event through the running service"),
     "recover": ("recover", "run a recovery that fails again, or end it"),
+    "hook": ("hook_list", "list, explain and try the kinds of hooks"),
     "emulate": ("emulate", "serve an emulated Scheduled Events service"),
     "policy": ("policy_common", "check, test, explain and compile policies"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
@@ -52,6 +53,11 @@ POLICY_COMMANDS = {
     "replay": ("policy_replay", "show what a policy would have decided about past events"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),
 }
+HOOK_COMMANDS = {
+    "list": ("hook_list", "list the kinds of hooks"),
+    "show": ("hook_show", "explain one kind, with its options"),
+    "try": ("hook_try", "run a hook on this VM now"),
+}
 EMULATE_COMMANDS = {
     "publish": ("emulate_publish", "make a running emulator announce an event"),
     "cancel": ("emulate_event", "remove an event that has not started"),
@@ -65,7 +71,8 @@ EMULATE_COMMANDS = {
     "switch-off": ("emulate_service", "switch the service off, as a day without requests does"),
     "reset": ("emulate_service", "restart the scenario"),
 }
-_SUBCOMMANDS = {"policy": POLICY_COMMANDS, "emulate": EMULATE_COMMANDS}
+_SUBCOMMANDS = {"policy": POLICY_COMMANDS, "hook": HOOK_COMMANDS, "emulate": EMULATE_COMMANDS}
+_GROUPS = ("policy", "hook")  # which do nothing by themselves
 
 
 _UNSET = "Is a variable of the shell not set?"
@@ -208,12 +215,12 @@ def _add_commands(
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
         if name != wanted:
             continue
-        if name != "policy":  # which does nothing by itself
+        if name not in _GROUPS:
             module = _module(name, module_name)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
         if depth == 0 and name in _SUBCOMMANDS:
-            _add_commands(subparser, _SUBCOMMANDS[name], arguments, 1, required=name == "policy")
+            _add_commands(subparser, _SUBCOMMANDS[name], arguments, 1, required=name in _GROUPS)
 
 
 def _no_such_command(wanted: str, commands: list[str]) -> str:

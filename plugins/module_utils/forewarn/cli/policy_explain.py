@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,19 @@ def _show_hooks(console: Console, verdict: Verdict) -> None:
         for hook in hooks:
             retry = retry_text(hook)
             console.line(console.style(f"{name:<10}{describe(hook)}{f', {retry}' if retry else ''}{when}"))
+            for line in _body_lines(hook):
+                console.line(console.style(f"{'':<12}{line}"))
+
+
+def _body_lines(hook: Mapping[str, Any]) -> list[str]:
+    """Return what a hook with a body sends, a line for each occasion on which that differs."""
+    if "content" not in hook:
+        return [hook["problem"]] if "problem" in hook else []
+    found = hook["content"].get("occasions", {"body": hook["content"]})
+    return [
+        f"{name}: {json.dumps(one['json'], ensure_ascii=False) if 'json' in one else one['problem']}"
+        for name, one in found.items()
+    ]
 
 
 def _show_rule(console: Console, rule: RuleTrace, width: int) -> None:

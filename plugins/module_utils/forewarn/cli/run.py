@@ -17,7 +17,7 @@ from ..imds import azure
 from ..imds.client import Client
 from ..imds.endpoint import parse_endpoint, resolve
 from ..runner.state import directories, dry_runs, machine_lock
-from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
+from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, SINK_FORMATS, checked_interval, read
 from .service import add_endpoint_argument, refuse_elsewhere, seconds
 
 _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
@@ -83,10 +83,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="trust an endpoint that is neither link-local nor loopback",
     )
-    parser.add_argument("--hook-proxy", metavar="URL", help="proxy of http hooks (default: none)")
+    parser.add_argument("--hook-proxy", metavar="URL", help="proxy of http hooks and of the sink (default: none)")
     parser.add_argument(
-        "--hook-ca-file", metavar="FILE", help="certificates that http hooks trust (default: the system's)"
+        "--hook-ca-file", metavar="FILE", help="certificates that http hooks and the sink trust (default: the system's)"
     )
+    parser.add_argument(
+        "--sink-url", metavar="URL", help="send what the journal records there, in batches (default: nowhere)"
+    )
+    parser.add_argument("--sink-format", choices=SINK_FORMATS, help=f"format of that (default: {SINK_FORMATS[0]})")
+    secret = parser.add_mutually_exclusive_group()
+    secret.add_argument("--sink-bearer-file", metavar="FILE", help="file that has the sink's bearer token")
+    secret.add_argument("--sink-credential", metavar="NAME", help="systemd credential that has the sink's bearer token")
     parser.add_argument("--config", metavar="FILE", help="JSON object of these options; the command line overrides it")
     parser.add_argument(
         "--check-config",

@@ -36,6 +36,10 @@ _OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
     "allow_endpoint": ((bool,), "true or false"),
     "hook_proxy": ((str,), "a URL"),
     "hook_ca_file": ((str,), "a path"),
+    "sink_url": ((str,), "a URL"),
+    "sink_format": ((str,), "a text"),
+    "sink_bearer_file": ((str,), "a path"),
+    "sink_credential": ((str,), "the name of a credential"),
 }
 _MAX_BYTES = 1024 * 1024
 

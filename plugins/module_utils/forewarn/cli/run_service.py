@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import InputError
@@ -40,7 +40,10 @@ from ..runner.telemetry.metrics_server import MetricsServer
 from ..runner.telemetry.probe import ProbeServer
 from ..runner.telemetry.readiness import Readiness
 from ..runner.telemetry.systemd import Notifier
-from .run_setup import Setup
+from .run_setup import SINK_FORMATS, Setup
+
+if TYPE_CHECKING:
+    from ..runner.sink.sink import SinkSettings
 
 # How long to wait at the end until the log is written; a reader that stalls gets no more of it.
 LOG_PATIENCE_SECONDS = 0.25
@@ -94,7 +97,11 @@ def _serve(
     client.log = lambda text: log.warning("waiting", reason=text)
     asking = identity_client(client)
     settings = commands.HookSettings(
-        args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY") or None
+        args.hook_proxy,
+        args.hook_ca_file,
+        os.environ.get("CREDENTIALS_DIRECTORY") or None,
+        None if directory is None else f"{directory}/hooks",
+        args.probe_listen,
     )
     elsewhere = directories.in_memory(os.environ, os.getuid())
     notifier = Notifier(os.environ, clocks)
@@ -115,6 +122,7 @@ def _serve(
         reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
         previous=Previous(_last_poll(beat), None if beat is None else downtime(beat, clocks)),
         watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
+        sink=None if mode.once else _sink(args, settings),
     )
     identity = VmIdentity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
     runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
@@ -132,6 +140,15 @@ def _serve(
         if not requester.busy:  # otherwise another thread is still reading, and the connection ends with the process
             client.close()
             asking.close()
+
+
+def _sink(args: argparse.Namespace, hooks: commands.HookSettings) -> SinkSettings | None:
+    if args.sink_url is None:
+        return None
+    from ..runner.sink.sink import SinkSettings  # here: most have none
+
+    wanted = args.sink_format or SINK_FORMATS[0]
+    return SinkSettings(args.sink_url, wanted, args.sink_bearer_file, args.sink_credential, hooks)
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:

@@ -18,6 +18,8 @@ from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve
 from ..policy.artifact import Artifact, load_file
 from ..policy.engine import PolicySet
 from ..policy.params import from_options
+from ..policy.structure import stays_here
+from ..runner.hooks.commands import shown_url
 from ..runner.state import directories, dry_runs, trust
 from . import run_config  # at the top: an upgrade may have replaced this file by the time it is used
 from .service import refuse_empty_name
@@ -26,6 +28,9 @@ from .service import refuse_empty_name
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
 PROBE_LEAD_SECONDS, LONGEST_PROBE_LEAD = 60.0, 3600.0
 _PROXY = r"(?i)http://[^\s/?#@]+/?"
+SINK_FORMATS = ("json-lines", "otlp")
+_SINK_URL = r"(?i)https?://[^\s/?#@]+(/[^\s#]*)?"
+_CREDENTIAL = r"[A-Za-z0-9_][A-Za-z0-9._@-]*"
 LOG_FORMATS = ("auto", "journald", "text", "json")
 
 
@@ -68,6 +73,7 @@ def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
     if args.hook_ca_file is not None:
         trust.check_file(args.hook_ca_file, "CA file")
     _check_places(args, environ)
+    _check_sink(args)
     directory = _state(args, environ)
     if directory is not None:
         directories.StateDirectory(directory).check()
@@ -95,6 +101,28 @@ def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
         from ..runner.telemetry.probe import probe_place
 
         _check_place("probe_listen", probe_place, args.probe_listen)
+
+
+def _check_sink(args: argparse.Namespace) -> None:
+    others = [
+        name for name in ("sink_format", "sink_bearer_file", "sink_credential") if getattr(args, name) is not None
+    ]
+    if args.sink_url is None:
+        if others:
+            raise InputError(f"{others[0]} is set, but no sink_url.", "Add the URL of the sink, or leave it out.")
+        return
+    if not re.fullmatch(_SINK_URL, args.sink_url):
+        hint = "Write it like https://collector.example.com/logs, and put a secret into sink_credential."
+        raise InputError(f"sink_url is {shown_url(args.sink_url)!r}.", hint)
+    secret = args.sink_bearer_file or args.sink_credential
+    if secret and args.sink_url.lower().startswith("http:") and not stays_here(args.sink_url):
+        raise InputError("sink_url would send a secret without encryption.", "Use https, or leave the secret out.")
+    if args.sink_format not in (None, *SINK_FORMATS):
+        raise InputError(f"sink_format is {args.sink_format!r}.", f"Use one of {', '.join(SINK_FORMATS)}.")
+    if args.sink_bearer_file is not None and args.sink_credential is not None:
+        raise InputError("Both sink_bearer_file and sink_credential are set.", "Use one of them.")
+    if args.sink_credential is not None and not re.fullmatch(_CREDENTIAL, args.sink_credential):
+        raise InputError(f"sink_credential is {args.sink_credential!r}.", "Name a credential of the systemd unit.")
 
 
 def _check_place(option: str, parse: Callable[[str], object], address: str) -> None:

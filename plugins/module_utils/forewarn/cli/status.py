@@ -187,6 +187,7 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
         "dry_run": fields.get("dry_run") is True,
         "vm": text_of(fields, "vm") or None,
         "interval_seconds": number_of(fields, "interval_seconds"),
+        "sink": object_of(fields, "sink") or None,
         "reload_problem": text_of(fields, "reload_problem") or None,
         "started_at": None if started is None else iso(started.wall, "milliseconds"),
         "last_alive_at": None if last is None else iso(last.wall, "milliseconds"),
@@ -365,9 +366,22 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
     if running and runner["reload_problem"]:
         text = f"the last reload was refused, and the runner keeps its configuration: {runner['reload_problem']}"
         page.hanging(_label("reload"), text, "yellow")
+    if running and runner["sink"]:
+        said, styles = _sink_text(runner["sink"])
+        page.hanging(_label("sink"), said, *styles)
     trouble = report["journal"]["trouble"]
     if trouble:
         page.hanging(_label("journal"), trouble, "bold", "red")
+
+
+def _sink_text(sink: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return how far a sink is, with its style."""
+    behind, lost, rejected = (int(number_of(sink, name) or 0) for name in ("behind", "lost", "rejected"))
+    text = f"{text_of(sink, 'url')}, {f'{behind} entries behind' if behind else 'has everything'}"
+    text += f"; {lost} were lost before they were sent" if lost else ""
+    text += f"; {rejected} were rejected" if rejected else ""
+    problem = text_of(sink, "problem")
+    return (f"{text}: {problem}", ("yellow",)) if problem else (text, ("yellow",) if lost or rejected else ())
 
 
 def _source_text(source: Mapping[str, Any]) -> str:

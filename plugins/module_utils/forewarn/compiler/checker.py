@@ -372,8 +372,14 @@ class Checker:
         return forms, joined
 
     def _map(self, node: SyntaxNode, present: Present) -> Typed:
-        key_forms, key = self._uniform(node.children[::2], present, "the keys of a map")
+        key_forms, key = self.map_keys(node, present)
         value_forms, value = self._uniform(node.children[1::2], present, "the values of a map")
+        forms = [form for pair in zip(key_forms, value_forms) for form in pair]
+        return self.made("map", t.map_of(key, value), node, *forms)
+
+    def map_keys(self, node: SyntaxNode, present: Present) -> tuple[list[Any], Type]:
+        """Check the keys of a literal map; return their forms and their type."""
+        forms, key = self._uniform(node.children[::2], present, "the keys of a map")
         if not _is_key(key):
             self.report(node, "type-mismatch", f"a map cannot have keys of {key}")
         literals = [child.value for child in node.children[::2] if child.kind == "literal"]
@@ -381,8 +387,7 @@ class Checker:
             if child.kind == "literal" and literals.count(child.value) > 1:
                 self.report(child, "bad-literal", f"the key {child.value!r} is given more than once")
                 break
-        forms = [form for pair in zip(key_forms, value_forms) for form in pair]
-        return self.made("map", t.map_of(key, value), node, *forms)
+        return forms, key
 
     # Calls
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, FIELD_SINCE, RESOURCE_TYPES, VM_FACTS, has_field
+from ..policy.bodies import TOLD
+from ..policy.decision import OCCASIONS
 from . import types as t
 from .types import Declarations, RecordField, Type
 
@@ -89,6 +91,25 @@ def _later(field: str, api_version: str, extra: tuple[str, ...]) -> tuple[tuple[
     return tuple(
         (value, since) for value, since in EVENT_TYPE_SINCE.items() if since > api_version and value not in extra
     )
+
+
+def hook_declarations(
+    api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
+) -> Declarations:
+    """Return the names that a text of a hook may use: what stays the same from its preparation to its recovery."""
+    base = policy_declarations(api_version, params, {}, extra_values)
+    lasting = {name: base.variables[name] for name in ("event", "vm", "params")}
+    event = {name: field for name, field in base.records["event"].items() if name not in ("EventStatus", "NotBefore")}
+    return Declarations(lasting, {**base.records, "event": event})
+
+
+def notification_declarations(
+    api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
+) -> Declarations:
+    """Return the names that the body of a notify hook may use: all but the time, and ``occasion``."""
+    base = policy_declarations(api_version, params, {}, extra_values)
+    names = {name: base.variables[name] for name in TOLD if name in base.variables}
+    return Declarations({**names, "occasion": Type("string", values=OCCASIONS, label="occasion")}, base.records)
 
 
 def invariant_declarations(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
 from ..errors import InputError
 from ..policy.evaluate import Builder, Closure, Scope, guarded
@@ -15,8 +15,19 @@ from ..policy.forms import read_form
 from .calls import ASSUMED_ELEMENTS
 from .checker import Checker
 from .hints import bool_hint, text_hint, unquoted
-from .syntax import parse
-from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, RecordField, Type, join
+from .syntax import SyntaxNode, parse
+from .types import (
+    BOOL,
+    STRING,
+    UNKNOWN,
+    CelSyntaxError,
+    Declarations,
+    ExpressionFinding,
+    RecordField,
+    Type,
+    Typed,
+    join,
+)
 
 MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEMENTS
 
@@ -44,6 +55,7 @@ CODES = {
     "mixed-types": "A list or map of several types.",
     "bad-macro": "has(), all(), exists(), exists_one(), map() or filter() with the wrong arguments.",
     "unsupported": "Valid CEL that Forewarn refuses, because it cannot be checked ahead of time.",
+    "not-json": "A value in the body of an http hook that JSON does not have.",
     "wrong-result-type": "The expression does not have the type that its place needs: a condition must be a bool.",
 }
 
@@ -68,21 +80,31 @@ class ExpressionError(InputError):
 
 def check(source: str, declarations: Declarations, expect: Type | None = None) -> Checked:
     """Check an expression. ``expect`` is the type it must have, if any."""
+
+    def judge(checker: Checker, node: SyntaxNode) -> Typed:
+        form, type_ = checker.check(node)
+        if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
+            message = f"this must be {expect}, and it is {type_}"
+            operand = checker.operand(node, type_)
+            if expect in (BOOL, STRING):
+                hint = bool_hint(operand) if expect == BOOL else text_hint(operand)
+            else:
+                hint = "" if operand.words is None else unquoted(operand.words, expect)
+            checker.report(node, "wrong-result-type", message, hint)
+        return form, type_
+
+    return checked(source, declarations, judge)
+
+
+def checked(source: str, declarations: Declarations, judge: Callable[[Checker, SyntaxNode], Typed]) -> Checked:
+    """Check an expression as ``judge`` does, which reports to the checker and returns the form and the type."""
     try:
         node = parse(source)
     except CelSyntaxError as error:
         return Checked(None, None, (error.finding,))
     checker = Checker(declarations, source)
-    form, type_ = checker.check(node)
+    form, type_ = judge(checker, node)
     findings = checker.findings
-    if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
-        message = f"this must be {expect}, and it is {type_}"
-        operand = checker.operand(node, type_)
-        if expect in (BOOL, STRING):
-            hint = bool_hint(operand) if expect == BOOL else text_hint(operand)
-        else:
-            hint = "" if operand.words is None else unquoted(operand.words, expect)
-        findings.append(ExpressionFinding("wrong-result-type", message, node.start, node.end, hint))
     if checker.cost > MAX_COST:
         message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
         hint = "nest fewer loops, or compute the inner one in a variable"

@@ -36,7 +36,7 @@ CODES = {
     "malformed": "A malformed name, duration, unit or URL.",
     "too-short": "An empty list or text where something is needed.",
     "alternatives": "Two keys that exclude each other.",
-    "not-here": "A key that is not allowed beside a nested rule, or in a notify hook.",
+    "not-here": "A key that is not allowed beside a nested rule, in a notify hook, or beside a kind of hook.",
     "not-supported": "A value that is planned, but does not work yet.",
     # the policy
     "duplicate-name": "Two parameters, variables, invariants or tests with one name.",
@@ -48,6 +48,7 @@ CODES = {
     "param-value": "A default or limit that does not fit the parameter's type, or its other limits.",
     "param-conflict": "A parameter that two policies declare with different types.",
     "command": "A command that the system cannot run as written.",
+    "option-value": "An option of a hook whose value its kind cannot use.",
     "timeout-range": "A timeout of 0, or of more than a day.",
     "out-of-range": "A number or duration beyond its limits.",
     "nothing-to-recover": "Recover hooks of a match that prepares nothing, without recover_when: started.",

@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
-import math
-import re
 from typing import Any
 
 from ..events import EVENT_TYPE_SINCE
-from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
+from ..policy.decision import PHASES
 from ..policy.program import Program
-from ..policy.structure import secret_in_clear
-from ..policy.timevalues import SECOND, parse_duration
 from . import params, schema
-from .environment import EXTENSIBLE, invariant_declarations, policy_declarations
+from .environment import (
+    EXTENSIBLE,
+    hook_declarations,
+    invariant_declarations,
+    notification_declarations,
+    policy_declarations,
+)
 from .expression import check
 from .findings import blocks
+from .hooks import HookCompiler, seconds_above_0
 from .params import text
 from .scalars import as_expression
 from .types import BOOL, STRING, UNKNOWN, Declarations, Type
@@ -25,7 +28,6 @@ from .wording import closest
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
 SCHEMA = "policy.schema.json"
-_LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
 _PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that say how to prepare
 _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
 
@@ -46,6 +48,8 @@ class _Compiler:
     def policy(self, root: Mapping) -> dict[str, Any]:
         declared, self.params = params.read(self.file, root.get("params"))
         self.extra_values = self._extra_values(root.get("extra_values"))
+        known = (self.api_version, self.params, self.extra_values)
+        self.hooks = HookCompiler(self.file, hook_declarations(*known), notification_declarations(*known))
         block, _decides = self._block(root.get("rule"), {}, "")
         policy: dict[str, Any] = {
             "name": text(root.get("name")),
@@ -157,9 +161,11 @@ class _Compiler:
         )
         for key in PHASES:
             hooks = item.get(key)
-            match[key] = [self._hook(hook, key) for hook in hooks.items] if isinstance(hooks, Sequence) else []
+            match[key] = [self.hooks.hook(hook, key) for hook in hooks.items] if isinstance(hooks, Sequence) else []
+        if "recover" not in item.values:
+            match["recover"] = self.hooks.recovery(match["prepare"])
         if "prepare_within" in item.values:
-            match["prepare_within_seconds"] = self._seconds(item.get("prepare_within"), "prepare_within")
+            match["prepare_within_seconds"] = seconds_above_0(self.file, item.get("prepare_within"), "prepare_within")
         if text(item.get("recover_when")) == "started":
             match["recover_when"] = "started"
         elif match["recover"] and not match["prepare"]:
@@ -179,98 +185,6 @@ class _Compiler:
             if key in item.keys:
                 message = f"'{key}' has no effect: {reason}"
                 self.file.add("no-effect", message, item.keys[key], "remove it", severity="warning")
-
-    def _hook(self, node: YamlNode, phase: str) -> dict[str, Any]:
-        hook: dict[str, Any] = {}
-        if not isinstance(node, Mapping):
-            return hook
-        command = node.get("run")
-        if isinstance(command, Sequence):
-            hook["run"] = [argument.text for argument in command.items if isinstance(argument, Scalar)]
-            self._command(command)
-        for key in ("unit", "action", "http"):
-            if key in node.values:
-                hook[key] = text(node.get(key))
-        bearer = node.get("bearer")
-        if isinstance(bearer, Mapping):
-            hook["bearer"] = {key: text(bearer.get(key)) for key in ("credential", "file") if key in bearer.values}
-            if secret_in_clear(hook.get("http") or "https:"):
-                message = "the secret would travel unencrypted"
-                self.file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
-        hook["timeout_seconds"] = self._timeout(node.get("timeout"))
-        if "retry" in node.values:
-            retry = self._retry(node.get("retry"))
-            if phase == "notify":
-                message = "'retry' has no place here: notify hooks are best effort"
-                self.file.add("not-here", message, node.keys["retry"], "remove it")
-            elif retry:
-                hook["retry"] = retry
-        return hook
-
-    def _retry(self, node: YamlNode | None) -> dict[str, Any]:
-        """Return the artifact's entry for a retry, without values that have findings."""
-        if not isinstance(node, Mapping):
-            return {"attempts": 1} if text(node) == "never" else {}
-        retry: dict[str, Any] = {}
-        attempts = node.get("attempts")
-        count = attempts.data() if isinstance(attempts, Scalar) else None
-        if isinstance(count, int) and not isinstance(count, bool):
-            retry["attempts"] = count
-        for key in ("delay", "max_delay"):
-            if key in node.values and (seconds := self._seconds(node.get(key), key)):
-                retry[f"{key}_seconds"] = seconds
-        if retry.get("max_delay_seconds", math.inf) < retry.get("delay_seconds", 0.0):
-            message = "the longest pause is shorter than the first"
-            self.file.add("out-of-range", message, node.get("max_delay") or node, "make it at least as long as 'delay'")
-        return retry
-
-    def _seconds(self, node: YamlNode | None, name: str) -> float:
-        """Return a duration that must be above 0; 0 if it has a finding."""
-        written = text(node)
-        if node is None or written is None:
-            return 0.0
-        try:
-            seconds = parse_duration(written) / SECOND
-        except ValueError as error:
-            if "range" in str(error):  # the schema has reported anything else
-                self.file.add("out-of-range", f"'{name}' is longer than the longest duration", node)
-            return 0.0
-        if not seconds:
-            self.file.add("out-of-range", f"'{name}' must be above 0", node, "leave it out")
-        return seconds
-
-    def _command(self, command: Sequence) -> None:
-        program = command.items[0] if command.items else None
-        if not isinstance(program, Scalar):
-            return
-        if not program.text.strip():
-            self.file.add("command", "the program has no name", program, "name it, with its path")
-        elif "/" in program.text and not program.text.startswith("/"):
-            message = "a path must begin with /: a service has no current directory"
-            self.file.add("command", message, program, "write the whole path")
-        elif len(command.items) == 1 and re.search(r"\s", program.text.strip()):
-            words = ", ".join(program.text.split())
-            message = "the system takes this as one word: no shell splits it"
-            self.file.add("command", message, program, f"write run: [{words}]")
-        for item in command.items:
-            if isinstance(item, Scalar) and "\0" in item.text:
-                self.file.add("command", "an argument cannot hold a NUL character", item, "remove it")
-
-    def _timeout(self, node: YamlNode | None) -> float:
-        written = text(node)
-        if node is None or written is None:
-            return HOOK_TIMEOUT_SECONDS
-        try:
-            seconds = parse_duration(written) / SECOND
-        except ValueError as error:
-            if "range" not in str(error):  # the schema has reported it
-                return HOOK_TIMEOUT_SECONDS
-            seconds = math.inf
-        if seconds == 0:
-            self.file.add("timeout-range", "a timeout of 0 fails at once", node, "leave it out, for 60s")
-        elif seconds > _LONGEST_TIMEOUT_SECONDS:
-            self.file.add("timeout-range", "a timeout is at most 24h", node, "NotBefore cuts it short anyway")
-        return seconds
 
     # Expressions
 

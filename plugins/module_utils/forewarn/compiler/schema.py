@@ -187,6 +187,11 @@ class _Reporter:
             self.file.add("missing-key", f"{listed} is missing here", node, f"add one of {', '.join(names)}")
 
     def _not_here(self, error: _Complaint) -> None:
+        beside = error.schema.get("x-beside")
+        if beside is not None:
+            message = f"'{beside}' and '{error.path[-1]}' exclude each other"
+            self._at_key(error, "alternatives", message, "keep one of them")
+            return
         message = f"'{error.path[-1]}' has no place beside 'rule'"
         hint = "a match with a nested rule has only a condition; put this into the matches of the nested rule"
         self._at_key(error, "not-here", message, hint)
@@ -205,6 +210,8 @@ class _Reporter:
             suggestion = f"write {_as_retry(text)}"
         elif error.schema.get("title") == "Duration" and re.fullmatch(r"[0-9.]+", text):
             suggestion = f"say in which unit: {text}s"
+        elif error.schema.get("title") == "Body" and isinstance(node, Mapping):
+            suggestion = "put it in quotes, so that CEL reads it and not YAML: body: '{\"text\": event.EventType}'"
         elif wanted == "a text" and is_text:
             suggestion = f'put it in quotes: "{text}"'
         elif wanted == "true or false" and text.lower() in _TRUE + _FALSE:

@@ -23,7 +23,7 @@ from ..policy.artifact import load, with_source
 from . import sources
 from .cache import Cache, digest, file_digest
 from .commands import run, said
-from .hooks import hook_files
+from .hooks import hook_files, kinds_of
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -83,7 +83,6 @@ def _build(
     else:
         source = sources.local(paths)
     pyz, artifact = directory / "forewarn.pyz", directory / "policy.json"
-    bundle.build(_PACKAGE, pyz)
     programs = hook_files(home, hooks, checkout=bool(git))
     # Messages name files by their paths, so these count too; in a checkout they are relative.
     compared = [reference] if reference else []
@@ -97,6 +96,7 @@ def _build(
         lambda content: json.loads(content)["complete"] and _contents(home, [*paths, *compared]) == contents,
     )
     artifact.write_bytes(with_source(policies["artifact"].encode(), source))
+    bundle.build(_PACKAGE, pyz, kinds_of(json.loads(policies["artifact"])))
     return {
         "pyz": str(pyz),
         "pyz_sha256": file_digest(pyz),

@@ -1,16 +1,20 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of hooks that go to a VM with the policies."""
+"""What goes to a VM for the hooks of policies: their programs, their kinds, and what the sandbox must allow."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict
 
+from .. import hook_kinds
 from ..errors import InputError
+from ..policy.decision import PHASES
+from ..policy.forms import every_match
+from ..policy.interpolated import holds_values
 from .cache import file_digest
 from .sources import inside
 
@@ -48,6 +52,27 @@ def hook_files(home: Path, paths: Sequence[str], *, checkout: bool) -> list[Hook
                 "sha256": file_digest(file),
             }
     return [found[name] for name in sorted(found)]
+
+
+def kinds_of(artifact: Mapping[str, Any]) -> list[str]:
+    """Return the names of the kinds of hooks that a checked artifact uses, sorted."""
+    matches = (match for policy in artifact["policies"] for _path, match in every_match(policy["rule"]))
+    hooks = (hook for match in matches for phase in PHASES for hook in match.get(phase, ()))
+    return sorted({hook["kind"] for hook in hooks if "kind" in hook})
+
+
+def sandbox_of(hooks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Return what the runner's unit must allow for the kinds among hooks: categories, and paths to write to, sorted."""
+    categories: set[str] = set()
+    writable: set[str] = set()
+    for hook in hooks:
+        kind = hook_kinds.find(hook["kind"]) if "kind" in hook else None
+        if kind is not None:
+            options = {name: value for name, value in hook["options"].items() if not holds_values(value)}
+            needs = kind.needs(kind.complete(options))
+            categories.update(needs.sandbox)
+            writable.update(needs.writable)
+    return sorted(categories), sorted(writable)
 
 
 def _files_below(directory: Path) -> list[Path]:

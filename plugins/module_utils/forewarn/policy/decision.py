@@ -22,6 +22,9 @@ GROUPS = ("hold", "independent")
 # Which events recover hooks follow: prepared ones only, or also those that started without preparation (SE-22).
 RECOVER_WHEN = ("prepared", "started")
 PHASES = ("prepare", "recover", "notify")  # of hooks; also the keys of a rule that has them
+NOTIFY = PHASES[2]
+OCCASIONS = ("decided", "started", "ended", "cancelled")  # of notify hooks
+HTTP_TEMPLATES = ("slack", "teams", "discord", "pagerduty", "alertmanager")  # what an http hook can send
 HOOK_TIMEOUT_SECONDS = 60.0  # of a hook without a timeout
 
 

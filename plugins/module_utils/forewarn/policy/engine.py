@@ -149,6 +149,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     if error is not None:
         return _failed(policy, match, error, values)
     data = match.data
+    hooks = policy.program.hooks_of(match, roots)
     return Verdict(
         policy.name,
         data["output"],
@@ -160,9 +161,9 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         group=data.get("group", GROUPS[0]),
         on_failure=data.get("on_failure", HOLD),
         parallel=data.get("parallel", False),
-        prepare=tuple(data.get("prepare", ())),
-        recover=tuple(data.get("recover", ())),
-        notify=tuple(data.get("notify", ())),
+        prepare=hooks["prepare"],
+        recover=hooks["recover"],
+        notify=hooks["notify"],
         prepare_within_seconds=data.get("prepare_within_seconds"),
         recover_when=data.get("recover_when", RECOVER_WHEN[0]),
     )

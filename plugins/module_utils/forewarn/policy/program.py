@@ -12,6 +12,7 @@ from .decision import PHASES
 from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
 from .forms import Form, Literal, read_form
 from .functions import EvaluationError
+from .interpolated import HookProgram, compile_hook
 
 # What an expression may read, in the order of the environment.
 ROOTS = ("event", "events", "notice", "age", "now", "affects_me", "leader", "vm", "params")
@@ -38,6 +39,8 @@ class Match:
         self.conditional = False
         self.explanation: Closure | None = None
         self.matches: list[Match] | None = None  # of a nested rule
+        self.hooks: Mapping[str, tuple[HookProgram, ...]] = {}  # by phase
+        self.hooks_hold_values = False
 
     def try_condition(self, env: Env) -> bool | EvaluationError:
         """Return whether the condition holds, or the error of one that could not be evaluated."""
@@ -105,12 +108,32 @@ class Program:
                 match.conditional = is_conditional(form)
             if explanation is not None:
                 match.explanation = guarded(self._closure(explanation, read_form(explanation["form"])))
+            match.hooks = {
+                phase: tuple(compile_hook(hook, phase, self._value) for hook in data.get(phase, ())) for phase in PHASES
+            }
+            match.hooks_hold_values = any(hook.holds_values for hooks in match.hooks.values() for hook in hooks)
             if "rule" in data:
                 match.matches = self._block(data["rule"], match.rule + ".")
             elif data["output"] not in ("approve", "hold"):
                 raise ValueError(f"the output {data['output']!r} is neither approve nor hold")
             matches.append(match)
         return matches
+
+    def _value(self, expression: Mapping[str, Any]) -> Closure:
+        return guarded(self._closure(expression, read_form(expression["form"])))
+
+    def hooks_of(self, match: Match, roots: tuple[Any, ...]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        """Return the hooks of a match by phase, with the values in their texts; ``roots`` in the order of ROOTS."""
+        if not match.hooks_hold_values:
+            return {phase: tuple(match.data.get(phase, ())) for phase in PHASES}
+        env, values = self.environment(None, roots), dict(zip(ROOTS, roots))
+        hooks = {phase: tuple(hook.resolved(env, values) for hook in found) for phase, found in match.hooks.items()}
+        # What could never be prepared needs no recovery.
+        unprepared = [hook for hook in hooks["prepare"] if "problem" in hook]
+        hooks["recover"] = tuple(
+            hook for hook in hooks["recover"] if not any(_same(hook, other) for other in unprepared)
+        )
+        return hooks
 
     def environment(self, trace: list[Any] | None, roots: tuple[Any, ...]) -> Env:
         """Return a fresh environment for one evaluation; ``roots`` in the order of ROOTS."""
@@ -129,6 +152,11 @@ class Program:
             return Answer(match, None, str(match.explanation(self.environment(None, roots))))
         except EvaluationError as failure:
             return Answer(match, failure)
+
+
+def _same(hook: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    both = "problem" in hook and "kind" in hook and "kind" in other
+    return both and (hook["kind"], hook["options"]) == (other["kind"], other["options"])
 
 
 def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer | None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .decision import APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN
+from .decision import APPROVE, APPROVERS, GROUPS, HOLD, HTTP_TEMPLATES, RECOVER_WHEN
 from .forms import not_a, read_form
 from .params import TYPES
 
@@ -142,30 +142,54 @@ def secret_in_clear(url: str) -> bool:
 
 
 def _hook(value: Any, where: str) -> None:
-    kinds: dict[str, _Check] = {"run": _command, "unit": _a(str), "http": _a(str)}
+    kinds: dict[str, _Check] = {"run": _command, "unit": _a(str), "http": _a(str), "kind": _a(str)}
     optional: dict[str, _Check] = {
         **kinds,
         "action": _among("start", "stop"),
         "bearer": _bearer,
+        "options": _options,
+        "template": _among(*HTTP_TEMPLATES),
+        "body": _expression,
         "timeout_seconds": _number,
         "retry": _retry,
     }
     _object({}, optional, where, value, closed=True)
     if len(kinds.keys() & value.keys()) != 1:
         raise ValueError(f"{where} must have exactly one of {', '.join(kinds)}")
-    for name, belongs_to in (("action", "unit"), ("bearer", "http")):
+    belongings = {"action": "unit", "bearer": "http", "options": "kind", "template": "http", "body": "http"}
+    for name, belongs_to in belongings.items():
         if name in value and belongs_to not in value:
             raise ValueError(f"{where} has {name} without {belongs_to}")
-    if "unit" in value and "action" not in value:
-        raise ValueError(f"{where} has unit without action")
+    for name, requires in (("unit", "action"), ("kind", "options")):
+        if name in value and requires not in value:
+            raise ValueError(f"{where} has {name} without {requires}")
+    if "body" in value and "template" in value:
+        raise ValueError(f"{where} has both template and body")
+    if value.get("template") == "pagerduty" and "bearer" not in value:
+        raise ValueError(f"{where} has template pagerduty without bearer")
     if "bearer" in value and secret_in_clear(value["http"]):
         raise ValueError(f"{where} would send a secret unencrypted")
 
 
+def _options(value: Any, where: str) -> None:
+    _object({}, {}, where, value)
+    for name, one in value.items():
+        for item in one if isinstance(one, list) else [one]:
+            if isinstance(item, Mapping):
+                _object({"parts": _list(_part)}, {}, f"{where}.{name}", item, closed=True)
+            elif not isinstance(item, (str, int, float)):
+                raise not_a(f"{where}.{name}", "a text, a number, true, false or a list of texts")
+
+
+def _part(value: Any, where: str) -> None:
+    if not isinstance(value, str):
+        _expression(value, where)
+
+
 def _notify_hook(value: Any, where: str) -> None:
     _hook(value, where)
-    if "retry" in value:
-        raise ValueError(f"{where} has retry, and notify hooks are best effort")
+    if "kind" in value:
+        raise ValueError(f"{where} has kind, and notify hooks change nothing")
 
 
 def _retry(value: Any, where: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..imds.client import Client
 from .approvals import Approvals
@@ -39,6 +39,9 @@ from .telemetry.recorder import Recorder
 from .telemetry.systemd import Notifier
 from .ticks import Ticks
 
+if TYPE_CHECKING:
+    from .sink.sink import Sink, SinkSettings
+
 
 class Equipment(NamedTuple):
     """What may differ between runners. ``directory`` is the state directory, None to keep nothing; ``elsewhere`` is one
@@ -60,6 +63,7 @@ class Equipment(NamedTuple):
     reload: Callable[[], Reloaded] | None = None
     previous: Previous = Previous()
     watch: NeedsWatch | None = None
+    sink: SinkSettings | None = None
 
 
 def assemble(
@@ -125,4 +129,17 @@ def assemble(
         stop,
         equipment.reload,
         equipment.previous,
+        _sink(equipment, recorder, wake, health),
+    )
+
+
+def _sink(equipment: Equipment, recorder: Recorder, wake: Callable[[], None], health: HealthReporter) -> Sink | None:
+    if equipment.sink is None or equipment.directory is None:
+        return None
+    from .sink.sink import Sink  # here: most have none
+
+    clocks = equipment.clocks
+    executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
+    return Sink(
+        equipment.sink, equipment.directory, executor, recorder, clocks, health.facts, dry_run=equipment.mode.dry_run
     )

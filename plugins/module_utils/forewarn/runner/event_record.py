@@ -16,6 +16,7 @@ from math import inf
 from typing import Any
 
 from ..events import Event, parse_time
+from ..policy.bodies import as_asked
 from .clocks import Stamp
 from .hooks.plan import Plan
 from .journal.writer import EventRow
@@ -116,6 +117,20 @@ class EventRecord:
         changed = content != self.content and self.content != ""
         self.content = content
         self.revision += changed
+        return changed
+
+    def notify_also(self, hooks: Sequence[Mapping[str, Any]]) -> bool:
+        """Take in the notify hooks of a decision; return whether anything is new.
+
+        Earlier hooks stay: a later decision may name none. The latest value of a hook's body replaces the earlier one.
+        """
+        asked = [as_asked(hook) for hook in hooks if "content" in hook]
+        kept = [hook for hook in self.notify if "content" not in hook or hook in hooks or as_asked(hook) not in asked]
+        for hook in hooks:
+            if hook not in kept:
+                kept.append(hook)
+        changed = kept != self.notify
+        self.notify = kept
         return changed
 
     def follow(self, shown: EventRecord) -> bool:

@@ -30,6 +30,7 @@ from .ticks import Ticks
 
 if TYPE_CHECKING:
     from .shadow import Shadow
+    from .sink.sink import Sink
 
 # What is due at every tick waits this long for an answer of the service.
 KEEP_PATIENCE_SECONDS = 0.1
@@ -89,6 +90,7 @@ class Runner:
         stop: Stop,
         reload: Callable[[], Reloaded] | None,
         previous: Previous,
+        sink: Sink | None = None,
     ) -> None:
         self.controller = controller
         self.scheduler = scheduler
@@ -102,6 +104,7 @@ class Runner:
         self._stop = stop
         self._reload_configuration = reload
         self._previous = previous
+        self._sink = sink
         self._keep_at = clocks.monotonic()
         self._hurried = False  # a poll should not wait for its tick
 
@@ -133,6 +136,8 @@ class Runner:
     def close(self) -> None:
         """End the hooks, then the journal."""
         self.scheduler.close()
+        if self._sink is not None:
+            self._sink.close()
         self.recorder.journal.close()
 
     def turn(self) -> None:
@@ -168,6 +173,8 @@ class Runner:
         journal = self.recorder.journal
         self.health.stopping()
         until = self._clocks.monotonic() + STOP_PATIENCE_SECONDS
+        if self._sink is not None:
+            self._sink.close()  # at once: its process does not catch the signal
         self.scheduler.close()  # in the journal these hooks are still running, so they run again
         self._exchange.abandon(max(0.0, until - self._clocks.monotonic()))
         self.recorder.log.info("stopped", signal=self._stop.received)
@@ -200,6 +207,9 @@ class Runner:
         self.controller.keep()
         self._look_for_requests()
         self.work()
+        if self._sink is not None:
+            self._sink.vm_name = self.scheduler.vm_name
+            self._sink.keep()
         self.health.keep()
 
     def _look_for_requests(self) -> None:
@@ -209,6 +219,8 @@ class Runner:
     def work(self) -> None:
         """Take in the hooks that have ended, and start those that are due."""
         journal = self.recorder.journal
+        if self._sink is not None:
+            self._sink.collect()
         if self.scheduler.collect():
             self._hurried = True  # a prepared event may be approved, which takes a fresh document
         self.controller.resume_late()  # before anything is started, and before requests that concern it

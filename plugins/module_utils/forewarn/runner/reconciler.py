@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import GROUP, NOT_LEADER, STARTED, Eligibility, eligibility
+from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
 from . import event_record as states
 from .clocks import Clocks, Stamp
@@ -278,10 +279,8 @@ class Reconciler:
             record.nameless = vm_name is None
             self._journal.save(record.as_row())
         record.undecided = record.nameless or _in_doubt(decision)
-        for hook in decision.notify if not self._mode.dry_run else ():
-            if hook not in record.notify:
-                record.notify.append(hook)
-                self._journal.save(record.as_row())
+        if not self._mode.dry_run and record.notify_also(decision.notify):
+            self._journal.save(record.as_row())
         if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
             if not record.undecided:
                 self._scheduler.plan(record, _acting(decision, vm_name))
@@ -297,9 +296,9 @@ class Reconciler:
         """Drop notify hooks that changed policies no longer name."""
         if self._decided_by is self.policies:
             return
-        named = list(self.policies.every_hook())
+        named = list(map(as_asked, self.policies.every_hook()))
         for record in self.tracker.records:
-            kept = [hook for hook in record.notify if hook in named]
+            kept = [hook for hook in record.notify if as_asked(hook) in named]
             if kept != record.notify:
                 record.notify = kept
                 self._journal.save(record.as_row())

@@ -3,24 +3,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The child process of a hook: its arguments, its environment, and what it reads. There is no shell.
 
-All three kinds are child processes: ``unit`` is a systemctl that waits, ``http`` a Python of its own (``webhook``), so
-that TLS costs the runner no memory. docs/policies.md lists what a hook can rely on.
+All kinds are child processes: ``unit`` is a systemctl that waits, ``http`` a Python of its own (``webhook``), so that
+TLS costs the runner no memory, and so are the kinds of ``hook_kinds``. docs/policies.md lists what a hook can rely on.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pwd
 import re
 import sys
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
+from ... import hook_kinds
 from ...errors import InputError
 from ...events import Event, format_time
+from ...policy.bodies import of_occasion
 from ...policy.decision import HOOK_TIMEOUT_SECONDS
+from ...policy.interpolated import holds_values, written
 from ...policy.structure import stays_here
 from ..state.trust import check_program as _check_program
 
@@ -28,7 +33,7 @@ RUN, UNIT, HTTP = "run", "unit", "http"
 
 # The whole search path: a hook does not get the runner's.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_BASE_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
+BASE_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
 # Linux starts no process with a string of more than 128 KiB in its environment.
 _LONGEST_VALUE_BYTES = 16 * 1024
 _REPLACED = re.compile("[\0\ud800-\udfff]")
@@ -36,9 +41,9 @@ _BARE = r"[\w./:=@%+,-]+"
 
 # The directory or zip file that the package was imported from. At import: the current directory may change later.
 ROOT = str(Path(__file__).absolute().parents[3])
-_BOOTSTRAP = (
-    "import sys; sys.path.append(sys.argv[1]); from forewarn.runner.hooks.webhook import main; raise SystemExit(main())"
-)
+_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from {} import main; raise SystemExit(main())"
+_SECRET_FIELDS = {"pagerduty": "routing_key"}  # instead of the header Authorization
+_HTTP_MODULE, _KIND_MODULE = "forewarn.runner.hooks.webhook", "forewarn.hook_kinds.process"
 
 
 class HookError(InputError):
@@ -77,20 +82,30 @@ class Occasion(NamedTuple):
 
 
 class HookSettings(NamedTuple):
-    """The runner's configuration for hooks of kind http.
+    """The runner's configuration for hooks.
 
     ``proxy`` is ``http://HOST:PORT``; ``ca_file`` (PEM) is trusted instead of the system's authorities;
-    ``credentials_directory`` is systemd's, where ``bearer: {credential: NAME}`` is looked up.
+    ``credentials_directory`` is systemd's, where ``bearer: {credential: NAME}`` is looked up. In ``memory_directory``
+    hooks keep how things were before them. ``probe_address`` is where the runner itself answers ``/readyz``.
     """
 
     proxy: str | None = None
     ca_file: str | None = None
     credentials_directory: str | None = None
+    memory_directory: str | None = None
+    probe_address: str | None = None
+
+    def memory_file(self, hook: Mapping[str, Any]) -> str | None:
+        """Return where a hook keeps how things were before it. The same options have the same file."""
+        if self.memory_directory is None:
+            return None
+        name = hashlib.sha256(json.dumps([hook["kind"], hook["options"]], sort_keys=True).encode("utf-8")).hexdigest()
+        return f"{self.memory_directory}/{hook['kind']}-{name[:16]}.json"
 
 
 def kind(hook: Mapping[str, Any]) -> str:
-    """Return which of the three kinds a hook is."""
-    return RUN if "run" in hook else UNIT if "unit" in hook else HTTP
+    """Return the kind of a hook: run, unit, http, or the name of a kind in ``hook_kinds``."""
+    return str(hook["kind"]) if "kind" in hook else RUN if "run" in hook else UNIT if "unit" in hook else HTTP
 
 
 def timeout(hook: Mapping[str, Any]) -> float:
@@ -101,10 +116,11 @@ def timeout(hook: Mapping[str, Any]) -> float:
 def describe(hook: Mapping[str, Any]) -> str:
     """Return the hook in one line for people. Of a URL, user, password and values of the query are not shown."""
     if "run" in hook:
-        words = (word if re.fullmatch(_BARE, word) else json.dumps(word, ensure_ascii=False) for word in hook["run"])
-        return f"run {' '.join(words)}"
+        return f"run {' '.join(map(_shown, hook['run']))}"
     if "unit" in hook:
         return f"{hook['action']} {hook['unit']}"
+    if "kind" in hook:
+        return " ".join([hook["kind"], *(f"{name}={_shown(value)}" for name, value in sorted(hook["options"].items()))])
     return f"http {shown_url(hook['http'])}"
 
 
@@ -120,12 +136,22 @@ def command(
 
     ``check_program`` refuses programs that others can change: see ``trust``. Raises HookError if it cannot be run.
     """
+    if "problem" in hook:
+        raise HookError(hook["problem"])
     seconds = timeout_seconds if seconds is None else seconds
     content = _as_json(occasion, seconds)
+    if "kind" in hook:
+        return _of_kind(hook, occasion, settings, content, seconds, check_program)._replace(
+            timeout_seconds=timeout_seconds
+        )
     if kind(hook) == HTTP:
-        argv = _python()
-        request = _request(hook, settings, timeout_seconds)
-        return Command(argv, _BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
+        argv = python(_HTTP_MODULE)
+        request = request_settings(hook, settings, timeout_seconds)
+        if "body" in hook:
+            content = _written(hook, occasion.occasion)
+        elif "template" in hook:
+            content = _templated(hook["template"], occasion, seconds)
+        return Command(argv, BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
     if kind(hook) == UNIT:
         # systemctl returns when the job has ended.
         wanted = ["systemctl", "--no-ask-password", hook["action"], "--", hook["unit"]]
@@ -133,13 +159,63 @@ def command(
         wanted = list(hook["run"])
     if any(_REPLACED.search(word) for word in wanted):
         raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
-    program = find_program(wanted[0])
+    program = _checked(wanted[0], check_program)
+    environment = {**BASE_ENVIRONMENT, **_environment(occasion, seconds)}
+    return Command((program, *wanted[1:]), environment, content, timeout_seconds)
+
+
+def _of_kind(
+    hook: Mapping[str, Any],
+    occasion: Occasion,
+    settings: HookSettings,
+    content: bytes,
+    seconds: float,
+    check_program: Callable[[str], None],
+) -> Command:
+    """Return the process of a hook of one of ``hook_kinds``, which has ``seconds`` for its effect."""
+    kind_ = hook_kinds.find(hook["kind"])
+    if kind_ is None:
+        raise HookError(
+            f"this runner has no kind {hook['kind']}: roll it out again, together with the policies that use it"
+        )
+    problems = kind_.problems(hook["options"])
+    if problems:  # a text may hold a value that the kind cannot use
+        raise HookError("; ".join(problems))
+    for program in kind_.needs(kind_.complete(hook["options"])).programs:
+        _checked(program, check_program)
+    request = {
+        "kind": hook["kind"],
+        "phase": occasion.phase,
+        "options": hook["options"],
+        "seconds": seconds,
+        "memory": settings.memory_file(hook),
+        "probe": settings.probe_address,
+    }
+    return Command(
+        python(_KIND_MODULE),
+        {**BASE_ENVIRONMENT, **_environment(occasion, seconds)},
+        _utf8(request) + b"\n" + content,
+        seconds,
+    )
+
+
+def _checked(wanted: str, check_program: Callable[[str], None]) -> str:
+    """Return the path of a program that nobody else can change. Raises HookError."""
+    program = find_program(wanted)
     try:
         check_program(program)
     except InputError as error:
         raise HookError(str(error)) from error
-    environment = {**_BASE_ENVIRONMENT, **_environment(occasion, seconds)}
-    return Command((program, *wanted[1:]), environment, content, timeout_seconds)
+    return program
+
+
+def _shown(value: Any) -> str:
+    """Return a value as one word for people."""
+    value = written(value) if holds_values(value) else value
+    if isinstance(value, list):
+        value = " ".join(map(_shown, value))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if re.fullmatch(_BARE, text) else json.dumps(text, ensure_ascii=False)
 
 
 def find_program(program: str) -> str:
@@ -199,8 +275,32 @@ def _home() -> str:
 
 def _as_json(occasion: Occasion, timeout_seconds: float) -> bytes:
     """Return what a hook reads: the content of its environment, uncut, only lone surrogates replaced."""
+    return _utf8(_content(occasion, timeout_seconds)) + b"\n"
+
+
+def _templated(template: str, occasion: Occasion, timeout_seconds: float) -> bytes:
+    from .templates import render  # here: few hooks have one
+
+    content = _content(occasion, timeout_seconds)
+    return _utf8(render(template, content, datetime.now(timezone.utc), os.uname().nodename))
+
+
+def _written(hook: Mapping[str, Any], occasion: str | None) -> bytes:
+    """Return the value of a hook's body. Raises HookError if it has none."""
+    problem = body_problem(hook, occasion)
+    if problem is not None:
+        raise HookError(problem)
+    return _utf8(of_occasion(hook, occasion)["json"])
+
+
+def body_problem(hook: Mapping[str, Any], occasion: str | None) -> str | None:
+    """Return why a hook has no body on an occasion, which no other attempt changes; None if nothing is wrong."""
+    return of_occasion(hook, occasion).get("problem") if "content" in hook else None
+
+
+def _content(occasion: Occasion, timeout_seconds: float) -> dict[str, Any]:
     decision = {"output": occasion.output, "policy": occasion.policy, "rule": occasion.rule, "reason": occasion.reason}
-    content = {
+    return {
         "forewarn": {"schema": "hook", "version": 1},
         "phase": occasion.phase,
         "occasion": occasion.occasion,
@@ -214,25 +314,24 @@ def _as_json(occasion: Occasion, timeout_seconds: float) -> bytes:
         "other_events": occasion.others,
         "timeout_seconds": timeout_seconds,
     }
-    return _utf8(content) + b"\n"
 
 
 def _utf8(value: object) -> bytes:
     return _REPLACED.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode("utf-8")
 
 
-def _python() -> tuple[str, ...]:
-    """Return the arguments of a Python that sends a request. Its URL and secret are not among them: ps shows arguments.
+def python(module: str) -> tuple[str, ...]:
+    """Return the arguments of a Python that runs a module of ours. No URL or secret is there: ps shows arguments.
 
     -I and -S exclude the environment and site-packages.
     """
     if not sys.executable:
-        raise HookError("the path of this Python is unknown, and an http hook needs a Python of its own")
-    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, ROOT)
+        raise HookError("the path of this Python is unknown, and this hook needs a Python of its own")
+    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP.format(module), ROOT)
 
 
-def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: float) -> dict[str, Any]:
-    """Return the first line that ``webhook`` reads."""
+def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: float) -> dict[str, Any]:
+    """Return the first line that ``webhook`` reads. Raises HookError."""
     url = hook["http"]
     bearer = hook.get("bearer")
     secret = None
@@ -253,6 +352,7 @@ def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: f
         "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
         "bearer_file": secret,
+        **({"secret_field": _SECRET_FIELDS[hook["template"]]} if hook.get("template") in _SECRET_FIELDS else {}),
     }
 
 

@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Callable, NamedTuple
 
+from ... import hook_kinds
 from ...errors import InputError
+from ...policy.interpolated import holds_values
 from ..state import trust
-from .commands import HTTP, RUN, find_program, kind, shown_url
+from .commands import HTTP, RUN, UNIT, find_program, kind, shown_url
 
 
 class HookNeed(NamedTuple):
-    """A hook of a rule. ``name`` is its program, its unit, or its URL without secrets.
+    """A hook of a rule. ``name`` is its program, its unit, its URL without secrets, or the path of a socket.
 
     ``problem`` is a sentence on what is missing, or None. ``untrusted`` is the error if others can change the program.
     """
@@ -72,28 +76,58 @@ def examine(
     """
     needs: dict[tuple[str, str, str, str], HookNeed] = {}
     credentials: dict[str, CredentialNeed] = {}
-    looked: dict[str, HookNeed] = {}  # each program once
+    program = lru_cache(maxsize=None)(_program)  # looks at each once
     for policy, rule, hook in hooks:
+        found = []
         if kind(hook) == RUN:
-            program = hook["run"][0]
-            if program not in looked:
-                looked[program] = _program(program)
-            need = looked[program]._replace(policy=policy, rule=rule)
+            found = [program(hook["run"][0])]
         elif kind(hook) == HTTP:
             bearer = hook.get("bearer") or {}
             problem = _problem(trust.check_secret, bearer["file"]) if "file" in bearer else None
-            need = HookNeed(HTTP, shown_url(hook["http"]), policy, rule, problem)
+            found = [HookNeed(HTTP, shown_url(hook["http"]), "", "", problem)]
             name = bearer.get("credential")
             if name is not None and name not in credentials:
                 problem = None if name in promised else _credential_problem(name, credentials_directory)
                 credentials[name] = CredentialNeed(name, policy, rule, problem)
-        else:
+        elif kind(hook) == UNIT:
             problem = None if unit_problem is None else unit_problem(hook["unit"], hook["action"])
-            need = HookNeed(kind(hook), hook["unit"], policy, rule, problem)
-        place = need[:4]
-        if place not in needs or needs[place].problem is None:
-            needs[place] = need
+            found = [HookNeed(UNIT, hook["unit"], "", "", problem)]
+        else:
+            found = list(_of_kind(hook, program, unit_problem))
+        for need in found:
+            named = need._replace(policy=policy, rule=rule)
+            place = named[:4]
+            if place not in needs or needs[place].problem is None:
+                needs[place] = named
     return Needs(tuple(needs.values()), tuple(credentials.values()))
+
+
+def _of_kind(
+    hook: Mapping[str, Any],
+    program: Callable[[str], HookNeed],
+    unit_problem: Callable[[str, str], str | None] | None,
+) -> Iterator[HookNeed]:
+    name = hook["kind"]
+    known = hook_kinds.find(name)
+    if known is None:
+        problem = f"this runner has no kind {name}: roll it out again, together with the policies that use it"
+        yield HookNeed(name, name, "", "", problem)
+        return
+    options = {key: value for key, value in hook["options"].items() if not holds_values(value)}
+    needs = known.needs(known.complete(options))
+    for wanted in needs.programs:
+        yield program(wanted)
+    for path in needs.sockets:
+        yield HookNeed(name, path, "", "", None if _is_socket(path) else f"there is no socket {path}")
+    for unit in needs.units:
+        yield HookNeed(UNIT, unit, "", "", None if unit_problem is None else unit_problem(unit, "stop"))
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)  # noqa: PTH116 - without pathlib, as everywhere in the runner
+    except OSError:
+        return False
 
 
 def _program(program: str) -> HookNeed:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, List
 
 from ...events import Event
@@ -24,8 +26,9 @@ RESUMING = "the records of an earlier runner are still being resumed"
 class OpenRecords(List[EventRecord]):
     """The records of events that are listed or recovering. For the main thread alone."""
 
-    def __init__(self, recorder: Recorder, clocks: Clocks) -> None:
+    def __init__(self, recorder: Recorder, clocks: Clocks, settings: commands.HookSettings) -> None:
         super().__init__()
+        self._settings = settings
         self._recorder = recorder
         self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
@@ -68,7 +71,21 @@ class OpenRecords(List[EventRecord]):
         """End a record whose event has left the list, and has nothing left to recover."""
         self.step(record, record.closing(), why)
         self.remove(record)
+        self._forget(record)
         self._journal.commit()
+
+    def _forget(self, record: EventRecord) -> None:
+        """Remove what hooks have remembered for an event that is over, for example where a person has recovered.
+
+        Another event for which the same hook has run still needs it.
+        """
+        needed = {self._memory(run) for other in self for run in other.plan.runs if run.attempts}
+        for path in {self._memory(run) for run in record.plan.runs} - needed - {None}:
+            with suppress(OSError):
+                os.unlink(str(path))  # noqa: PTH108 - without pathlib, as everywhere in the runner
+
+    def _memory(self, run: Run) -> str | None:
+        return self._settings.memory_file(run.hook) if "kind" in run.hook else None
 
     def save(self, record: EventRecord) -> None:
         """Have the journal keep the record as it is now."""

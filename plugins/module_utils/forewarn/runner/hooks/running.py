@@ -140,7 +140,7 @@ class RunningHooks:
     ) -> commands.Command:
         """Return the process to start, with what it learns of the event. Raises HookError, as commands.command does."""
         decision = record.decision or {}
-        others = (other for other in self._records if other is not record)
+        others = (other for other in self._records if other.identifier != record.identifier)
         why = commands.Occasion(
             phase=phase,
             attempt=attempt,

@@ -42,11 +42,11 @@ class HookScheduler:
         self._executor = executor
         self._journal, self._log, _metrics = recorder
         self._clocks = clocks
-        self.records = records = OpenRecords(recorder, clocks)
+        self.records = records = OpenRecords(recorder, clocks, settings)
         self._running = RunningHooks(executor, records, self._journal, clocks, settings, now)
         self.preparation = Preparation(records, self._running, self._journal, clocks)
         self._recovery = Recovery(records, self._running, self._journal, clocks)
-        self._notifications = Notifications(executor, records, self._running)
+        self._notifications = Notifications(executor, records, self._running, clocks)
 
     @property
     def vm_name(self) -> str | None:
@@ -196,7 +196,7 @@ class HookScheduler:
 
     def next_in(self) -> float | None:
         """Return the seconds until a hook may be started, or has to end, by the time alone; None if none does."""
-        waits = (*self.preparation.waits(), *self._recovery.waits())
+        waits = (*self.preparation.waits(), *self._recovery.waits(), self._notifications.next_in())
         return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
 
     def idle(self) -> bool:

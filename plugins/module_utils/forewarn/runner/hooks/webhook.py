@@ -27,17 +27,22 @@ _ATTEMPT_SECONDS = 10.0  # an attempt that hangs leaves time for another
 _LEAST_SECONDS = 0.2  # with less than this left there is no other attempt
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
 _MOST_INTERIM = 100  # answers of 1xx that come before one
+_MOST_CONTENT_BYTES = 64 * 1024
+_CONTENT_SECONDS = 2.0
 _MAX_SECRET_BYTES = 64 * 1024
 _SECRET = re.compile(rb"[\x21-\x7e]+")  # anything else could end the header
 
 
-class _AttemptError(Exception):
-    """An attempt that failed, and why. ``lasting``: another would fail too."""
+class AttemptError(Exception):
+    """An attempt that failed, and why. ``lasting``: another would fail too. ``status`` is the answer's, if any."""
 
-    def __init__(self, message: str, lasting: bool = False, after_seconds: float = 0.0) -> None:
+    def __init__(
+        self, message: str, lasting: bool = False, after_seconds: float = 0.0, status: int | None = None
+    ) -> None:
         super().__init__(message)
         self.lasting = lasting
         self.after_seconds = after_seconds
+        self.status = status
 
 
 def main(source: BinaryIO | None = None, target: TextIO | None = None) -> int:
@@ -51,7 +56,7 @@ def main(source: BinaryIO | None = None, target: TextIO | None = None) -> int:
     return 0 if failure is None else 1
 
 
-def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, _AttemptError | None]:
+def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, AttemptError | None]:
     """Return the number of attempts, the answer, and the last failure if no attempt succeeded."""
     # Some of the time is for starting up and for the report.
     whole = float(settings["timeout_seconds"])
@@ -59,44 +64,55 @@ def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, _Attemp
     pause = _FIRST_PAUSE_SECONDS
     tries = 0
     try:
-        request = _Request(settings, body)
+        request = Request(settings, body)
         while True:
             tries += 1
             try:
                 return tries, request.send(min(_ATTEMPT_SECONDS, deadline - time.monotonic())), None
-            except _AttemptError as failure:
+            except AttemptError as failure:
                 wait = max(pause, failure.after_seconds)
                 if failure.lasting or time.monotonic() + wait + _LEAST_SECONDS > deadline:
                     raise
             time.sleep(wait)  # in the hook's own process: nobody waits for it
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-    except _AttemptError as failure:
+    except AttemptError as failure:
         return tries, "", failure
 
 
-class _Request:
-    """A POST, ready to be sent any number of times. Raises _AttemptError if it never can be."""
+class Request:
+    """A POST, ready to be sent any number of times. Raises AttemptError if it never can be.
 
-    def __init__(self, settings: Mapping[str, Any], body: bytes) -> None:
+    ``content`` is the beginning of the body of the answer, if ``reads`` and that was 2xx.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], body: bytes, content_type: str = "application/json", reads: bool = False
+    ) -> None:
+        self.content = b""
+        self._reads = reads
         self._body = body
         self._url, self._host, self._port = _split(settings["url"], "the URL")
         self._headers = {
-            "Content-Type": "application/json",
+            "Content-Type": content_type,
             "User-Agent": f"forewarn/{__version__}",
             "Connection": "close",
         }
         if settings["bearer_file"] is not None:
-            self._headers["Authorization"] = f"Bearer {_secret(settings['bearer_file'])}"
+            secret, field = _secret(settings["bearer_file"]), settings.get("secret_field")
+            if field is None:
+                self._headers["Authorization"] = f"Bearer {secret}"
+            else:
+                self._body = json.dumps({field: secret, **json.loads(body)}).encode("ascii")
         self._proxy: tuple[str, int] | None = None
         if settings["proxy"] is not None:
             proxy, host, port = _split(settings["proxy"], "the proxy")
             if proxy.scheme != "http":
-                raise _AttemptError("the proxy is not of the form http://HOST:PORT", lasting=True)
+                raise AttemptError("the proxy is not of the form http://HOST:PORT", lasting=True)
             self._proxy = (host, port)
         self._tls = _tls_context(settings["ca_file"]) if self._url.scheme == "https" else None
 
     def send(self, seconds: float) -> str:
-        """Send it once, and return what was answered if that is 2xx. Raises _AttemptError."""
+        """Send it once, and return what was answered if that is 2xx. Raises AttemptError."""
         connection = self._connection(seconds)
         try:
             connection.request("POST", self._target(), self._body, self._headers)
@@ -106,13 +122,15 @@ class _Request:
                     break
                 response.headers = None  # type: ignore[assignment]  # so that begin() reads the next answer
                 response.begin()
+            if self._reads and 200 <= response.status < 300:
+                self.content = _content(response)
         except ssl.SSLCertVerificationError as error:
             message = f"the certificate of {self._host} was not accepted: {error.verify_message}"
-            raise _AttemptError(message, lasting=True) from error
+            raise AttemptError(message, lasting=True) from error
         except OSError as error:
             raise self._fault(error, seconds) from error
         except (http.client.HTTPException, ValueError) as error:
-            raise _AttemptError(f"the answer is not HTTP ({type(error).__name__})") from error
+            raise AttemptError(f"the answer is not HTTP ({type(error).__name__})") from error
         finally:
             connection.close()
         return self._judge(response.status, response.headers.get("Retry-After"))
@@ -138,13 +156,14 @@ class _Request:
         if 200 <= status < 300:
             return f"answered {status}"
         if 300 <= status < 400:
-            raise _AttemptError(
+            raise AttemptError(
                 f"{who}answered {status}, a redirect, and none is followed: name its target", lasting=True
             )
         after = float(retry_after) if retry_after is not None and re.fullmatch("[0-9]+", retry_after) else 0.0
-        raise _AttemptError(f"{who}answered {status}", lasting=status != 429 and status < 500, after_seconds=after)
+        lasting = status != 429 and status < 500
+        raise AttemptError(f"{who}answered {status}", lasting, after, status)
 
-    def _fault(self, error: OSError, seconds: float) -> _AttemptError:
+    def _fault(self, error: OSError, seconds: float) -> AttemptError:
         where = (
             f"{self._host} port {self._port}" if self._proxy is None else "the proxy {} port {}".format(*self._proxy)
         )
@@ -152,25 +171,40 @@ class _Request:
         if tunnel:
             try:
                 self._judge(int(tunnel.group(1)), None, f"{where} ")
-            except _AttemptError as failure:
+            except AttemptError as failure:
                 return failure
         if isinstance(error, TimeoutError) or "timed out" in str(error):  # Python 3.9 has two kinds
-            return _AttemptError(f"{where} took longer than {seconds:.1f} s")
-        return _AttemptError(f"{where}: {error.strerror or error}")
+            return AttemptError(f"{where} took longer than {seconds:.1f} s")
+        return AttemptError(f"{where}: {error.strerror or error}")
+
+
+def _content(response: http.client.HTTPResponse) -> bytes:
+    """Return the beginning of a body. The request was accepted, even if the body never ends."""
+    content = b""
+    deadline = time.monotonic() + _CONTENT_SECONDS
+    try:
+        while len(content) < _MOST_CONTENT_BYTES and time.monotonic() < deadline:
+            part = response.read1(_MOST_CONTENT_BYTES)
+            if not part:
+                break
+            content += part
+    except (OSError, http.client.HTTPException, ValueError):
+        pass
+    return content
 
 
 def _split(url: str, what: str) -> tuple[SplitResult, str, int]:
-    """Return the parts of a URL, its host and its port. Raises _AttemptError."""
+    """Return the parts of a URL, its host and its port. Raises AttemptError."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna").decode("ascii") if parts.hostname else ""
         port = parts.port
     except ValueError as error:
-        raise _AttemptError(f"{what} cannot be read", lasting=True) from error
+        raise AttemptError(f"{what} cannot be read", lasting=True) from error
     if parts.scheme not in ("http", "https") or not host:
-        raise _AttemptError(f"{what} is neither http://HOST… nor https://HOST…", lasting=True)
+        raise AttemptError(f"{what} is neither http://HOST… nor https://HOST…", lasting=True)
     if "@" in parts.netloc:
-        raise _AttemptError(f"{what} holds a user name or password: put a secret into 'bearer'", lasting=True)
+        raise AttemptError(f"{what} holds a user name or password: put a secret into 'bearer'", lasting=True)
     return parts, host, port or (443 if parts.scheme == "https" else 80)
 
 
@@ -178,13 +212,13 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise _AttemptError(f"{ca_file} holds no certificate that can be read: {error}", lasting=True) from error
+        raise AttemptError(f"{ca_file} holds no certificate that can be read: {error}", lasting=True) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # Python 3.9 would take less
     return context
 
 
 def _secret(path: str) -> str:
-    """Return a file's content without white space around it. Raises _AttemptError, whose text never has any of it."""
+    """Return a file's content without white space around it. Raises AttemptError, whose text never has any of it."""
     from ..state.trust import check_secret  # here: most requests have no secret
 
     try:
@@ -193,9 +227,9 @@ def _secret(path: str) -> str:
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(_MAX_SECRET_BYTES).strip()
     except InputError as error:
-        raise _AttemptError(str(error), lasting=True) from error
+        raise AttemptError(str(error), lasting=True) from error
     except OSError as error:
-        raise _AttemptError(f"the secret {path} cannot be read: {error.strerror}", lasting=True) from error
+        raise AttemptError(f"the secret {path} cannot be read: {error.strerror}", lasting=True) from error
     if not _SECRET.fullmatch(content):
-        raise _AttemptError(f"the secret {path} is empty, or not one line of printable ASCII", lasting=True)
+        raise AttemptError(f"the secret {path} is empty, or not one line of printable ASCII", lasting=True)
     return content.decode("ascii")

@@ -61,9 +61,10 @@ class JournalReader:
         open_only: bool = False,
         since_wall: float | None = None,
         event: str | None = None,
+        ids: Collection[int] | None = None,
         limit: int | None = None,
     ) -> list[EventRow]:
-        """Return records, oldest first; with ``limit`` only the newest ``limit``.
+        """Return records, oldest first; with ``limit`` only the newest ``limit``, with ``ids`` some hundred at most.
 
         ``since_wall`` (seconds since 1970) selects those that are open or were written since. ``event`` is how an
         event's id begins, in either case.
@@ -79,6 +80,9 @@ class JournalReader:
             prefix = clean(event.lower())
             conditions.append("key >= ? AND key < ?")
             values += [prefix, prefix + "\U0010ffff"]
+        if ids is not None:
+            conditions.append(f"id IN ({', '.join('?' * len(ids))})")
+            values += ids
         values.append(-1 if limit is None else limit)
         query = f"{SELECT_LIVES} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
         return [_record_of(row) for row in reversed(self._rows(query, values))]
@@ -90,10 +94,14 @@ class JournalReader:
         kinds: Collection[str] | None = None,
         since_wall: float | None = None,
         until_wall: float | None = None,
+        after: int | None = None,
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[JournalEntry]:
-        """Yield entries in the order of writing, or the newest first; times are seconds since 1970, inclusive."""
+        """Yield entries in the order of writing, or the newest first; times are seconds since 1970, inclusive.
+
+        ``after`` is the id of the last entry that is not wanted.
+        """
         conditions = ["1"]
         values: list[Any] = []
         if record_id is not None:
@@ -102,6 +110,9 @@ class JournalReader:
         if kinds is not None:
             conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
             values += map(clean, kinds)
+        if after is not None:
+            conditions.append("id > ?")
+            values.append(after)
         # Ids rise with time unless a clock was set, so times bound ids too. A + excludes an index.
         for sign, edge, moment in ((">=", "min", since_wall), ("<=", "max", until_wall)):
             if moment is not None:
@@ -114,8 +125,8 @@ class JournalReader:
         last: list[int] = []
         while left is None or left > 0:
             wanted = _AT_ONCE if left is None else min(left, _AT_ONCE)
-            after = f" AND id {beyond} ?" if last else ""
-            query = f"{_SELECT} WHERE {' AND '.join(conditions)}{after} ORDER BY id {order} LIMIT ?"
+            further = f" AND id {beyond} ?" if last else ""
+            query = f"{_SELECT} WHERE {' AND '.join(conditions)}{further} ORDER BY id {order} LIMIT ?"
             rows = self._rows(query, [*values, *last, wanted])
             for row in rows:
                 yield _entry_of(row)

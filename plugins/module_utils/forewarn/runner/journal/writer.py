@@ -193,6 +193,11 @@ class Journal:
         self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
         self.save(row._replace(open=False))
 
+    @property
+    def written(self) -> int:
+        """How many entries this runner has written."""
+        return self._noted - len(self._entries)
+
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
         """Add an entry with the current time to what the next commit writes. Fields that are None are left out."""
         entry = self._entry(record_id, kind, {name: value for name, value in fields.items() if value is not None})
@@ -416,6 +421,8 @@ class Journal:
         self._unsaved.clear()
         self._entries.clear()
         self._waiting = 0
+        if self._interruption is not None:
+            self._noted += 1
         self.trouble = self._interruption = None
         self._lost = 0
         return True

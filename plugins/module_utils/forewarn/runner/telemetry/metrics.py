@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, Union
 
+from ... import hook_kinds
 from ...policy.decision import PHASES
 from ..clocks import Clocks
 
@@ -44,7 +45,7 @@ _ALONE = ((),)  # the only series of a metric without labels
 _FAILED_HOOKS = tuple(
     (phase, kind, result, "false")
     for phase in PHASES
-    for kind in ("run", "unit", "http")
+    for kind in ("run", "unit", "http", *hook_kinds.NAMES)
     for result in ("failed", "timed-out", "not-started")
 )
 
@@ -127,6 +128,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "forewarn_journal_up": Metric(GAUGE, "1 if the journal is being kept, 0 if it cannot be."),
         "forewarn_journal_damaged_records": Metric(
             GAUGE, "Records of events that are damaged or lost, and that nobody has dealt with."
+        ),
+        "forewarn_sink_entries_behind": Metric(GAUGE, "Entries of the journal that the sink has not received yet."),
+        "forewarn_sink_requests_total": Metric(COUNTER, "Batches sent to the sink, by their result.", ("result",)),
+        "forewarn_sink_last_success_timestamp_seconds": Metric(
+            GAUGE, "When the sink last accepted a batch, in seconds since 1970."
+        ),
+        "forewarn_sink_entries_lost_total": Metric(
+            COUNTER, "Entries that the journal had to remove before they were sent to the sink."
+        ),
+        "forewarn_sink_entries_rejected_total": Metric(
+            COUNTER, "Entries that the sink has rejected in a batch that it accepted."
         ),
         "forewarn_log_lines_lost_total": Metric(COUNTER, "Lines of the log that could not be written.", present=_ALONE),
     }

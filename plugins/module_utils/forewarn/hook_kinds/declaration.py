@@ -1,0 +1,139 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a kind of hook declares: its options, what it does and undoes, what it needs on the VM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+if TYPE_CHECKING:
+    from .work import Work
+
+# Types of options. In each of the texts, and in each item of the lists, ${…} may stand for a CEL value.
+TEXT, PATH, URL, UNIT, COMMAND = "text", "path", "url", "unit", "command"
+# Of these the policy file has the value itself.
+INTEGER, BOOLEAN, DURATION, CHOICE = "integer", "boolean", "duration", "choice"
+TEXTS = (TEXT, PATH, URL, UNIT)
+
+_PATTERNS = {
+    PATH: (re.compile(r"/[^\0-\x1f]*"), "a whole path, which begins with /"),
+    UNIT: (
+        re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|socket|target|timer|path|mount|slice|scope)"),
+        "a unit with its suffix, such as app.service",
+    ),
+    URL: (re.compile(r"https?://[^\s/?#@]+([/?#]\S*)?"), "a URL that begins with http:// or https://"),
+}
+
+# What the sandbox of the runner's unit has to allow: the categories of the role's forewarn_hooks_need.
+NETWORK, FILES, USERS, PROCESSES, EVERYTHING = "network", "files", "users", "processes", "everything"
+
+
+class Option(NamedTuple):
+    """An option of a kind. A duration is in seconds wherever it is a number.
+
+    ``default`` is None where leaving it out means something else than a value, as ``description`` says.
+    ``pattern`` is a regular expression for the whole of a text, ``wording`` what it stands for: "BACKEND/SERVER".
+    """
+
+    name: str
+    type: str
+    description: str
+    example: Any
+    required: bool = False
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    pattern: str = ""
+    wording: str = ""
+
+    def problem(self, value: Any) -> str | None:
+        """Return what is wrong with a value, in words that follow the option's name, or None."""
+        if self.type == BOOLEAN:
+            return None if isinstance(value, bool) else "must be true or false"
+        if self.type in (INTEGER, DURATION):
+            return self._number_problem(value)
+        if self.type == COMMAND:
+            good = isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
+            return None if good else "must be a program and its arguments, as a list"
+        if not isinstance(value, str) or not value:
+            return "must be a text, and not empty"
+        if self.type == CHOICE:
+            return None if value in self.choices else f"is one of {', '.join(self.choices)}"
+        pattern, wording = _PATTERNS.get(self.type, (None, ""))
+        if pattern is not None and not pattern.fullmatch(value):
+            return f"must be {wording}"
+        if self.pattern and not re.fullmatch(self.pattern, value):
+            return f"must be {self.wording}"
+        return None
+
+    def _number_problem(self, value: Any) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int if self.type == INTEGER else (int, float)):
+            return "must be a whole number" if self.type == INTEGER else "must be a duration"
+        if self.minimum is not None and value < self.minimum:
+            return f"must be at least {self.minimum:g}"
+        if self.maximum is not None and value > self.maximum:
+            return f"must be at most {self.maximum:g}"
+        return None
+
+
+class Requirements(NamedTuple):
+    """What a hook needs: ``programs`` by name or path, ``sockets`` by path, systemd's ``units``.
+
+    ``sandbox`` are categories that the runner's unit must allow, ``writable`` paths that it must not protect.
+    """
+
+    programs: tuple[str, ...] = ()
+    sockets: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    sandbox: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+
+
+def _no_needs(_options: Mapping[str, Any]) -> Requirements:
+    return Requirements()
+
+
+class HookKind(NamedTuple):
+    """A kind of hook. The texts are whole sentences, for the documentation and for ``forewarn hook show``.
+
+    ``prepare`` and ``recover`` return when the effect is there, and raise HookFailedError where it is not. ``recover``
+    also runs after a prepare that was killed half way, and both may run twice. ``needs`` gets complete options, with
+    the defaults; a text whose value is not known yet is left out. Of the options in ``one_of`` exactly one is given.
+    """
+
+    name: str
+    summary: str
+    prepares: str
+    recovers: str
+    effect: str
+    repeatable: str
+    requirements: str
+    tried_with: str
+    options: tuple[Option, ...]
+    prepare: Callable[[Work], None]
+    recover: Callable[[Work], None]
+    needs: Callable[[Mapping[str, Any]], Requirements] = _no_needs
+    timeout_seconds: float = 300.0
+    one_of: tuple[str, ...] = ()
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options with the defaults of those that were not given."""
+        defaults = {option.name: option.default for option in self.options if option.default is not None}
+        return {**defaults, **given}
+
+    def problems(self, given: Mapping[str, Any]) -> list[str]:
+        """Return what is wrong with options, a sentence each."""
+        known = {option.name: option for option in self.options}
+        found = [f"{name} is not an option of {self.name}" for name in given if name not in known]
+        found += [f"{name} is missing" for name, option in known.items() if option.required and name not in given]
+        if self.one_of and sum(name in given for name in self.one_of) != 1:
+            found.append(f"exactly one of {', '.join(self.one_of)} has to be given")
+        for name, value in given.items():
+            problem = known[name].problem(value) if name in known else None
+            if problem is not None:
+                found.append(f"{name} {problem}, not {value!r}")
+        return found

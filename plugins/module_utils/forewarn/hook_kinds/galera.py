@@ -1,0 +1,155 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Galera: takes a node of a MariaDB cluster out of it in order (MariaDB's documentation, "Galera Cluster")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .declaration import INTEGER, PATH, TEXT, HookKind, Option, Requirements
+from .galera_node import Node, ask, read_node
+from .work import HookFailedError, Work
+
+_STOPPED = ("inactive", "failed")
+# A node that was frozen claims what was true before, until it notices. A read that waits for the earlier writes of the
+# cluster needs answers of the others, so it fails as long as they have excluded the node.
+_CAUSAL_READ = "SET SESSION wsrep_sync_wait = 1; SELECT COUNT(*) FROM information_schema.SCHEMATA"
+
+
+def _prepare(work: Work) -> None:
+    unit = str(work.options["unit"])
+    work.remember(running=_active_state(work) not in _STOPPED)
+    if _active_state(work) not in _STOPPED:
+        work.wait(lambda: _needed(work))
+        work.run("systemctl", "--no-ask-password", "stop", "--", unit)
+        work.wait(lambda: _still_active(work))
+    work.say(f"{unit} does not run")
+
+
+def _recover(work: Work) -> None:
+    unit = str(work.options["unit"])
+    if _active_state(work) in _STOPPED:
+        if not work.memory.get("running"):
+            work.say(f"{unit} does not run, and this hook has not stopped it: it is left as it is")
+            return
+        # It returns at once: a node that needs a copy of all data takes its time, and is waited for below.
+        work.run("systemctl", "--no-ask-password", "--no-block", "start", "--", unit)
+    work.wait(lambda: _not_synced(work))
+    work.say(f"the node is synced, one of {read_node(work).size}")
+
+
+def _needed(work: Work) -> str:
+    """Return why the cluster cannot do without this node now."""
+    least = int(work.options["remaining"])
+    try:
+        node = read_node(work)
+        if not node.is_primary:
+            return "this node is not in the primary component of a cluster, so no other node may have its data"
+        if not node.is_synced:
+            return f"this node is {node.state}"
+        others = _others(work, node)
+    except HookFailedError as error:
+        return str(error)
+    if others >= least:
+        return ""
+    return f"{others} other node{' is' if others == 1 else 's are'} synced, and {least} must remain"
+
+
+def _others(work: Work, node: Node) -> int:
+    """Return how many other nodes are synced, or as far as this node knows."""
+    if "defaults_file" not in work.options:
+        return node.size - 1
+    return max(0, sum(_is_synced(work, address) for address in node.addresses) - 1)  # this node is one of them
+
+
+def _is_synced(work: Work, address: str) -> bool:
+    try:
+        return read_node(work, address).is_synced
+    except HookFailedError as error:
+        work.say(f"{address}: {error}")
+        return False
+
+
+def _not_synced(work: Work) -> str:
+    """Return why the node has not all that the cluster has."""
+    unit = str(work.options["unit"])
+    if _active_state(work) in _STOPPED:
+        return f"{unit} does not run: 'journalctl --unit={unit}' says why"
+    try:
+        ask(work, _CAUSAL_READ)
+        node = read_node(work)
+    except HookFailedError as error:
+        return str(error)
+    return "" if node.is_synced else f"this node is {node.state}"
+
+
+def _still_active(work: Work) -> str:
+    state = _active_state(work)
+    return "" if state in _STOPPED else f"{work.options['unit']} is {state}"
+
+
+def _active_state(work: Work) -> str:
+    unit = str(work.options["unit"])
+    shown = work.run("systemctl", "show", "--property=ActiveState,Job,LoadState", "--", unit).output
+    values = dict(line.partition("=")[::2] for line in shown.splitlines())
+    if values.get("LoadState") == "not-found":
+        raise HookFailedError(f"there is no unit {unit}: name MariaDB's by the option 'unit'")
+    state = values.get("ActiveState", "")
+    # Soon after a boot it may be about to start.
+    return "activating" if state in _STOPPED and values.get("Job") else state
+
+
+def _needs(options: Mapping[str, Any]) -> Requirements:
+    return Requirements(programs=("mariadb", "systemctl"), units=(str(options["unit"]),) if "unit" in options else ())
+
+
+KIND = HookKind(
+    name="galera",
+    summary="Stops a node of a MariaDB Galera cluster in order, and waits until it has rejoined.",
+    prepares=(
+        "It stops MariaDB on this VM, if enough other nodes are synced. The node leaves its cluster in order: "
+        "the others go on at once, where they would wait for a node that is frozen or gone."
+    ),
+    recovers=(
+        "It starts MariaDB, if it stopped it and nothing has started it since, "
+        "and waits until the node is synced. A state transfer may take long: choose the timeout for it."
+    ),
+    effect=(
+        "It waits until the unit is inactive. After the event it waits until the node answers a read that includes "
+        "all earlier writes of the cluster: a node that was frozen says that it is synced before it notices the others."
+    ),
+    repeatable="A server that is stopped is left so. One that was stopped before the event stays stopped after it.",
+    requirements=(
+        "Root may log in by the socket (unix_socket), or the file of 'defaults_file' has a user and a password. "
+        "Only with that file are the other nodes asked whether they are synced; "
+        "without it, all nodes that are in the cluster count. "
+        "Clients of the node are cut off: drain its load balancer by a hook before this one. "
+        "To desync the node instead would not help: in a freeze the others wait for a desynced node too."
+    ),
+    tried_with="MariaDB 10.11 and Galera 4, three nodes",
+    options=(
+        Option(
+            "remaining",
+            INTEGER,
+            "How many other nodes must be synced, or the hook fails. With 2, the loss of another node can be survived.",
+            2,
+            default=2,
+            minimum=1,
+            maximum=100,
+        ),
+        Option("unit", TEXT, "The unit of MariaDB.", "mariadb.service", default="mariadb.service"),
+        Option(
+            "defaults_file",
+            PATH,
+            "An option file of the client, with a user and a password that all nodes accept. "
+            "The user needs no privilege but USAGE.",
+            "/etc/forewarn/galera.cnf",
+        ),
+    ),
+    prepare=_prepare,
+    recover=_recover,
+    needs=_needs,
+    timeout_seconds=600.0,
+)

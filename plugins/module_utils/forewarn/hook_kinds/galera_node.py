@@ -1,0 +1,45 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the nodes of a MariaDB Galera cluster say, by MariaDB's client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .work import HookFailedError, Work
+
+_SYNCED = "Synced"
+_STATUS = "SHOW GLOBAL STATUS LIKE 'wsrep%'"
+
+
+class Node:
+    """What a node says of itself and of its cluster. ``addresses`` are those of the nodes that tell it."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.state = values.get("wsrep_local_state_comment", "not a node of a cluster")
+        self.is_primary = values.get("wsrep_cluster_status") == "Primary"
+        self.is_synced = self.state == _SYNCED and values.get("wsrep_ready") == "ON" and self.is_primary
+        self.size = int(values.get("wsrep_cluster_size") or 0)
+        self.addresses = [item for item in values.get("wsrep_incoming_addresses", "").split(",") if ":" in item]
+
+
+def read_node(work: Work, address: str | None = None) -> Node:
+    """Return what the node on this VM says, or the one at HOST:PORT. Raises HookFailedError."""
+    rows = (line.split("\t") for line in ask(work, _STATUS, address).splitlines())
+    return Node({row[0].lower(): row[1] for row in rows if len(row) == 2})
+
+
+def ask(work: Work, statement: str, address: str | None = None) -> str:
+    """Return the answer of the server on this VM, or at HOST:PORT. Raises HookFailedError."""
+    file = work.options.get("defaults_file")
+    words = ["mariadb", *([] if file is None else [f"--defaults-extra-file={file}"])]
+    if address is not None:
+        host, _colon, port = address.rpartition(":")
+        words += [f"--host={host.strip('[]')}", *([f"--port={port}"] if port.strip("0") else [])]
+    done = work.run(
+        *words, "--batch", "--skip-column-names", "--connect-timeout=5", f"--execute={statement}", check=False
+    )
+    if done.code != 0:
+        raise HookFailedError(f"MariaDB does not answer: {done.said}")
+    return done.output

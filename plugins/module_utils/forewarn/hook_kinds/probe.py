@@ -1,0 +1,84 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The probe of the runner itself: waits until a load balancer has seen that this VM is not ready."""
+
+from __future__ import annotations
+
+from .declaration import DURATION, HookKind, Option
+from .work import HookFailedError, Work
+
+_READY, _NOT_READY = 200, 503
+_ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "localhost": "127.0.0.1"}  # noqa: S104 - where it listens on all
+
+
+def _prepare(work: Work) -> None:
+    url = _url(work)
+    work.wait(lambda: _not_seen(work, url))
+    seconds = float(work.options["wait"])
+    work.say(f"/readyz answers {_NOT_READY}: load balancers have {seconds:g} s to see it")
+    work.sleep(seconds)
+    problem = _not_seen(work, url)
+    if problem:
+        raise HookFailedError(problem)
+    work.say(f"/readyz has answered {_NOT_READY} for {seconds:g} s")
+
+
+def _recover(work: Work) -> None:
+    work.say(f"/readyz answers {_READY} again once everything is recovered")
+
+
+def _url(work: Work) -> str:
+    if not work.probe_address:
+        raise HookFailedError(
+            "the runner has no probe, so no load balancer can see that this VM drains: set forewarn_probe_listen"
+            " (--probe-listen), and let the load balancer ask /readyz there"
+        )
+    host, _colon, port = work.probe_address.rpartition(":")
+    return f"http://{_ANY.get(host, host)}:{port}/readyz"
+
+
+def _not_seen(work: Work, url: str) -> str:
+    try:
+        status = work.http("GET", url).status
+    except HookFailedError as error:
+        return f"the runner's own probe does not answer: {error}"
+    hint = "it does so for events that name this VM"
+    return "" if status == _NOT_READY else f"{url} answers {status}, not {_NOT_READY}: {hint}"
+
+
+KIND = HookKind(
+    name="probe",
+    summary="Waits until load balancers that ask the runner's /readyz have seen that this VM is not ready.",
+    prepares=(
+        "It asks the runner's own probe, which answers 503 from the first prepare hook of an event on, and gives load"
+        " balancers time to see that."
+    ),
+    recovers="There is nothing to do: the probe answers 200 once everything is recovered.",
+    effect=(
+        "It asks the probe itself, before the wait and after it. What load balancers make of the answer it cannot see:"
+        " the wait must be long enough for them."
+    ),
+    repeatable="It only asks and waits.",
+    requirements=(
+        "`forewarn_probe_listen` (`--probe-listen`) with an address that the load balancer reaches, and a probe of the"
+        " load balancer for `/readyz` there."
+    ),
+    tried_with="HAProxy 2.6; nginx 1.22, which has no checks of its own, with a script that reloads it",
+    options=(
+        Option(
+            "wait",
+            DURATION,
+            "How long load balancers need to see the 503, and requests under way to end: the interval of their probe,"
+            " times the failures that it takes, and the longest request. Azure Load Balancer asks every 15 s unless set"
+            " otherwise, and the first 503 counts: 20s. Application Gateway asks every 30 s, and the third failure"
+            " counts: 95s.",
+            20.0,
+            default=20.0,
+            minimum=0.0,
+            maximum=3600.0,
+        ),
+    ),
+    prepare=_prepare,
+    recover=_recover,
+)
