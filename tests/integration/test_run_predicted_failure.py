@@ -1,0 +1,61 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A hardware failure that is predicted for next week: drained and acknowledged in a window of one's choosing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from forewarn.emulator.client import EmulatorClient
+from tools.runner_process import Host, Start
+
+# The window of docs/guides/predicted-failures.md, with the hour as a parameter. The file of the checkpoint is what the
+# hook script writes.
+POLICY = """
+name: window
+rule:
+  variables:
+    - name: distant
+      expression: event.EventType == "Redeploy" && event.EventSource == "Platform" && notice >= duration("1h")
+    - name: in_window
+      expression: (now.getHours("UTC") - {hour} + 24) % 24 < {hours}
+  match:
+    - id: in-window
+      condition: affects_me && variables.distant && variables.in_window
+      output: approve
+      prepare:
+        - checkpoint: {{file: {said}, run: [{hook}], restore: [{hook}], timeout: 30s}}
+    - {{id: wait-for-window, condition: variables.distant, output: hold}}
+"""
+HOOK = 'echo "$FOREWARN_PHASE $FOREWARN_EVENT_TYPE" >> "${0%/*}/said"'
+_WEEK_SECONDS = 7 * 24 * 3600.0
+
+
+def host_with_window(tmp_path: Path, emulator: EmulatorClient, start: Start, hour: int) -> Host:
+    said = tmp_path / "said"
+    # Two hours: the test may begin in the last second of the first.
+    text = POLICY.replace("{hour}", str(hour)).replace("{hours}", "2").replace("{said}", str(said))
+    return Host(tmp_path, emulator, start, text, HOOK)
+
+
+def test_in_the_window_it_is_drained_and_acknowledged_days_ahead(
+    tmp_path: Path, emulator: EmulatorClient, start: Start
+) -> None:
+    host = host_with_window(tmp_path, emulator, start, time.gmtime().tm_hour)
+    host.run().wait_for("document")
+    event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS, gone_after_seconds=2)
+    entry = host.wait_for(event_id, "done")
+    assert host.approvals() == [[event_id]]
+    assert host.said() == ["prepare Redeploy", "recover Redeploy"]
+    assert entry["outcome"] == "finished"
+
+
+def test_outside_of_the_window_the_vm_goes_on_working(tmp_path: Path, emulator: EmulatorClient, start: Start) -> None:
+    host = host_with_window(tmp_path, emulator, start, (time.gmtime().tm_hour + 12) % 24)
+    runner = host.run()
+    event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS)
+    runner.wait_for("decision", event_id=event_id)
+    assert host.history()[event_id]["state"] == "held"
+    assert (host.said(), host.approvals()) == ([], [])
