@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from . import machine
-from .images import SUITES
+from .images import IMAGES
 from .lab import HOSTS, Lab
 
 
@@ -22,14 +22,14 @@ def main() -> int:
     """Keep a lab until a signal comes; return 3 where a lab cannot run."""
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     parser.add_argument(
-        "hosts", nargs="*", metavar="NAME=RELEASE", help=f"default: {' '.join(map('='.join, HOSTS.items()))}"
+        "hosts", nargs="*", metavar="NAME=IMAGE", help=f"default: {' '.join(map('='.join, HOSTS.items()))}"
     )
     parser.add_argument("--inventory", type=Path, metavar="FILE", help="write an Ansible inventory there")
     parser.add_argument("--ready-file", type=Path, metavar="FILE", help="write there, once all is up, what there is")
     args = parser.parse_args()
     hosts = dict(host.partition("=")[::2] for host in args.hosts) or dict(HOSTS)
-    if unknown := set(hosts.values()) - set(SUITES):
-        parser.error(f"no release is called {sorted(unknown)[0]!r}: there are {', '.join(SUITES)}")
+    if unknown := set(hosts.values()) - set(IMAGES):
+        parser.error(f"no image is called {sorted(unknown)[0]!r}: there are {', '.join(IMAGES)}")
     try:
         if reason := machine.missing():
             raise machine.LabError(reason)

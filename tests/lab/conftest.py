@@ -55,11 +55,11 @@ def lab(lab_machine: None) -> Iterator[Lab]:
 
 @pytest.fixture
 def start_lab(lab_machine: None) -> Iterator[Start]:
-    """Return a function that starts a lab for this test: ``start_lab({"web_0": "trixie"})``."""
+    """Return a function that starts a lab for this test: ``start_lab({"web_0": "trixie"}, joined=False)``."""
     with ExitStack() as stack:
 
-        def start(hosts: Mapping[str, str] = HOSTS) -> Lab:
-            return stack.enter_context(Lab(hosts, SETTINGS))
+        def start(hosts: Mapping[str, str] = HOSTS, *, joined: bool = False) -> Lab:
+            return stack.enter_context(Lab(hosts, SETTINGS, joined=joined))
 
         yield start
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,23 +22,32 @@ _TAIL = 2_000
 T = TypeVar("T")
 
 
+def own_name(name: str) -> str:
+    """Return the name that the host of a resource has by itself."""
+    return name.lower().replace("_", "-")
+
+
 class Host:
     """A host that runs, or can be started again, until ``remove``.
 
-    ``name`` is its resource name in the emulated service, ``suite`` its Debian release, ``address`` where SSH answers.
-    The host's own name differs from ``name``, as it does in Azure. Everything here raises LabError where it fails.
+    ``name`` is its resource name in the emulated service, ``suite`` its image, ``address`` where SSH answers. The
+    host's own name differs from ``name``, as it does in Azure. ``peers`` are the hosts of a joined lab, this one too:
+    own name -> address. Everything here raises LabError where it fails.
     """
 
     python = "/usr/bin/python3"
     user = "root"
 
-    def __init__(self, name: str, suite: str, image: Path, key: Path, place: Place) -> None:
+    def __init__(
+        self, name: str, suite: str, image: Path, key: Path, place: Place, peers: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.suite = suite
         self.key = key
         self.place = place
         self.address = place.address
-        self.host_name = name.lower().replace("_", "-")
+        self.host_name = own_name(name)
+        self._peers = dict(peers or {})
         self._image = image
         self._console = place.directory / "console"
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -47,6 +56,13 @@ class Host:
 
     def __repr__(self) -> str:
         return f"<Host {self.name} {self.suite} {self.address}>"
+
+    @property
+    def peer_address(self) -> str:
+        """Where the other hosts of a joined lab reach this one. Raises LabError in a lab that is not joined."""
+        if self.host_name not in self._peers:
+            raise LabError(f"no other host reaches {self.name}: start the lab with joined=True")
+        return self._peers[self.host_name]
 
     # Power.
 
@@ -184,7 +200,10 @@ class Host:
         root = self.place.root
         (root / "etc/machine-id").write_text(uuid.uuid4().hex + "\n")
         (root / "etc/hostname").write_text(self.host_name + "\n")
-        (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {self.host_name}\n")
+        # A host of a joined lab knows itself by the address that the others know, as clustered software expects it.
+        names = self._peers or {self.host_name: "127.0.1.1"}
+        lines = [f"{address} {name}\n" for name, address in names.items()]
+        (root / "etc/hosts").write_text("".join(["127.0.0.1 localhost\n", *lines]))
         # The firmware of the machine below says nothing about a host of the lab, which stands for a VM in Azure.
         sessions, units = root / "etc/ssh/sshd_config.d/platform.conf", root / "etc/systemd/system.conf.d/platform.conf"
         sessions.write_text("SetEnv FOREWARN_PLATFORM=azure\n")

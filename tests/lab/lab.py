@@ -23,15 +23,17 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 
 from . import images
-from .hosts import Host
-from .machine import LabError
+from .hosts import Host, own_name
+from .machine import LabError, raise_limits
 from .places import Place, sweep
 
 _CHUNK = 65_536
 # The hosts' boot id is a mount of systemd-nspawn's, which older systemds lose when they protect /proc in this way; a
 # machine has no such mount. The newest release runs with the role's unit as it is.
 _BOOT_ID_KEPT = ["ProtectKernelTunables=false", "ProtectControlGroups=false"]
-_SUITES_THAT_LOSE_IT = ("bullseye", "bookworm")
+_SUITES_THAT_LOSE_IT = ("bullseye", "bookworm", images.SOFTWARE)
+# Of joined hosts, the first is 10.232.0.1. Each joined lab has a namespace of its own, and so the same addresses.
+_JOINED = "10.232.0.{}"
 # VMs of a lab, unless named otherwise: one of each Debian release.
 HOSTS: Mapping[str, str] = {"web_0": "bullseye", "web_1": "bookworm", "web_2": "trixie"}
 # An approved event starts soon, and is listed for a while: tests finish it when they have seen enough.
@@ -41,12 +43,16 @@ SETTINGS = Settings(start_delay=0.5, gone_after=600.0)
 class Lab:
     """Hosts and their emulated service, ``with Lab({"web_0": "trixie"}) as lab: lab.host("web_0").ssh("uptime")``.
 
-    ``hosts``: resource name -> Debian release. Raises LabError where a host does not start.
+    ``hosts``: resource name -> one of ``images.IMAGES``. ``joined``: they reach each other, by their own names. Raises
+    LabError where a host does not start.
     """
 
-    def __init__(self, hosts: Mapping[str, str] = HOSTS, settings: Settings = SETTINGS) -> None:
+    def __init__(
+        self, hosts: Mapping[str, str] = HOSTS, settings: Settings = SETTINGS, *, joined: bool = False
+    ) -> None:
         self._wanted = dict(hosts)
         self._settings = settings
+        self._joined = joined
         self._stack = contextlib.ExitStack()
         self.hosts: list[Host] = []
 
@@ -71,6 +77,7 @@ class Lab:
 
     def __enter__(self) -> Lab:
         sweep()
+        raise_limits()
         file_systems, key = images.root_file_systems(self._wanted.values()), images.key()
         with self._stack:
             server = EmulatorServer(
@@ -80,10 +87,15 @@ class Lab:
             )
             self.server = self._stack.enter_context(server)
             self.emulator = self._stack.enter_context(EmulatorClient(server.url))
+            hub = self._hub() if self._joined else None
+            names = [own_name(name) for name in self._wanted] if hub else []
+            peers = {name: _JOINED.format(number) for number, name in enumerate(names, 1)}
             for name, suite in self._wanted.items():
-                host = Host(name, suite, file_systems[suite], key, Place.take())
+                host = Host(name, suite, file_systems[suite], key, Place.take(), peers)
                 self._stack.callback(host.remove)  # also where what follows fails
                 host.place.connect()
+                if hub:
+                    host.place.join(hub, f"{host.peer_address}/24")
                 self._stack.enter_context(Forwarder(host.place.listen(), server.vm_endpoint(name)))
                 self.hosts.append(host)
             self._start_all()
@@ -94,6 +106,12 @@ class Lab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _hub(self) -> Place:
+        hub = Place.take()
+        self._stack.callback(hub.leave)
+        hub.make_hub()
+        return hub
 
     def _start_all(self) -> None:
         with ThreadPoolExecutor(len(self.hosts)) as pool:

@@ -19,11 +19,13 @@ _PROGRAMS = {
     "systemd-nspawn": "systemd-container",
     "ip": "iproute2",
     "mount": "mount",
+    "setpriv": "util-linux",
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "unshare": "util-linux",
 }
 _SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"))
+_INOTIFY_INSTANCES = 1024
 _TAIL = 2_000  # characters of a program's output that an error shows
 
 
@@ -43,6 +45,13 @@ def missing() -> str | None:
     if packages:
         return f"the lab needs more programs: apt-get install {' '.join(packages)}"
     return None
+
+
+def raise_limits() -> None:
+    """Let this machine run the systemds of many hosts: each needs some instances of inotify, and 128 are usual."""
+    limit = Path("/proc/sys/fs/inotify/max_user_instances")
+    if int(limit.read_text()) < _INOTIFY_INSTANCES:
+        limit.write_text(str(_INOTIFY_INSTANCES))
 
 
 def control_groups() -> Path:

@@ -28,6 +28,7 @@ METADATA = "169.254.169.254"
 _PLACES = Path("/run/forewarn-lab")
 _NAMESPACES = Path("/run/netns")
 _NUMBERS = range(1, 64)
+_BRIDGE = "bridge0"
 _PATIENCE = 20.0  # seconds for processes to be gone, or to stand still
 _LISTENER = Path(__file__).with_name("listen.py")
 
@@ -86,6 +87,25 @@ class Place:
         run("ip", "-n", name, "address", "add", f"{METADATA}/32", "dev", "lo")
         for device in ("lo", "eth0"):
             run("ip", "-n", name, "link", "set", device, "up")
+
+    def make_hub(self) -> None:
+        """Make the network of a place without a host: a bridge in a namespace, to which hosts are joined."""
+        name = self.namespace.name
+        run("ip", "netns", "add", name)
+        run("ip", "-n", name, "link", "add", _BRIDGE, "type", "bridge")
+        run("ip", "-n", name, "link", "set", _BRIDGE, "up")
+
+    def join(self, hub: Place, address: str) -> None:
+        """Lay a second cable, from a hub to eth1 here. ``address`` has its prefix length: ``10.232.0.1/24``."""
+        name, center, link = self.namespace.name, hub.namespace.name, self._link
+        run("ip", "-n", center, "link", "add", link, "type", "veth", "peer", "name", "eth1", "netns", name)
+        run("ip", "-n", center, "link", "set", link, "master", _BRIDGE, "up")
+        run("ip", "-n", name, "address", "add", address, "dev", "eth1")
+        run("ip", "-n", name, "link", "set", "eth1", "up")
+
+    def plug(self, plugged: bool) -> None:
+        """Pull the second cable out, or plug it in again: what is killed meanwhile says goodbye to nobody."""
+        run("ip", "-n", self.namespace.name, "link", "set", "eth1", "up" if plugged else "down")
 
     def listen(self) -> socket.socket:
         """Return a socket that listens on the metadata address, port 80, inside the namespace. Raises LabError."""

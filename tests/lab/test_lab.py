@@ -115,28 +115,34 @@ def test_what_fails_says_where_and_why(lab: Lab) -> None:
         host.wait_for(lambda: False, timeout=0.1)
 
 
-def test_nothing_remains_of_a_run_that_was_killed(start_lab: Start, repository: Path) -> None:
+def lab_process(repository: Path) -> subprocess.Popen[str]:
+    """Return a process with a joined lab: it has written its processes, and ends in order when its stdin is closed."""
     script = """
 import sys
 from lab.lab import Lab
-with Lab({"web_0": "bookworm"}) as lab:
+with Lab({"web_0": "bookworm"}, joined=True) as lab:
     print(*lab.hosts[0].place.processes(), flush=True)
     sys.stdin.read()
 """
-    with subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", script],
         cwd=repository / "tests",
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    ) as killed:
-        assert killed.stdout
-        processes = {pid: begin for pid in killed.stdout.readline().split() if (begin := running_since(pid))}
-        killed.kill()
+    )
+
+
+def processes_of(running: subprocess.Popen[str]) -> dict[str, str]:
+    """Return the processes of a lab process' host, and when each began."""
+    assert running.stdout
+    processes = {pid: begin for pid in running.stdout.readline().split() if (begin := running_since(pid))}
     assert len(processes) > 3
-    lab = start_lab({"web_0": "trixie"})  # clears the place, and may take it
+    return processes
+
+
+def assert_nothing_remains(processes: dict[str, str]) -> None:
     assert not [pid for pid, begin in processes.items() if running_since(pid) == begin]
-    assert lab.host("web_0").ssh("systemctl --version").stdout.split()[1] == "257"
     # Every place that is left is somebody's: of a place that nobody has, nothing is there.
     for lock in Path("/run/forewarn-lab").glob("*.lock"):
         with lock.open() as file:
@@ -147,6 +153,24 @@ with Lab({"web_0": "bookworm"}) as lab:
             assert not lock.with_suffix("").exists()
             assert not Path(f"/run/netns/forewarn-lab-{lock.stem}").exists()
             assert not Path(f"/sys/class/net/fwlab{lock.stem}").exists()
+
+
+def test_nothing_remains_of_a_run_that_was_killed(start_lab: Start, repository: Path) -> None:
+    with lab_process(repository) as killed:
+        processes = processes_of(killed)
+        killed.kill()
+    lab = start_lab({"web_0": "trixie"})  # clears the places, and may take one
+    assert lab.host("web_0").ssh("systemctl --version").stdout.split()[1] == "257"
+    assert_nothing_remains(processes)
+
+
+def test_nothing_remains_of_a_run_that_has_ended(start_lab: Start, repository: Path) -> None:
+    start_lab({"web_0": "trixie"})  # what runs before this one left is not its fault
+    with lab_process(repository) as ended:
+        processes = processes_of(ended)
+        ended.communicate(timeout=60)
+    assert ended.returncode == 0
+    assert_nothing_remains(processes)
 
 
 def test_nobody_listens_on_the_metadata_address_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,126 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pacemaker with the kind of hook pacemaker: how long a service is away when its node is rebooted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from .figures import record
+from .hosts import Host
+from .images import SOFTWARE
+from .lab import Lab
+from .pacemaker import Cluster
+from .whole_event import Protected, history, power_cut
+
+
+class Setting(NamedTuple):
+    """A cluster, of which one node is protected."""
+
+    cluster: Cluster
+    node: Host
+    protected: Protected
+
+
+@pytest.fixture(scope="module")
+def setting(
+    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
+) -> Iterator[Setting]:
+    with Lab(dict.fromkeys(("client", "p1", "p2", "p3"), SOFTWARE), joined=True) as lab:
+        cluster = Cluster(lab.host("client"), [lab.host(name) for name in ("p1", "p2", "p3")])
+        cluster.start()
+        hooks = {"Reboot": "pacemaker: {timeout: 2m}"}
+        protected = Protected(lab, tmp_path_factory.mktemp("control"), installed_collection, hooks, "p1")
+        yield Setting(cluster, lab.host("p1"), protected)
+
+
+def wait_until_online(cluster: Cluster, node: Host) -> None:
+    """Wait until a node is online, as another one sees it."""
+    online = {"online": "true", "standby": "false", "pending": "false"}
+    cluster.nodes[1].wait_for(lambda: online.items() <= cluster.node(cluster.nodes[1], node).items(), 60)
+
+
+def test_a_service_is_away_for_a_moment_in_a_reboot(setting: Setting) -> None:
+    cluster, node = setting.cluster, setting.node
+    cluster.place(node)
+    cluster.begin_requests("announced")
+    setting.protected.reboot(node)
+    orderly = cluster.end_requests("announced")
+    record("pacemaker", "forewarn", {"pause_seconds": orderly.pause_seconds})
+    assert not cluster.has_service(node)
+    assert cluster.node(node, node)["standby"] == "false"
+
+    cluster.place(node)
+    cluster.begin_requests("unannounced")
+    elsewhere = cluster.nodes[1:]
+    power_cut(node, lambda: node_of(elsewhere, cluster))
+    cut = cluster.end_requests("unannounced")
+    record("pacemaker", "unannounced", {"pause_seconds": cut.pause_seconds})
+    assert orderly.pause_seconds < cut.pause_seconds
+    wait_until_online(cluster, node)
+
+
+def node_of(nodes: list[Host], cluster: Cluster) -> Host:
+    """Wait until the service is on one of some nodes, and return that."""
+    return nodes[0].wait_for(lambda: next((node for node in nodes if cluster.has_service(node)), None), 60)
+
+
+def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Setting) -> None:
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    cluster.place(node)
+    began = time.monotonic()
+    node.ssh("crm_standby --update on && crm_resource --wait")
+    by_hand = time.monotonic() - began
+    node.ssh("crm_standby --delete")
+    cluster.place(node)
+    event_id = protected.announce(node)
+    protected.wait_for_start(node, event_id)
+    assert cluster.node(node, node)["standby"] == "true"
+    forewarn = history(node, event_id)["hooks"][0]["seconds"]
+    record("pacemaker", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": forewarn})
+    protected.wait_for_recovery(node, event_id)
+    assert cluster.node(node, node)["standby"] == "false"
+
+
+def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting) -> None:
+    cluster, node = setting.cluster, setting.node
+    node.ssh("crm_standby --update on")
+    setting.protected.reboot(node)
+    node.wait_for(lambda: cluster.node(node, node).get("standby") == "true")
+    node.ssh("crm_standby --delete")
+    wait_until_online(cluster, node)
+
+
+def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Setting) -> None:
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    node.ssh("systemctl disable --quiet pacemaker")
+    event_id = protected.announce(node)
+    protected.wait_for_start(node, event_id)
+    node.reboot()
+    protected.finish(event_id)
+    started = f"journalctl -u forewarn --grep='hook-started event_id={event_id} phase=recover'"
+    node.wait_for(lambda: node.ssh(started, check=False).returncode == 0)
+    node.ssh("systemctl enable --quiet --now pacemaker")
+    protected.wait_for_recovery(node, event_id)
+    wait_until_online(cluster, node)
+
+
+def test_nothing_is_stopped_where_no_other_node_could_take_it(setting: Setting) -> None:
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    cluster.place(node)
+    for other in cluster.nodes[1:]:
+        node.ssh(f"crm_standby --node {other.host_name} --update on")
+    event_id = protected.announce(node)
+    node.wait_for(lambda: history(node, event_id).get("state") == "preparing")
+    assert cluster.has_service(node)
+    for other in cluster.nodes[1:]:
+        node.ssh(f"crm_standby --node {other.host_name} --delete")
+    protected.wait_for_start(node, event_id)
+    assert node_of(cluster.nodes[1:], cluster)
+    protected.wait_for_recovery(node, event_id)

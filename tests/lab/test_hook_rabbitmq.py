@@ -1,0 +1,136 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RabbitMQ with the kind of hook rabbitmq: confirmed messages and their pauses when the queue's leader is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from .figures import record
+from .hosts import Host
+from .images import SOFTWARE
+from .lab import Lab
+from .rabbitmq import Cluster, Traffic
+from .whole_event import Protected, history, power_cut
+
+_FROZEN = 8.0  # seconds
+_DOWN = 5.0  # seconds at least: a host of the lab boots sooner than a VM
+_HOOK = "rabbitmq: {timeout: 2m}"
+
+
+class Setting(NamedTuple):
+    """A cluster, of which one node is protected."""
+
+    cluster: Cluster
+    node: Host
+    protected: Protected
+
+
+@pytest.fixture(scope="module")
+def setting(
+    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
+) -> Iterator[Setting]:
+    with Lab(dict.fromkeys(("client", "r1", "r2", "r3"), SOFTWARE), joined=True) as lab:
+        cluster = Cluster(lab.host("client"), [lab.host(name) for name in ("r1", "r2", "r3")])
+        cluster.start()
+        hooks = {"Reboot": _HOOK, "Freeze": _HOOK}
+        protected = Protected(lab, tmp_path_factory.mktemp("control"), installed_collection, hooks, "r1")
+        yield Setting(cluster, lab.host("r1"), protected)
+
+
+def keep(case: str, traffic: Traffic) -> None:
+    record("rabbitmq", case, traffic._asdict())
+
+
+def test_no_confirmed_message_is_lost_in_a_reboot(setting: Setting) -> None:
+    cluster, node = setting.cluster, setting.node
+    cluster.begin_traffic("announced")
+    setting.protected.reboot(node, during=lambda: time.sleep(_DOWN))  # how long a VM is down
+    assert not cluster.in_maintenance(node)
+    orderly = cluster.end_traffic("announced")
+    keep("forewarn", orderly)
+    assert orderly.lost == 0
+
+    cluster.begin_traffic("unannounced")
+    power_cut(node, lambda: time.sleep(_DOWN))  # likewise
+    cluster.wait_for_quorum()
+    cut = cluster.end_traffic("unannounced")
+    keep("unannounced", cut)
+    assert cut.lost == 0
+    assert orderly.publisher_pause_seconds < cut.publisher_pause_seconds
+
+
+def test_clients_go_on_while_a_node_is_frozen(setting: Setting) -> None:
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    cluster.wait_for_quorum()
+    cluster.begin_traffic("freeze")
+    event_id = protected.announce(node, "Freeze", duration_seconds=_FROZEN)
+    protected.wait_for_start(node, event_id)
+    assert cluster.in_maintenance(node)
+    node.freeze(_FROZEN)
+    protected.wait_for_recovery(node, event_id)
+    drained = cluster.end_traffic("freeze")
+    keep(f"forewarn, {_FROZEN:g} s freeze", drained)
+    assert drained.lost == 0
+
+    cluster.wait_for_quorum()
+    cluster.begin_traffic("sudden-freeze")
+    node.freeze(_FROZEN)
+    frozen = cluster.end_traffic("sudden-freeze")
+    keep(f"unannounced, {_FROZEN:g} s freeze", frozen)
+    assert frozen.lost == 0
+    assert drained.publisher_pause_seconds < frozen.publisher_pause_seconds
+
+
+def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Setting) -> None:
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    cluster.wait_for_quorum()
+    began = time.monotonic()
+    node.ssh("rabbitmq-upgrade await_online_quorum_plus_one && rabbitmq-upgrade drain")
+    by_hand = time.monotonic() - began
+    node.reboot()  # a revive right after a drain can leave members of queues down
+    cluster.wait_for_quorum()
+    event_id = protected.announce(node)
+    protected.wait_for_start(node, event_id)
+    record(
+        "rabbitmq",
+        "detection to drained",
+        {"by_hand": round(by_hand, 2), "forewarn": history(node, event_id)["hooks"][0]["seconds"]},
+    )
+    protected.wait_for_recovery(node, event_id)
+
+
+def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting) -> None:
+    cluster, node = setting.cluster, setting.node
+    node.ssh("rabbitmq-upgrade drain")
+    setting.protected.reboot(node)
+    assert cluster.in_maintenance(node)
+    node.ssh("rabbitmq-upgrade revive")
+    cluster.wait_for_quorum()
+
+
+def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting) -> None:
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    other = cluster.nodes[1]
+    other.ssh("systemctl stop rabbitmq-server")
+    event_id = protected.announce(node)
+    asked = "pgrep --full await_online_quorum_plus_one"
+    node.wait_for(lambda: node.ssh(asked, check=False).returncode == 0)
+    assert not cluster.in_maintenance(node)
+    assert history(node, event_id)["state"] == "preparing"
+    other.ssh("systemctl start rabbitmq-server", timeout=120)
+    protected.wait_for_start(node, event_id)
+    assert cluster.in_maintenance(node)
+    protected.wait_for_recovery(node, event_id)
+    assert not cluster.in_maintenance(node)
+
+
+def test_the_shipped_policy_is_rehearsed(setting: Setting) -> None:
+    setting.protected.rehearse(setting.node, "rabbitmq")
+    assert not setting.cluster.in_maintenance(setting.node)
