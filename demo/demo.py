@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in a minute and a half.
+"""A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in two minutes.
 
 Exits with 0 if everything went as it should, otherwise with 1. It ends what it starts, and its files are temporary.
 """
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import traffic
 import yaml
 from acts import TIME_SCALE, Acts
 from ansible_command import POLICY, AdHoc
@@ -42,6 +43,7 @@ def main() -> int:
             acts.killed()
             rows, differences = judge(acts)
             look_back(stage, narrator)
+        differences += traffic.play(narrator)
     except StageError as error:
         narrator.console.error(f"The demo cannot go on: {error}")
         return 1

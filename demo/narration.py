@@ -159,5 +159,6 @@ class Narrator:
 
 
 def _program(data: Mapping[str, Any]) -> str:
-    """Return the name of a hook's program: the log has ``run`` and its path."""
-    return PurePath(str(data["hook"]).removeprefix("run ")).name
+    """Return the name of a hook's program, of which the log has ``run`` and its path, or the hook's kind."""
+    first, _space, rest = str(data["hook"]).partition(" ")
+    return PurePath(rest).name if first == "run" else first

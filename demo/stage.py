@@ -89,7 +89,7 @@ class Stage:
     def emulate(self, scenario: Path, time_scale: float) -> None:
         """Start the emulator on a free port."""
         options = ["--scenario", str(scenario), "--time-scale", f"{time_scale:g}", "--port", "0", "--json"]
-        self._start(EMULATOR, forewarn("emulate", *options))
+        self.start(EMULATOR, forewarn("emulate", *options))
         listening = self.wait("the emulator to listen", lambda line: line.data.get("event") == "listening")
         self.client = EmulatorClient(listening.data["url"])
 
@@ -98,7 +98,7 @@ class Stage:
         with self._news:
             begin = len(self.lines)
         options = ["--artifact", str(self.artifact), "--endpoint", self.emulator.vm_endpoint(vm)]
-        self._start(vm, forewarn("run", *options, "--state", str(self.state(vm)), "--log-format", "json"))
+        self.start(vm, forewarn("run", *options, "--state", str(self.state(vm)), "--log-format", "json"))
         self.wait(
             f"the runner of {vm}", lambda line: line.source == vm and line.data["line"] == "identity", begin=begin
         )
@@ -169,7 +169,8 @@ class Stage:
             lines = [line.data for line in self.lines if line.source == source and line.data.get("line") == kind]
         return [data for data in lines if event_id is None or data.get("event_id") == event_id]
 
-    def _start(self, name: str, argv: Sequence[str]) -> None:
+    def start(self, name: str, argv: Sequence[str]) -> None:
+        """Start a process. What it writes to its standard output, if anything, is lines of JSON."""
         with (self.directory / f"{name}.err").open("w") as errors:
             process = self._popen(name, argv, errors, {})
         reader = threading.Thread(target=self._read, args=(name, process), daemon=True)
