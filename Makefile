@@ -10,6 +10,7 @@
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make mutants   changes the prover in one place after another, and lists the changes that no test notices: about 30 minutes
 # make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
+# make figures   what hooks cost users of HAProxy, PostgreSQL, RabbitMQ and others, with Forewarn and without; as root
 # make soak    kills the runner and contradicts the prover for SECONDS (default 600), in ways that no earlier run has tried
 # make release VERSION=1.2.3   see CONTRIBUTING.md
 # Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION, CORES, VM_PYTHON.
@@ -42,7 +43,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-system test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab soak mutants lint bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-system test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants lint bench screenshots runner release venv \
 	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -108,6 +109,13 @@ coverage: .venv/.installed-all
 lab: .venv/.installed-all
 	$(heading) 'lab'
 	FOREWARN_LAB=required $(PY) -m pytest $(PYTEST_ARGS) tests/lab
+
+# What hooks cost the users of real software, with Forewarn and without: docs/hooks/README.md.
+figures: .venv/.installed-all
+	$(heading) 'figures of hooks'
+	rm -rf .cache/figures
+	FOREWARN_LAB=required FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/lab/test_hook_*.py
+	cd tests && ../$(PY) -m tools.hook_figures ../.cache/figures
 
 soak: .venv/.installed-all
 	cd tests && ../$(PY) -m tools.soak $(SECONDS)

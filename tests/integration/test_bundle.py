@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from forewarn import hook_kinds
 from forewarn.bundle import CONTENTS, MAIN, archive, build
 from forewarn.cli.main import main
 from forewarn.errors import InputError
@@ -59,13 +61,20 @@ def test_the_checker_of_imports_has_the_same_list() -> None:
     assert set(CONTENTS) == set(STANDARD_LIBRARY_ONLY)
 
 
+def test_it_has_the_kinds_of_hooks_that_are_asked_for(source: Path, tmp_path: Path) -> None:
+    for kinds, names in ((["haproxy"], ["haproxy"]), ([], []), (None, list(hook_kinds.NAMES))):
+        target = build(source, tmp_path / "forewarn.pyz", kinds).path
+        listed = run_program(sys.executable, "-I", "-S", target, "hook", "list", "--json")
+        assert [kind["name"] for kind in json.loads(listed.stdout)["kinds"]] == names, listed.stderr
+
+
 def test_the_packages_have_no_files_that_it_would_leave_behind(package: Path) -> None:
     """Only .py files are taken: a file of data would be missing on the VM."""
     packages = [package / name for name in CONTENTS if (package / name).is_dir()]
     files = [
         path for one in packages for path in one.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
     ]
-    assert len(packages) == 3
+    assert len(packages) == 4
     assert files == []
 
 

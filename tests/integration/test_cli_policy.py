@@ -339,17 +339,15 @@ class TestExplain:
 
     def test_facts_and_parameters(self, repository: Path) -> None:
         arguments = (
-            "--policy", "policies/database-primary.yml", "--vm-name", "WestNO_0",
+            "--policy", "policies/postgres-patroni.yml", "--vm-name", "WestNO_0",
             "--param", "max_pause=9", "--param", "failover_takes=10m",
         )  # fmt: skip
         brief = self.explained(repository, MIGRATION, *arguments).stdout
-        assert "decision  approve by database-primary/brief-freeze" in brief
+        assert "decision  approve by postgres-patroni/brief-freeze" in brief
         late = self.explained(repository, {**MIGRATION, "DurationInSeconds": 9}, *arguments).stdout
-        assert "decision  hold by database-primary/too-late" in late
+        assert "decision  hold by postgres-patroni/too-late" in late
         in_time = self.explained(repository, {**MIGRATION, "DurationInSeconds": 9}, *arguments[:-2]).stdout
-        assert (
-            "prepare   run /usr/local/bin/failover, again after 5 s, pauses of at most 30 s, from 15m before" in in_time
-        )
+        assert "prepare   patroni, again after 5 s, pauses of at most 30 s, from 15m before" in in_time
 
     @pytest.mark.parametrize(
         ("event", "more", "says"),
@@ -393,6 +391,21 @@ class TestExplain:
         assert explained["decision"]["prepare"][0]["retry"] == {"attempts": 1}
         (one,) = explained["policies"]
         assert (one["prepare_within_seconds"], one["recover_when"]) == (900.0, "started")
+
+    def test_the_body_of_a_hook_on_each_occasion(self, tmp_path: Path) -> None:
+        text = (
+            "name: p\nrule:\n  match:\n    - output: approve\n"
+            "      prepare: [{http: 'https://a/', body: '{\"for\": vm.name}'}]\n"
+            "      notify: [{http: 'https://b/', body: '{\"on\": occasion, \"mine\": affects_me}'}]\n"
+        )
+        arguments = ("explain", "--policy", written(tmp_path, text), "--event", "-")
+        shown = policy(*arguments, "--vm-name", "other", stdin=json.dumps(MIGRATION)).stdout
+        assert 'prepare   http https://a/\n            body: {"for": "other"}\n' in shown
+        assert 'notify    http https://b/\n            decided: {"on": "decided", "mine": false}\n' in shown
+        assert '            cancelled: {"on": "cancelled", "mine": false}\n' in shown
+        shown = policy(*arguments, stdin=json.dumps(MIGRATION)).stdout
+        assert "prepare   http https://a/\n            the body has no value: vm.name: " in shown
+        assert "            ended: the body has no value: affects_me: " in shown
 
     def test_mistakes_in_the_policy_are_all_reported(self, tmp_path: Path) -> None:
         result = policy("explain", "--policy", written(tmp_path, BAD), "--event", "-", stdin=json.dumps(MIGRATION))

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
+from shutil import which
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,9 +47,9 @@ HISTORY = (
 )
 
 
-def table(output: str) -> dict[str, list[str]]:
-    """Return the rows of the table at the end by their first cell; cells are two or more spaces apart."""
-    lines = output[output.index("\nEVENT ") + 1 :].split("\n\n")[0].splitlines()
+def table(output: str, header: str = "EVENT") -> dict[str, list[str]]:
+    """Return the rows of a table at the end by their first cell; cells are two or more spaces apart."""
+    lines = output[output.index(f"\n{header} ") + 1 :].split("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[1:]]
     return {row[0]: row[1:] for row in rows}
 
@@ -75,6 +76,26 @@ def test_the_demo_shows_every_event_and_finds_all_as_it_should_be(repository: Pa
     assert -1 not in places
     assert places == sorted(places)
     assert "\x1b" not in process.stdout  # plain in a pipe
+    if not which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin"):
+        assert "apt-get install haproxy" in process.stdout
+        return
+    outcomes = table(process.stdout, "REBOOT OF")
+    announced, without = outcomes["announced, with Forewarn"], outcomes["without"]
+    assert announced[1:] == ["0", "0", "yes"]
+    assert int(announced[0]) > 100
+    assert int(without[1]) > 0
+
+
+def test_without_haproxy_the_demo_says_how_to_get_it(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(repository / "demo"))
+    import traffic
+    from narration import Narrator
+
+    monkeypatch.setattr(traffic, "program", lambda: None)
+    assert traffic.play(Narrator()) == []
+    assert "apt-get install haproxy" in capsys.readouterr().out
 
 
 # A shell that starts a command in the background has it ignore SIGINT, and so does what that command starts.

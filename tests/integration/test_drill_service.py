@@ -52,7 +52,7 @@ def test_a_drill_is_prepared_pretended_started_ended_and_recovered(host: DrillHo
 
 def test_a_drill_that_is_held_starts_when_its_notice_is_over(host: DrillHost) -> None:
     host.run()
-    event_id = host.drill("--type", "Freeze", "--notice", "2s", "--duration", "1s")
+    event_id = host.drill("--type", "Freeze", "--notice", "2s", "--duration", "4s")
     record = host.wait_for(event_id, "done")
     assert (record["approvals"], record["outcome"]) == (0, "finished")
     assert host.said() == []

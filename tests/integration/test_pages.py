@@ -156,7 +156,7 @@ def test_arrow_keys_move_and_only_one_cell_is_a_stop(web: Path, every: Path, chr
     assert press(Keys.ESCAPE) == brief
     chromium.show(every)
     assert len(cells(chromium)) == 1
-    choose(chromium, "Show", "database-primary")
+    choose(chromium, "Show", "postgres-patroni")
     below, above = chromium.driver.find_elements(By.CSS_SELECTOR, "[role=grid]")
     chromium.run("arguments[0].querySelector('.cell').focus()", below)
     (first,) = cells(chromium)[0]
@@ -197,7 +197,7 @@ def shown(chromium: Browser) -> list[Shown]:
     return [Shown(*one) for one in found]
 
 
-@pytest.mark.parametrize("name", ["azure-sample", "database-primary", "observe-only", "spot", "web-tier"])
+@pytest.mark.parametrize("name", ["azure-sample", "postgres-patroni", "observe-only", "spot-worker", "web-tier"])
 def test_every_example_on_the_page_is_decided_so_by_the_engine(name: str, chromium: Browser, tmp_path: Path) -> None:
     policy = POLICIES / f"{name}.yml"
     chromium.show(verified(tmp_path, policy))

@@ -77,8 +77,8 @@ def change(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "expected"),
     [
         ("azure-sample", ["EventType", "EventSource", "DurationInSeconds"]),
-        ("database-primary", ["EventType", "notice", "DurationInSeconds"]),
-        ("spot", ["EventType", "notice", "—"]),
+        ("postgres-patroni", ["EventType", "notice", "DurationInSeconds"]),
+        ("spot-worker", ["EventType", "notice", "—"]),
         ("web-tier", ["EventType", "DurationInSeconds", "—"]),
     ],
 )
@@ -112,7 +112,7 @@ def test_what_a_filter_leaves_open_is_an_axis(chromium: Browser, tmp_path: Path)
 
 
 def test_neighbours_that_are_equal_are_one_cell(chromium: Browser, tmp_path: Path) -> None:
-    chromium.show(verified(tmp_path, DIRECTORY / "database-primary.yml"), DESK)
+    chromium.show(verified(tmp_path, DIRECTORY / "postgres-patroni.yml"), DESK)
     assert tables(chromium) == ["DurationInSeconds below 3 s", "DurationInSeconds 3 s or more, or unknown"]
     assert [len(row) for row in cells(chromium)] == [1, 2, 2]
     neighbours = chromium.run(
@@ -185,7 +185,7 @@ def test_what_is_the_same_everywhere_is_a_sentence(
 
 
 def test_a_change_of_nothing_is_a_sentence(chromium: Browser, tmp_path: Path) -> None:
-    chromium.show(compared(tmp_path, DIRECTORY / "spot.yml", DIRECTORY / "spot.yml"), DESK)
+    chromium.show(compared(tmp_path, DIRECTORY / "spot-worker.yml", DIRECTORY / "spot-worker.yml"), DESK)
     assert cells(chromium) == [["Nothing changes."]]
 
 

@@ -55,7 +55,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
 
 
 def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
-    """All shipped policies at once have five million classes: one is examined for each combination of what each
+    """All shipped policies at once have 200,000 classes and more: one is examined for each combination of what each
     policy says, of every event type and status.
     """
     reading = read(load_policies(SHIPPED))
@@ -75,5 +75,5 @@ def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
                 answer = oracles[region.policy].decide({**case, "params": own})
                 assert answer == Answer(region.output, region.rule, region.how), decided.space.values(number)
     print(f"all together: {classes:,} classes; {ways:,} combinations of a type, a status and what each policy says")
-    assert classes > 1_000_000
+    assert classes > 200_000
     assert ways > 100

@@ -91,7 +91,7 @@ def test_every_mutant_is_accounted_for(path: Path, tmp_path: Path) -> None:
     [
         ("azure-sample", "event.DurationInSeconds < 9", "!(event.DurationInSeconds > 8)"),
         ("azure-sample", 'event.EventStatus == "Started"', 'event.EventStatus != "Scheduled"'),
-        ("spot", 'event.EventType == "Preempt"', "event.EventType.startsWith('Pre')"),
+        ("spot-worker", 'event.EventType == "Preempt"', "event.EventType.startsWith('Pre')"),
         ("web-tier", '["Freeze", "Reboot", "Redeploy", "Terminate"]', '["Terminate", "Reboot", "Freeze", "Redeploy"]'),
         ("web-tier", '"!affects_me"', '"affects_me ? leader && !leader : true"'),
     ],

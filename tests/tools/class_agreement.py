@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forewarn.analysis.symbolic.decide import JointDecision
 from forewarn.policy.decision import Decision
+from forewarn.policy.interpolated import holds_values
 
 
 def agrees(outcome: JointDecision, decision: Decision) -> bool:
@@ -18,5 +20,37 @@ def agrees(outcome: JointDecision, decision: Decision) -> bool:
         outcome.rules == verdicts
         and (outcome.output, outcome.policy, outcome.rule) == (decision.output, decision.policy, decision.rule)
         and (outcome.approver, outcome.group) == (decision.approver, decision.group)
-        and (outcome.prepare, outcome.recover, outcome.notify) == (decision.prepare, decision.recover, decision.notify)
+        and alike(outcome.prepare, decision.prepare)
+        and alike(outcome.recover, decision.recover)
+        and outcome.notify == decision.notify
     )
+
+
+def alike(written: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the engine asks for the hooks that a policy has, with their values where they hold some.
+
+    A hook whose values are not known is not recovered.
+    """
+    left = list(asked)
+    for hook in written:
+        if left and _same(hook, left[0]):
+            left.pop(0)
+        elif not _holds_values(hook):
+            return False
+    return not left
+
+
+def _same(written: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    if not _holds_values(written):
+        return written == asked
+    fixed = {name: value for name, value in written["options"].items() if not holds_values(value)}
+    others = {key: value for key, value in written.items() if key != "options"}
+    return (
+        fixed.items() <= asked.get("options", {}).items()
+        and written["options"].keys() == asked["options"].keys()
+        and others == {key: value for key, value in asked.items() if key not in ("options", "problem")}
+    )
+
+
+def _holds_values(hook: Mapping[str, Any]) -> bool:
+    return any(holds_values(value) for value in hook.get("options", {}).values())

@@ -35,6 +35,7 @@ class Answer(NamedTuple):
 
     status: int
     headers: dict[str, str] = {}  # noqa: RUF012 - nobody changes it
+    body: bytes = b""
 
 
 class Webhook:
@@ -124,8 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in answer.headers.items():
             self.send_header(name, value)
         if not connected:
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
+        self.wfile.write(answer.body)
         return answer.status == 200
 
     def _owner(self) -> Webhook:
