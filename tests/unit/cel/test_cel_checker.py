@@ -52,7 +52,8 @@ EXAMPLES = {
 
 
 def test_every_code_has_an_example() -> None:
-    assert EXAMPLES.keys() == CODES.keys()
+    only_in_bodies = {"not-json"}  # tests/unit/compiler/test_hook_bodies.py has its examples
+    assert EXAMPLES.keys() | only_in_bodies == CODES.keys()
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
