@@ -111,10 +111,11 @@ lab: .venv/.installed-all
 	FOREWARN_LAB=required $(PY) -m pytest $(PYTEST_ARGS) tests/lab
 
 # What hooks cost the users of real software, with Forewarn and without: docs/hooks/README.md.
+# One file after the other: the processors of this machine are what the software has.
 figures: .venv/.installed-all
 	$(heading) 'figures of hooks'
 	rm -rf .cache/figures
-	FOREWARN_LAB=required FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/lab/test_hook_*.py
+	FOREWARN_LAB=required FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
 	cd tests && ../$(PY) -m tools.hook_figures ../.cache/figures
 
 soak: .venv/.installed-all

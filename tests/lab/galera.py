@@ -34,6 +34,13 @@ while True:
         client, nodes = None, nodes[1:] + nodes[:1]
     time.sleep(0.02)  # the rate of the load
 """
+HOOKS = {
+    "Reboot": "galera: {timeout: 1m}",
+    "Freeze": "galera: {timeout: 1m}",
+    # They fail soon, and are tried again.
+    "Preempt": "galera: {timeout: 5s}",
+    "Redeploy": "galera: {defaults_file: /etc/mysql/forewarn.cnf, timeout: 5s}",
+}
 _CONFIGURATION = """\
 [mariadbd]
 bind-address = 0.0.0.0
@@ -80,6 +87,7 @@ class Galera:
         for host in others:
             host.ssh("systemctl start mariadb", timeout=120)
         self.wait_until_synced()
+        first.write("[client]\nuser=monitor\npassword=monitor\n", "/etc/mysql/forewarn.cnf", 0o600)
 
     def sql(self, host: Host, statement: str) -> str:
         """Return what a node answers to statements of root."""

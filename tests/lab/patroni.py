@@ -35,6 +35,12 @@ while True:
         connection = None
     time.sleep(0.02)  # the rate of the load
 """
+_SECURED = "url: 'https://n1:8008', credentials: /etc/patroni/credentials, ca_file: /etc/patroni/ca.pem, timeout: 1m"
+HOOKS = {
+    "Reboot": "patroni: {timeout: 1m}",
+    "Freeze": "patroni: {timeout: 5s}",
+    "Redeploy": f"patroni: {{{_SECURED}}}",
+}
 _BIN = "/usr/lib/postgresql/15/bin"
 _ETCD = """\
 ETCD_NAME={name}

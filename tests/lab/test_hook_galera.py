@@ -6,42 +6,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
+from .database_setting import Setting, figures
 from .figures import record
-from .galera_setting import Setting, protected_galera
-from .load import Outcome
+from .galera import Galera
 
 _FREEZE_SECONDS = 10.0
 
 
-@pytest.fixture(scope="module")
-def setting(
-    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with protected_galera(tmp_path_factory.mktemp("control"), installed_collection) as started:
-        yield started
-
-
-def figures(outcome: Outcome) -> dict[str, float]:
-    return {
-        "committed": len(outcome.acknowledged),
-        "failed": len(outcome.failed),
-        "lost": 0,
-        "interruption_seconds": round(outcome.interruption_seconds, 2),
-    }
-
-
-def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(setting: Setting) -> None:
+def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(galera: Setting[Galera]) -> None:
     """The writer is a client of the very node: it has to go to another one."""
-    cluster, host, protected, writer = setting
+    cluster, host, protected, writer = galera
     writer.start("n1", "n2", "n3")
     protected.reboot()
     assert cluster.is_synced(host), "it was recovered once it was synced"
-    orderly = setting.written()
+    orderly = galera.written()
     record("galera", "reboot, forewarn", figures(orderly))
 
     writer.start("n1", "n2", "n3")
@@ -49,33 +28,33 @@ def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(s
     writer.more()
     host.start()
     cluster.wait_until_synced()
-    unannounced = setting.written()
+    unannounced = galera.written()
     record("galera", "reboot, unannounced", figures(unannounced))
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
-def test_the_others_do_not_wait_for_a_node_that_is_frozen(setting: Setting) -> None:
-    cluster, host, protected, writer = setting
+def test_the_others_do_not_wait_for_a_node_that_is_frozen(galera: Setting[Galera]) -> None:
+    cluster, host, protected, writer = galera
     writer.start("n2", "n3")
     event_id = protected.announce("Freeze", duration_seconds=int(_FREEZE_SECONDS))
     protected.wait_for_start(event_id)
     host.freeze(_FREEZE_SECONDS)
     protected.wait_for_recovery(event_id)
     assert cluster.is_synced(host)
-    orderly = setting.written()
+    orderly = galera.written()
     assert orderly.failed == {}
     record("galera", "freeze, forewarn", figures(orderly))
 
     writer.start("n2", "n3")
     host.freeze(_FREEZE_SECONDS)
     cluster.wait_until_synced()
-    unannounced = setting.written()
+    unannounced = galera.written()
     record("galera", "freeze, unannounced", figures(unannounced))
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
-def test_a_stop_takes_hardly_longer_than_by_hand(setting: Setting) -> None:
-    cluster, host, protected, _writer = setting
+def test_a_stop_takes_hardly_longer_than_by_hand(galera: Setting[Galera]) -> None:
+    cluster, host, protected, _writer = galera
     began = time.monotonic()
     host.ssh("systemctl stop mariadb")
     by_hand = time.monotonic() - began
@@ -89,7 +68,7 @@ def test_a_stop_takes_hardly_longer_than_by_hand(setting: Setting) -> None:
     record("galera", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": seconds})
 
 
-def test_the_shipped_policy_is_rehearsed(setting: Setting) -> None:
-    cluster, host, protected, _writer = setting
+def test_the_shipped_policy_is_rehearsed(galera: Setting[Galera]) -> None:
+    cluster, host, protected, _writer = galera
     protected.rehearse("mariadb-galera")
     assert cluster.is_synced(host)

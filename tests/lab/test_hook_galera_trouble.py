@@ -5,27 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from .galera_setting import Setting, protected_galera
+from .database_setting import Setting
+from .galera import Galera
 
 _FREEZE_SECONDS = 10.0
 
 
-@pytest.fixture(scope="module")
-def setting(
-    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with protected_galera(tmp_path_factory.mktemp("control"), installed_collection) as started:
-        yield started
-
-
-def test_a_node_that_was_frozen_is_recovered_only_when_it_has_rejoined(setting: Setting) -> None:
+def test_a_node_that_was_frozen_is_recovered_only_when_it_has_rejoined(galera: Setting[Galera]) -> None:
     """It was started again before the freeze, so the hook finds a node that says that it is synced, and is not."""
-    cluster, host, protected, _writer = setting
+    cluster, host, protected, _writer = galera
     event_id = protected.announce("Freeze", duration_seconds=int(_FREEZE_SECONDS))
     protected.wait_for_start(event_id)
     host.ssh("systemctl start mariadb")
@@ -36,9 +26,9 @@ def test_a_node_that_was_frozen_is_recovered_only_when_it_has_rejoined(setting: 
     assert cluster.status(cluster.hosts[1])["wsrep_cluster_size"] == "3"
 
 
-def test_a_runner_that_is_killed_in_the_middle_goes_on(setting: Setting) -> None:
+def test_a_runner_that_is_killed_in_the_middle_goes_on(galera: Setting[Galera]) -> None:
     """And it knows that the server ran before the first attempt, which has stopped it."""
-    cluster, host, protected, writer = setting
+    cluster, host, protected, writer = galera
     writer.start("n2", "n3")
     event_id = protected.announce()
     host.wait_for(lambda: host.properties("mariadb", "ActiveState")["ActiveState"] != "active", every=0.05)
@@ -47,12 +37,12 @@ def test_a_runner_that_is_killed_in_the_middle_goes_on(setting: Setting) -> None
     assert host.properties("mariadb", "ActiveState")["ActiveState"] == "inactive"
     protected.wait_for_recovery(event_id)
     assert cluster.is_synced(host)
-    assert setting.written().failed == {}
+    assert galera.written().failed == {}
 
 
 @pytest.mark.parametrize("event_type", ["Preempt", "Redeploy"], ids=["the cluster is smaller", "the others are asked"])
-def test_it_waits_for_enough_other_nodes(setting: Setting, event_type: str) -> None:
-    cluster, host, protected, writer = setting
+def test_it_waits_for_enough_other_nodes(galera: Setting[Galera], event_type: str) -> None:
+    cluster, host, protected, writer = galera
     second, reason = cluster.hosts[1], "1 other node is synced, and 2 must remain"
     writer.start("n3", "n1")
     if event_type == "Preempt":
@@ -68,11 +58,11 @@ def test_it_waits_for_enough_other_nodes(setting: Setting, event_type: str) -> N
     assert host.properties("mariadb", "ActiveState")["ActiveState"] == "inactive"
     protected.wait_for_recovery(event_id)
     cluster.wait_until_synced()
-    assert setting.written().failed == {}
+    assert galera.written().failed == {}
 
 
-def test_a_server_that_a_person_has_stopped_stays_stopped(setting: Setting) -> None:
-    cluster, host, protected, _writer = setting
+def test_a_server_that_a_person_has_stopped_stays_stopped(galera: Setting[Galera]) -> None:
+    cluster, host, protected, _writer = galera
     host.ssh("systemctl disable --quiet --now mariadb")
     protected.reboot()
     assert host.properties("mariadb", "ActiveState")["ActiveState"] == "inactive"

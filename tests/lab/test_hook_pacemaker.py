@@ -8,36 +8,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from .cluster_setting import Setting, protected_cluster
 from .figures import record
 from .hosts import Host
-from .images import SOFTWARE
-from .lab import Lab
 from .pacemaker import Cluster
-from .whole_event import Protected, history, power_cut
-
-
-class Setting(NamedTuple):
-    """A cluster, of which one node is protected."""
-
-    cluster: Cluster
-    node: Host
-    protected: Protected
+from .whole_event import history, power_cut
 
 
 @pytest.fixture(scope="module")
 def setting(
     lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with Lab(dict.fromkeys(("client", "p1", "p2", "p3"), SOFTWARE), joined=True) as lab:
-        cluster = Cluster(lab.host("client"), [lab.host(name) for name in ("p1", "p2", "p3")])
-        cluster.start()
-        hooks = {"Reboot": "pacemaker: {timeout: 2m}"}
-        protected = Protected(lab, tmp_path_factory.mktemp("control"), installed_collection, hooks, "p1")
-        yield Setting(cluster, lab.host("p1"), protected)
+) -> Iterator[Setting[Cluster]]:
+    directory = tmp_path_factory.mktemp("control")
+    with protected_cluster(
+        Cluster, ("client", "p1", "p2", "p3"), {"Reboot": "pacemaker: {timeout: 2m}"}, directory, installed_collection
+    ) as started:
+        yield started
 
 
 def wait_until_online(cluster: Cluster, node: Host) -> None:
@@ -46,7 +35,7 @@ def wait_until_online(cluster: Cluster, node: Host) -> None:
     cluster.nodes[1].wait_for(lambda: online.items() <= cluster.node(cluster.nodes[1], node).items(), 60)
 
 
-def test_a_service_is_away_for_a_moment_in_a_reboot(setting: Setting) -> None:
+def test_a_service_is_away_for_a_moment_in_a_reboot(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.place(node)
     cluster.begin_requests("announced")
@@ -71,7 +60,7 @@ def node_of(nodes: list[Host], cluster: Cluster) -> Host:
     return nodes[0].wait_for(lambda: next((node for node in nodes if cluster.has_service(node)), None), 60)
 
 
-def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Setting) -> None:
+def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.place(node)
     began = time.monotonic()
@@ -88,7 +77,7 @@ def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Sett
     assert cluster.node(node, node)["standby"] == "false"
 
 
-def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting) -> None:
+def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     node.ssh("crm_standby --update on")
     setting.protected.reboot(node)
@@ -97,7 +86,7 @@ def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting) ->
     wait_until_online(cluster, node)
 
 
-def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Setting) -> None:
+def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     node.ssh("systemctl disable --quiet pacemaker")
     event_id = protected.announce(node)
@@ -111,7 +100,7 @@ def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Settin
     wait_until_online(cluster, node)
 
 
-def test_nothing_is_stopped_where_no_other_node_could_take_it(setting: Setting) -> None:
+def test_nothing_is_stopped_where_no_other_node_could_take_it(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.place(node)
     for other in cluster.nodes[1:]:

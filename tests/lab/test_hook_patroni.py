@@ -5,56 +5,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
+from .database_setting import NODES, Setting, figures
 from .figures import record
-from .load import Outcome
-from .patroni_setting import MEMBERS, Setting, protected_patroni
+from .patroni import Patroni
 
 
-@pytest.fixture(scope="module")
-def setting(
-    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with protected_patroni(tmp_path_factory.mktemp("control"), installed_collection) as started:
-        yield started
-
-
-def figures(outcome: Outcome, **more: float) -> dict[str, float]:
-    return {
-        "committed": len(outcome.acknowledged),
-        "lost": 0,
-        "interruption_seconds": round(outcome.interruption_seconds, 2),
-        **more,
-    }
-
-
-def test_a_primary_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(setting: Setting) -> None:
-    cluster, host, protected, writer = setting
-    writer.start(*MEMBERS)
+def test_a_primary_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, writer = patroni
+    writer.start(*NODES)
     protected.reboot()
     assert cluster.leader() != "n1"
     assert "n1" in cluster.streaming(), "it was recovered once it streamed"
-    orderly = setting.written()
+    orderly = patroni.written()
     record("patroni", "forewarn", figures(orderly))
 
     cluster.make_primary(host)
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     host.cut_power()
     cluster.hosts[1].wait_for(lambda: cluster.others_leader(host), 60)
     writer.more()
     host.start()
     cluster.wait_until_streaming()
-    unannounced = setting.written()
+    unannounced = patroni.written()
     record("patroni", "unannounced", figures(unannounced))
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
-def test_a_switchover_takes_hardly_longer_than_by_hand(setting: Setting) -> None:
-    cluster, host, protected, _writer = setting
+def test_a_switchover_takes_hardly_longer_than_by_hand(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, _writer = patroni
     by_hand = cluster.make_primary(host)
     event_id = protected.announce()
     seconds = protected.wait_for_start(event_id)
@@ -64,34 +42,34 @@ def test_a_switchover_takes_hardly_longer_than_by_hand(setting: Setting) -> None
     record("patroni", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": seconds})
 
 
-def test_a_runner_that_is_killed_in_the_middle_goes_on(setting: Setting) -> None:
-    cluster, host, protected, writer = setting
+def test_a_runner_that_is_killed_in_the_middle_goes_on(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, writer = patroni
     cluster.make_primary(host)
     asked = "received switchover request"
     before = host.ssh("journalctl --unit=patroni").stdout.count(asked)
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     event_id = protected.announce()
     host.wait_for(lambda: host.ssh("journalctl --unit=patroni").stdout.count(asked) > before, every=0.1)
     host.ssh("systemctl kill --signal=KILL forewarn")
     protected.wait_for_start(event_id)
     assert cluster.leader() != "n1"
     assert protected.wait_for_recovery(event_id)["hooks"][0]["attempts"] == 2
-    setting.written()
+    patroni.written()
 
 
-def test_a_replica_is_left_as_it_is(setting: Setting) -> None:
-    cluster, _host, protected, writer = setting
+def test_a_replica_is_left_as_it_is(patroni: Setting[Patroni]) -> None:
+    cluster, _host, protected, writer = patroni
     cluster.wait_until_streaming()
     leader = cluster.leader()
     assert leader != "n1"
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     protected.reboot()
     assert cluster.leader() == leader
-    assert setting.written().failed == {}
+    assert patroni.written().failed == {}
 
 
-def test_the_shipped_policy_is_rehearsed(setting: Setting) -> None:
-    cluster, host, protected, _writer = setting
+def test_the_shipped_policy_is_rehearsed(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, _writer = patroni
     cluster.make_primary(host)
     protected.rehearse("postgres-patroni")
     assert cluster.leader() != "n1"

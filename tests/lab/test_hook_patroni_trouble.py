@@ -5,26 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from .patroni_setting import MEMBERS, Setting, protected_patroni
+from .database_setting import NODES, Setting
+from .patroni import Patroni
 
 
-@pytest.fixture(scope="module")
-def setting(
-    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with protected_patroni(tmp_path_factory.mktemp("control"), installed_collection) as started:
-        yield started
-
-
-def test_it_fails_in_a_paused_cluster_and_goes_on_when_the_pause_ends(setting: Setting) -> None:
-    cluster, host, protected, writer = setting
+def test_it_fails_in_a_paused_cluster_and_goes_on_when_the_pause_ends(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, writer = patroni
     cluster.make_primary(host)
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     cluster.control("pause --wait lab")
     event_id = protected.announce()
     protected.wait_for_reason(event_id, "n1 is the primary of a paused cluster, in which somebody works")
@@ -32,13 +20,13 @@ def test_it_fails_in_a_paused_cluster_and_goes_on_when_the_pause_ends(setting: S
     protected.wait_for_start(event_id)
     assert cluster.leader() != "n1"
     protected.wait_for_recovery(event_id)
-    setting.written()
+    patroni.written()
 
 
-def test_it_waits_for_a_member_that_can_take_over(setting: Setting) -> None:
-    cluster, host, protected, writer = setting
+def test_it_waits_for_a_member_that_can_take_over(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, writer = patroni
     cluster.make_primary(host)
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     for other in cluster.hosts[1:]:
         other.ssh("systemctl stop patroni")
     event_id = protected.announce("Freeze")
@@ -49,15 +37,15 @@ def test_it_waits_for_a_member_that_can_take_over(setting: Setting) -> None:
     assert cluster.leader() != "n1"
     protected.wait_for_recovery(event_id)
     cluster.wait_until_streaming()
-    setting.written()
+    patroni.written()
 
 
-def test_a_failover_in_progress_is_waited_for(setting: Setting) -> None:
+def test_a_failover_in_progress_is_waited_for(patroni: Setting[Patroni]) -> None:
     """Whichever of the two that are left becomes the primary, in the end it is not the one that will be rebooted."""
-    cluster, _host, protected, writer = setting
+    cluster, _host, protected, writer = patroni
     second = cluster.hosts[1]
     cluster.make_primary(second)
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     second.cut_power()
     event_id = protected.announce()
     protected.wait_for_start(event_id)
@@ -65,16 +53,16 @@ def test_a_failover_in_progress_is_waited_for(setting: Setting) -> None:
     second.start()
     protected.wait_for_recovery(event_id)
     cluster.wait_until_streaming()
-    setting.written()
+    patroni.written()
 
 
-def test_a_synchronous_cluster_whose_api_has_a_password_and_certificates(setting: Setting) -> None:
-    cluster, host, protected, writer = setting
+def test_a_synchronous_cluster_whose_api_has_a_password_and_certificates(patroni: Setting[Patroni]) -> None:
+    cluster, host, protected, writer = patroni
     cluster.make_primary(host)
     cluster.secure()
     cluster.control("edit-config --force --set synchronous_mode=true lab")
     cluster.hosts[0].wait_for(cluster.synchronous, 60)
-    writer.start(*MEMBERS)
+    writer.start(*NODES)
     event_id = protected.announce("Reboot")
     protected.wait_for_reason(event_id, "Patroni does not answer")
     protected.cancel(event_id)
@@ -84,4 +72,4 @@ def test_a_synchronous_cluster_whose_api_has_a_password_and_certificates(setting
     assert cluster.leader() == standby
     host.reboot()
     protected.wait_for_recovery(event_id)
-    setting.written()
+    patroni.written()

@@ -8,47 +8,35 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from .cluster_setting import Setting, protected_cluster
 from .figures import record
-from .hosts import Host
-from .images import SOFTWARE
-from .lab import Lab
 from .rabbitmq import Cluster, Traffic
-from .whole_event import Protected, history, power_cut
+from .whole_event import history, power_cut
 
 _FROZEN = 8.0  # seconds
 _DOWN = 5.0  # seconds at least: a host of the lab boots sooner than a VM
 _HOOK = "rabbitmq: {timeout: 2m}"
 
 
-class Setting(NamedTuple):
-    """A cluster, of which one node is protected."""
-
-    cluster: Cluster
-    node: Host
-    protected: Protected
-
-
 @pytest.fixture(scope="module")
 def setting(
     lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with Lab(dict.fromkeys(("client", "r1", "r2", "r3"), SOFTWARE), joined=True) as lab:
-        cluster = Cluster(lab.host("client"), [lab.host(name) for name in ("r1", "r2", "r3")])
-        cluster.start()
-        hooks = {"Reboot": _HOOK, "Freeze": _HOOK}
-        protected = Protected(lab, tmp_path_factory.mktemp("control"), installed_collection, hooks, "r1")
-        yield Setting(cluster, lab.host("r1"), protected)
+) -> Iterator[Setting[Cluster]]:
+    directory = tmp_path_factory.mktemp("control")
+    with protected_cluster(
+        Cluster, ("client", "r1", "r2", "r3"), {"Reboot": _HOOK, "Freeze": _HOOK}, directory, installed_collection
+    ) as started:
+        yield started
 
 
 def keep(case: str, traffic: Traffic) -> None:
     record("rabbitmq", case, traffic._asdict())
 
 
-def test_no_confirmed_message_is_lost_in_a_reboot(setting: Setting) -> None:
+def test_no_confirmed_message_is_lost_in_a_reboot(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.begin_traffic("announced")
     setting.protected.reboot(node, during=lambda: time.sleep(_DOWN))  # how long a VM is down
@@ -66,7 +54,7 @@ def test_no_confirmed_message_is_lost_in_a_reboot(setting: Setting) -> None:
     assert orderly.publisher_pause_seconds < cut.publisher_pause_seconds
 
 
-def test_clients_go_on_while_a_node_is_frozen(setting: Setting) -> None:
+def test_clients_go_on_while_a_node_is_frozen(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
     cluster.begin_traffic("freeze")
@@ -88,7 +76,7 @@ def test_clients_go_on_while_a_node_is_frozen(setting: Setting) -> None:
     assert drained.publisher_pause_seconds < frozen.publisher_pause_seconds
 
 
-def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Setting) -> None:
+def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
     began = time.monotonic()
@@ -106,7 +94,7 @@ def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Sett
     protected.wait_for_recovery(node, event_id)
 
 
-def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting) -> None:
+def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     node.ssh("rabbitmq-upgrade drain")
     setting.protected.reboot(node)
@@ -115,7 +103,7 @@ def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting) -> None
     cluster.wait_for_quorum()
 
 
-def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting) -> None:
+def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     other = cluster.nodes[1]
     other.ssh("systemctl stop rabbitmq-server")
@@ -131,6 +119,6 @@ def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting) -
     assert not cluster.in_maintenance(node)
 
 
-def test_the_shipped_policy_is_rehearsed(setting: Setting) -> None:
+def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:
     setting.protected.rehearse(setting.node, "rabbitmq")
     assert not setting.cluster.in_maintenance(setting.node)

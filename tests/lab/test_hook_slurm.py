@@ -8,39 +8,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from .cluster_setting import Setting, protected_cluster
 from .figures import record
 from .hosts import Host
-from .images import SOFTWARE
-from .lab import Lab
 from .slurm import Cluster, Worked
-from .whole_event import Protected, history, power_cut
+from .whole_event import history, power_cut
 
 _HOOKS = {"Reboot": "slurm: {timeout: 2m}", "Redeploy": "slurm: {node: n1, jobs: requeue, timeout: 2m}"}
-
-
-class Setting(NamedTuple):
-    """A cluster, of which one node is protected."""
-
-    cluster: Cluster
-    node: Host
-    other: Host
-    protected: Protected
 
 
 @pytest.fixture(scope="module")
 def setting(
     lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting]:
-    with Lab({"login": SOFTWARE, "n1": SOFTWARE, "n2": SOFTWARE}, joined=True) as lab:
-        node, other = lab.host("n1"), lab.host("n2")
-        cluster = Cluster(lab.host("login"), [node, other])
-        cluster.start()
-        protected = Protected(lab, tmp_path_factory.mktemp("control"), installed_collection, _HOOKS, "n1")
-        yield Setting(cluster, node, other, protected)
+) -> Iterator[Setting[Cluster]]:
+    directory = tmp_path_factory.mktemp("control")
+    with protected_cluster(Cluster, ("login", "n1", "n2"), _HOOKS, directory, installed_collection) as started:
+        yield started
 
 
 def wait_for_job(cluster: Cluster, node: Host) -> None:
@@ -49,7 +35,7 @@ def wait_for_job(cluster: Cluster, node: Host) -> None:
     cluster.controller.wait_for(lambda: cluster.controller.ssh(running).stdout.strip())
 
 
-def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(setting: Setting) -> None:
+def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.begin_load()
     wait_for_job(cluster, node)
@@ -82,7 +68,7 @@ def figures(worked: Worked) -> dict[str, float]:
     }
 
 
-def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting) -> None:
+def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     began = time.monotonic()
@@ -96,7 +82,7 @@ def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting)
     record("slurm", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": prepared["seconds"]})
 
 
-def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting) -> None:
+def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     long = cluster.submit(600, "--nodelist=n1")
@@ -119,7 +105,7 @@ def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting) -> N
     cluster.controller.wait_for(lambda: not cluster.job_state(long))
 
 
-def test_what_a_person_has_drained_stays_drained(setting: Setting) -> None:
+def test_what_a_person_has_drained_stays_drained(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.controller.ssh("scontrol update nodename=n1 state=drain reason='disk [sda] is bad'")
     before = cluster.registered(node)
@@ -130,7 +116,7 @@ def test_what_a_person_has_drained_stays_drained(setting: Setting) -> None:
     cluster.controller.ssh("scontrol update nodename=n1 state=resume")
 
 
-def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting) -> None:
+def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     job = cluster.submit(6, "--nodelist=n1")
@@ -144,7 +130,7 @@ def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting) ->
     cluster.wait_for_state(node, "IDLE")
 
 
-def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Setting) -> None:
+def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     event_id = setting.protected.announce(node)
     setting.protected.wait_for_start(node, event_id)
@@ -158,6 +144,6 @@ def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Set
     cluster.wait_for_state(node, "IDLE")
 
 
-def test_the_shipped_policy_is_rehearsed(setting: Setting) -> None:
+def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:
     setting.protected.rehearse(setting.node, "slurm-node")
     assert "DRAIN" not in setting.cluster.state(setting.node)
