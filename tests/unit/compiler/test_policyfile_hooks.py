@@ -33,6 +33,31 @@ def artifact_with(directory: Path, hook: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
+    ("hook", "at", "hint"),
+    [
+        ('{run: [/x, "--name=${vm.name}"]}', "${vm.name}", "$FOREWARN_VM_NAME"),
+        ('{run: [/x, "${ event.EventId"]}', "${ event.EventId", "$FOREWARN_VM_NAME"),
+        ("{run: [/x, a, '${params.pool}']}", "${params.pool}", "$FOREWARN_VM_NAME"),
+        ("{http: 'https://x/${vm.name}'}", "${vm.name}", "a 'body'"),
+    ],
+)
+def test_an_expression_where_texts_are_taken_as_written_is_a_warning(
+    tmp_path: Path, hook: str, at: str, hint: str
+) -> None:
+    (finding,) = findings_of(tmp_path, hook)
+    assert (finding.code, finding.severity) == ("no-expression", "warning")
+    assert finding.source_line[finding.column - 1 : finding.end_column - 1] == at
+    assert hint in finding.suggestion
+
+
+@pytest.mark.parametrize(
+    "hook", ["{run: [sh, -c, 'drain ${HOME}/x ${vm:-a} $vm.name']}", "{run: [/x, '${eventful}', '{vm.name}']}"]
+)
+def test_variables_of_a_shell_are_no_expressions(tmp_path: Path, hook: str) -> None:
+    assert findings_of(tmp_path, hook) == []
+
+
+@pytest.mark.parametrize(
     ("hook", "code", "at", "says"),
     [
         ("{http: 'https://a:b@x/'}", "malformed", "'https://a:b@x/'", "without a user name or password"),

@@ -53,6 +53,7 @@ CODES = {
     "out-of-range": "A number or duration beyond its limits.",
     "nothing-to-recover": "Recover hooks of a match that prepares nothing, without recover_when: started.",
     "unencrypted": "A secret that would cross the network unencrypted.",
+    "no-expression": "An expression where texts are taken as they are written.",
     "no-effect": "A key that changes nothing here.",
     # tests
     "test-policy": "A test file whose policy cannot be found.",

@@ -25,6 +25,7 @@ from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
 _COMMON = ("timeout", "retry")  # of every hook
 _IN_TEXTS = ("string", "int", "unknown")  # kinds of types
+_EXPRESSION = re.compile(r"\$\{\s*(?:event|events|vm|params|variables)\s*[.\[][^}]*\}?")  # no shell has such variables
 
 
 class HookCompiler:
@@ -51,9 +52,12 @@ class HookCompiler:
         if isinstance(command, Sequence):
             hook["run"] = [argument.text for argument in command.items if isinstance(argument, Scalar)]
             self._command(command)
+            for argument in command.items:
+                self._as_written(argument, "run", "the program finds the values in its environment: $FOREWARN_VM_NAME")
         for key in ("unit", "action", "http", "template"):
             if key in node.values:
                 hook[key] = text(node.get(key))
+        self._as_written(node.get("http"), "http", "add a 'body': its values are expressions")
         body = node.get("body")
         if isinstance(body, Scalar) and not body.empty:
             hook["body"] = self._body(body, phase)
@@ -146,6 +150,17 @@ class HookCompiler:
             self._report(node, part.start, finding)
         line, column = self._file.source.place(self._range(node, part.start, part.start)[0])
         return {"source": part.source, "line": line, "column": column, "form": checked.form}
+
+    def _as_written(self, node: YamlNode | None, key: str, hint: str) -> None:
+        """Warn of an expression where only kinds of hooks have them."""
+        if not isinstance(node, Scalar):
+            return
+        for found in _EXPRESSION.finditer(node.text):
+            message = (
+                f"'{found[0]}' is taken as it is written: expressions stand in the options of kinds, not in '{key}'"
+            )
+            start, end = self._range(node, *found.span())
+            self._file.report.add("no-expression", message, start, end, hint, "warning")
 
     def _body(self, node: Scalar, phase: str) -> dict[str, Any]:
         source = as_expression(self._file.spans(node))
