@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from .database_setting import Setting, figures
+from .database_setting import Setting
 from .figures import record
 from .galera import Galera
 
@@ -21,7 +21,7 @@ def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(g
     protected.reboot()
     assert cluster.is_synced(host), "it was recovered once it was synced"
     orderly = galera.written()
-    record("galera", "reboot, forewarn", figures(orderly))
+    record("galera", "reboot, forewarn", galera.figures(orderly))
 
     writer.start("n1", "n2", "n3")
     host.cut_power()
@@ -29,7 +29,7 @@ def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(g
     host.start()
     cluster.wait_until_synced()
     unannounced = galera.written()
-    record("galera", "reboot, unannounced", figures(unannounced))
+    record("galera", "reboot, unannounced", galera.figures(unannounced))
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
@@ -43,13 +43,13 @@ def test_the_others_do_not_wait_for_a_node_that_is_frozen(galera: Setting[Galera
     assert cluster.is_synced(host)
     orderly = galera.written()
     assert orderly.failed == {}
-    record("galera", "freeze, forewarn", figures(orderly))
+    record("galera", "freeze, forewarn", galera.figures(orderly))
 
     writer.start("n2", "n3")
     host.freeze(_FREEZE_SECONDS)
     cluster.wait_until_synced()
     unannounced = galera.written()
-    record("galera", "freeze, unannounced", figures(unannounced))
+    record("galera", "freeze, unannounced", galera.figures(unannounced))
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .database_setting import NODES, Setting, figures
+from .database_setting import NODES, Setting
 from .figures import record
 from .patroni import Patroni
 
@@ -17,7 +17,7 @@ def test_a_primary_is_rebooted_without_a_lost_row_and_with_a_shorter_interruptio
     assert cluster.leader() != "n1"
     assert "n1" in cluster.streaming(), "it was recovered once it streamed"
     orderly = patroni.written()
-    record("patroni", "forewarn", figures(orderly))
+    record("patroni", "forewarn", patroni.figures(orderly))
 
     cluster.make_primary(host)
     writer.start(*NODES)
@@ -27,7 +27,7 @@ def test_a_primary_is_rebooted_without_a_lost_row_and_with_a_shorter_interruptio
     host.start()
     cluster.wait_until_streaming()
     unannounced = patroni.written()
-    record("patroni", "unannounced", figures(unannounced))
+    record("patroni", "unannounced", patroni.figures(unannounced))
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,9 @@ while True:
     (state / "so-far").write_text(str(count))
     (state / "so-far").replace(state / "progress")
     time.sleep(0.01)  # a step of its work
+"""
+SAVED_BY_HAND = """touch /run/asked && systemctl kill --signal=USR1 worker
+until [ /var/lib/worker/checkpoint -nt /run/asked ]; do sleep 0.05; done
 """
 WORKER_UNIT = """[Service]
 ExecStart=/usr/local/bin/worker
@@ -121,7 +125,14 @@ def test_units_are_stopped_and_state_is_saved_before_a_reboot(lab: Lab, host: Ho
     assert int(json.loads(host.read("/var/lib/worker/restored"))["count"]) >= kept
     seconds = [hook["seconds"] for hook in entry["hooks"] if hook["hook"] == "systemd unit=app.service"]
     record("systemd", "forewarn", {"suite": host.suite, "stop_seconds": seconds[0], "start_seconds": seconds[-1]})
-    record("checkpoint", "forewarn", {"suite": host.suite, "lost_steps": 0})
+    record("checkpoint", "forewarn", {"suite": host.suite, "lost_steps": max(0, before - kept)})
+    drained = {hook["hook"].partition(" ")[0]: hook["seconds"] for hook in reversed(entry["hooks"][:3])}
+    for kind, command in (("systemd", "systemctl stop app"), ("checkpoint", SAVED_BY_HAND)):
+        began = time.monotonic()
+        host.ssh(command)
+        by_hand = round(time.monotonic() - began, 2)
+        record(kind, "detection to drained", {"suite": host.suite, "by_hand": by_hand, "forewarn": drained[kind]})
+    host.ssh("systemctl start app")
 
 
 def test_without_warning_the_work_since_the_last_checkpoint_is_lost(host: Host) -> None:
