@@ -64,6 +64,10 @@ class Cluster:
         command = "rabbitmq-upgrade await_online_quorum_plus_one --timeout 20"
         self.nodes[-1].wait_for(lambda: self.nodes[-1].ssh(command, check=False).returncode == 0, 180)
 
+    def stop_member(self, node: Host, queue: str) -> None:
+        """Stop the member of a quorum queue on a node, as a drain does."""
+        node.ssh(f"rabbitmqctl eval 'ra:stop_server(quorum_queues, {{list_to_atom(\"%2F_{queue}\"), node()}}).'")
+
     def begin_traffic(self, queue: str) -> None:
         """Publish and consume until ``end_traffic``: at the first node, which leads the queue, while it answers."""
         names = ",".join(node.host_name for node in self.nodes)

@@ -82,7 +82,7 @@ def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Sett
     began = time.monotonic()
     node.ssh("rabbitmq-upgrade await_online_quorum_plus_one && rabbitmq-upgrade drain")
     by_hand = time.monotonic() - began
-    node.reboot()  # a revive right after a drain can leave members of queues down
+    node.reboot()  # which ends the maintenance mode, and starts what a drain has stopped
     cluster.wait_for_quorum()
     event_id = protected.announce(node)
     protected.wait_for_start(node, event_id)
@@ -117,6 +117,21 @@ def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting[Cl
     assert cluster.in_maintenance(node)
     protected.wait_for_recovery(node, event_id)
     assert not cluster.in_maintenance(node)
+
+
+def test_a_member_that_a_revive_has_left_down_comes_back(setting: Setting[Cluster]) -> None:
+    """A revive right after a drain does that to queues that the node led: where an event is cancelled, for example."""
+    cluster, node, protected = setting.cluster, setting.node, setting.protected
+    cluster.wait_for_quorum()
+    cluster.begin_traffic("member")
+    event_id = protected.announce(node)
+    protected.wait_for_start(node, event_id)
+    node.ssh("rabbitmq-upgrade revive")
+    cluster.stop_member(node, "member")
+    entry = protected.wait_for_recovery(node, event_id)
+    assert [hook["status"] for hook in entry["hooks"]] == ["succeeded", "succeeded"]
+    cluster.wait_for_quorum()
+    assert cluster.end_traffic("member").lost == 0
 
 
 def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:

@@ -29,7 +29,7 @@ def _recover(work: Work) -> None:
     if _in_maintenance(work):
         work.say("the node was in maintenance mode before, and is so again")
         return
-    work.wait(lambda: _no_quorum(work))
+    work.wait(lambda: _members_down(work))
     work.say("the node is in service, and every quorum queue has the members online that it needs")
 
 
@@ -51,6 +51,14 @@ def _unrevived(work: Work) -> str:
     if maintenance != before:  # a restart ends the maintenance mode, a person's too
         _ask(work, _UPGRADE, "drain" if before else "revive")
     return ""
+
+
+def _members_down(work: Work) -> str:
+    """Return which queues miss members. Revive again: right after a drain, a revive leaves those down that led."""
+    missing = _no_quorum(work)
+    if missing and work.memory.get("maintenance") is False and not _in_maintenance(work):
+        _ask(work, _UPGRADE, "revive")
+    return missing
 
 
 def _in_maintenance(work: Work) -> bool:
@@ -94,7 +102,10 @@ KIND = HookKind(
     name="rabbitmq",
     summary="Drains a node of RabbitMQ by its maintenance mode, once every quorum queue can spare it.",
     prepares="It waits until every quorum queue has a member to spare, and drains the node: clients go to other nodes.",
-    recovers="It revives the node once it is up, and waits until every quorum queue has a member to spare again.",
+    recovers=(
+        "It revives the node once it is up, and waits until every quorum queue has a member to spare again. Until then"
+        " it revives it again: right after a drain, RabbitMQ can leave members of queues down."
+    ),
     effect="It waits until the node leads no quorum queue and no stream, and after the event for the quorum.",
     repeatable="A drained node is only checked. One that was in maintenance mode before is so again afterwards.",
     requirements="Classic queues that are not mirrored stay on the node, and are not available while it is down.",
