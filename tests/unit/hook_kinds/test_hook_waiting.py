@@ -42,3 +42,17 @@ def test_what_will_not_change_is_not_waited_for() -> None:
     work = Work({}, {}, 20, say=lambda _text: None)
     with pytest.raises(HookFailedError, match=r"^no such node$"):
         work.wait(scripted(HookFailedError("no such node"), ""), every=0.01)
+
+
+def test_a_question_that_outlasts_the_time_does_not_hide_what_was_missing() -> None:
+    work = Work({}, {}, 0.8, say=lambda _text: None)
+    answer = scripted("1 job is left", "")
+
+    def missing() -> str:
+        text = answer()
+        if not text:
+            work.run("/bin/sleep", "20")
+        return text
+
+    with pytest.raises(HookFailedError, match=r"^1 job is left, after [0-9] s$"):
+        work.wait(missing, every=0.01)

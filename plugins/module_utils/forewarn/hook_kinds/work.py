@@ -99,14 +99,21 @@ class Work:
                 text = missing()
             except NotYetError as error:
                 text = str(error)
+            except HookFailedError as error:
+                if said and not self.seconds_left:  # what was asked did not answer in the rest of the time
+                    raise self._too_late(said) from error
+                raise
             if not text:
                 return
             if text != said:
                 self.say(f"waiting: {text}")
                 said = text
             if self.seconds_left <= every:
-                raise HookFailedError(f"{text}, after {time.monotonic() - self._began:.0f} s")
+                raise self._too_late(text)
             time.sleep(every)  # in the hook's own process: nobody waits for it
+
+    def _too_late(self, missing: str) -> HookFailedError:
+        return HookFailedError(f"{missing}, after {time.monotonic() - self._began:.0f} s")
 
     def sleep(self, seconds: float) -> None:
         """Let time pass. Raises HookFailedError if there is less left."""
