@@ -1,0 +1,114 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the kind rabbitmq makes of nodes and programs that a real cluster, as in tests/lab, seldom has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.work import HookFailedError
+
+# All three programs: they write down their arguments, and the files of the directory are what they know.
+_PROGRAM = """#!/bin/sh
+cd {directory}
+echo "$(basename "$0") $*" >> calls
+case "$*" in
+*status*) printf '{{"is_under_maintenance": %s}}' "$(cat maintenance)" ;;
+*list_queues*) cat queues ;;
+*await*) [ -e quorum ] || {{ echo "time is up" >&2; exit 69; }} ;;
+*drain*) echo true > maintenance; [ ! -e drain-fails ] || {{ rm drain-fails; echo "drain broke" >&2; exit 69; }} ;;
+*revive*) echo false > maintenance; [ "$(grep -c revive calls)" -lt "$(cat revives)" ] || touch quorum ;;
+esac
+[ ! -e usage ] || exit 64
+"""
+_LED = '[{"name": "orders", "type": "quorum"}, {"name": "local", "type": "classic"}]'
+
+
+class Node:
+    """A node whose state are files."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        for name in ("rabbitmq-upgrade", "rabbitmq-diagnostics", "rabbitmqctl"):
+            (directory / name).write_text(_PROGRAM.format(directory=directory))
+            (directory / name).chmod(0o755)
+        self.set("maintenance", "false")
+        self.set("queues", "[]")
+        self.set("revives", "1")  # after so many the members of queues are there
+        self.set("quorum")
+
+    def set(self, name: str, text: str = "") -> None:
+        (self.directory / name).write_text(text)
+
+    def changes(self) -> list[str]:
+        """Return the commands that change something."""
+        calls = (self.directory / "calls").read_text().splitlines()
+        return [words[1] for words in map(str.split, calls) if words[1] in ("drain", "revive")]
+
+    def run(self, phase: str = PREPARE, seconds: float = 3.0) -> None:
+        perform("rabbitmq", phase, {}, {}, seconds, str(self.directory / "memory"))
+
+    def refusal(self, phase: str = PREPARE) -> str:
+        with pytest.raises(HookFailedError) as caught:
+            self.run(phase, 1.2)
+        return str(caught.value)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return Node(tmp_path)
+
+
+def test_a_node_is_drained_and_revived(node: Node) -> None:
+    node.run()
+    assert (node.directory / "maintenance").read_text().strip() == "true"
+    node.run(RECOVER)
+    assert node.changes() == ["drain", "revive"]
+
+
+def test_a_node_is_revived_again_while_members_of_queues_are_down(node: Node) -> None:
+    node.run()
+    (node.directory / "quorum").unlink()
+    node.set("revives", "3")
+    node.run(RECOVER, 10.0)
+    assert node.changes() == ["drain", "revive", "revive", "revive"]
+
+
+def test_a_node_that_was_not_drained_is_not_revived_while_members_of_queues_are_down(node: Node) -> None:
+    (node.directory / "quorum").unlink()
+    assert "no member online to spare: rabbitmq-upgrade await_online" in node.refusal(RECOVER)
+    assert node.changes() == []
+
+
+def test_a_node_that_was_in_maintenance_mode_is_so_again_after_a_reboot(node: Node) -> None:
+    node.set("maintenance", "true")
+    (node.directory / "quorum").unlink()
+    node.run()
+    node.set("maintenance", "false")
+    node.run(RECOVER)
+    assert node.changes() == ["drain", "drain"]
+
+
+def test_a_drain_that_says_that_it_has_failed_is_repeated_and_not_taken_for_a_persons(node: Node) -> None:
+    """RabbitMQ is in maintenance mode then, and a second drain succeeds (its issue 3369)."""
+    node.set("drain-fails")
+    node.run()
+    node.run(RECOVER)
+    assert node.changes() == ["drain", "drain", "revive"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("queues", _LED, "this node still leads orders"),
+        ("queues", "Error: no", "rabbitmqctl list_queues answered no JSON: Error: no"),
+        ("usage", "", "rabbitmq-upgrade await_online_quorum_plus_one failed: exit code 64"),
+    ],
+)
+def test_what_keeps_a_node_from_being_drained(node: Node, name: str, text: str, says: str) -> None:
+    node.set(name, text)
+    assert says in node.refusal()
