@@ -113,6 +113,13 @@ def test_none_is_waited_for_where_the_policy_says_so(haproxy: Scripted) -> None:
     assert haproxy.orders() == ["set server web/s1 state drain"]
 
 
+def test_a_reload_between_the_state_and_the_count_does_not_end_a_drain(haproxy: Scripted) -> None:
+    """The process before the reload says that the server drains, the one after it that no session is open."""
+    haproxy.answers["show servers state web"] = [UP, DRAINED, UP, DRAINED]
+    run(PREPARE, haproxy.path)
+    assert haproxy.orders() == ["set server web/s1 state drain"] * 2
+
+
 def test_an_order_that_has_no_effect_is_a_failure(haproxy: Scripted) -> None:
     with pytest.raises(HookFailedError, match="was put back"):
         run(PREPARE, haproxy.path)

@@ -23,8 +23,7 @@ def _prepare(work: Work) -> None:
         work.say(f"{server.name} is out of service already")
     else:
         _drain(work, server, state)
-    idle = work.options["wait"] == _IDLE
-    work.wait(lambda: _not_drained(work, server) or (_sessions(server) if idle else ""), _EVERY)
+    work.wait(lambda: _not_drained(work, server) or _in_use(work, server), _EVERY)
     work.say(f"{server.name} is drained")
 
 
@@ -74,9 +73,14 @@ def _not_drained(work: Work, server: Server) -> str:
     return f"{server.name} was put back, perhaps by a reload of HAProxy: drained again"
 
 
-def _sessions(server: Server) -> str:
+def _in_use(work: Work, server: Server) -> str:
+    if work.options["wait"] != _IDLE:
+        return ""
     count = server.sessions()
-    return "" if count == 0 else f"{count} session{'' if count == 1 else 's'} open on {server.name}"
+    if count:
+        return f"{count} session{'' if count == 1 else 's'} open on {server.name}"
+    # A process of HAProxy that began since the state was asked counts none, and knows nothing of the drain.
+    return _not_drained(work, server)
 
 
 def _not_up(server: Server) -> str:
@@ -105,7 +109,7 @@ KIND = HookKind(
     repeatable=(
         "A server that is drained already is only waited for. One that a person, or the configuration, took out of"
         " service before or during the event stays so. Where a reload of HAProxy forgets the drain, it drains again,"
-        " until the hook has ended."
+        " until the hook has ended; it does not see the sessions that HAProxy's former process still serves."
     ),
     requirements=(
         "A stats socket with `level admin`. One that does not belong to root needs `files` in `forewarn_hooks_need`."
