@@ -50,6 +50,21 @@ def test_the_exit_code_is_the_command_s(command: Callable[[Command], None], code
     assert seen == ["x"]
 
 
+def test_words_may_stand_before_and_after_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policies = [tmp_path / name for name in ("one.yml", "other.yml")]
+    for policy in policies:
+        policy.write_text(f"name: {policy.stem}\nrule: {{match: [{{id: all, output: hold}}]}}\n")
+    assert entry.main(["policy", "check", str(policies[0]), "--api-version", "2020-07-01", str(policies[1])]) == 0
+    assert "2 policies checked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["policy", "check", "a.yml", "--extra"], ["doctor", "extra"]])
+def test_what_no_command_takes_is_an_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        entry.main(arguments)
+    assert f"unrecognized arguments: {arguments[-1]}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [

@@ -56,6 +56,14 @@ def test_a_hook_is_tried_and_undone(worker: Path, tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out.splitlines()[-1] == "it is restored"
 
 
+def test_options_may_follow_the_phase(worker: Path, tmp_path: Path) -> None:
+    options = [f"file={tmp_path}/said", f"run={worker} save"]
+    assert (
+        main(["hook", "try", "checkpoint", options[0], "--prepare", options[1], "--type", "Freeze", "timeout=9s"]) == 0
+    )
+    assert (tmp_path / "said").read_text() == "save\n"
+
+
 def test_a_hook_without_effect_is_a_failure(tmp_path: Path, worker: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = [f"file={tmp_path}/never", f"run={sys.executable} -V", "timeout=1s"]
     assert main(["hook", "try", "checkpoint", *options, "--prepare"]) == 1

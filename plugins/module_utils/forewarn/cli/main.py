@@ -176,8 +176,19 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
+    """Where a command takes any number of words, these may stand before and after its options."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_Formatter, **options)
+
+    # argparse takes them in one place alone; parse_intermixed_args() has no subcommands.
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, rest = super().parse_known_args(args, namespace)
+        last: Any = next((one for one in reversed(self._actions) if not one.option_strings), None)
+        if not rest or last is None or last.nargs not in ("*", "+") or any(word.startswith("-") for word in rest):
+            return found, rest
+        setattr(found, last.dest, [*(getattr(found, last.dest) or ()), *map(last.type or str, rest)])
+        return found, []
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -122,7 +122,7 @@ class HookCompiler:
                 "option-value",
                 f"'{option.name}' {problem}, not {shown(node.data())}",
                 node,
-                f"for example {option.example}",
+                f"for example {option.example:g}s" if option.type == DURATION else f"for example {option.example}",
             )
             return None
         return value
