@@ -14,14 +14,15 @@ from .work import HookFailedError, Work
 
 
 def _prepare(work: Work) -> None:
-    work.remember(saved_before=_saved(work))
+    # Of each run its own: what an earlier one has saved can be hours old.
+    before = _saved(work)
     if "run" in work.options:
         work.run(*work.options["run"])
     else:
         # systemd sends it: the runner may not signal the processes of others.
         signal, unit = work.options["signal"], work.options["unit"]
         work.run("systemctl", "--no-ask-password", "kill", "--kill-who=main", f"--signal=SIG{signal}", "--", unit)
-    work.wait(lambda: _not_newer(work), every=0.1)
+    work.wait(lambda: _not_newer(work, before), every=0.1)
     work.say(f"{work.options['file']} is saved")
 
 
@@ -47,11 +48,11 @@ def _saved(work: Work) -> int:
         raise HookFailedError(f"{work.options['file']} cannot be looked at: {error.strerror}; {hint}") from error
 
 
-def _not_newer(work: Work) -> str:
+def _not_newer(work: Work, before: int) -> str:
     # Any time that differs will do: the clock may have been set meanwhile.
-    if _saved(work) not in (0, work.memory["saved_before"]):
+    if _saved(work) not in (0, before):
         return ""
-    return f"{work.options['file']} has not been written since the event was seen"
+    return f"{work.options['file']} has not been written since this hook began"
 
 
 def _needs(options: Mapping[str, Any]) -> Requirements:
@@ -69,8 +70,8 @@ KIND = HookKind(
     summary="Has a program save its state, waits until it has, and restores it after the event.",
     prepares="It runs a command, or sends a signal to a unit's main process.",
     recovers="It runs the command in 'restore', if there is one, unless the event was cancelled.",
-    effect="It waits until the file has been written since the event was seen.",
-    repeatable="Another run saves once more. A file that was written after the first attempt counts.",
+    effect="It waits until the file has been written since the hook began.",
+    repeatable="Another run saves once more, and waits for that.",
     requirements="The program must put the file in place whole: write another, and rename it.",
     tried_with="a program that counts, on systemd 252",
     options=(
