@@ -10,20 +10,26 @@ so every entry of the repository's root gets a link of its own.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def link_collection(directory: Path) -> Path:
-    """Make or renew ``ansible_collections/forewarn/azure`` below a directory, and return the directory."""
+    """Make or renew ``ansible_collections/forewarn/azure`` below a directory, and return the directory.
+
+    Links that are right stay: another check may be using them.
+    """
     collection = directory / "ansible_collections" / "forewarn" / "azure"
     collection.mkdir(parents=True, exist_ok=True)
+    entries = {entry.name: entry for entry in REPOSITORY.iterdir() if not entry.name.startswith(".")}
     for link in collection.iterdir():
-        link.unlink()
-    for entry in REPOSITORY.iterdir():
-        if not entry.name.startswith("."):
-            (collection / entry.name).symlink_to(entry)
+        if link.name not in entries or link.readlink() != entries[link.name]:
+            link.unlink(missing_ok=True)
+    for name, entry in entries.items():
+        with suppress(FileExistsError):
+            (collection / name).symlink_to(entry)
     return directory
 
 
