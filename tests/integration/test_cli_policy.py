@@ -387,6 +387,8 @@ class TestExplain:
             "approval  not this VM now (not-the-leader): this VM is a witness, and approves in ",
         ):
             assert line in shown, shown
+        affected = policy(*arguments, "--vm-name", "WestNO_0", stdin=json.dumps(MIGRATION)).stdout
+        assert "approval  this VM, once it is prepared\n" in affected
         (explained,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(MIGRATION)).stdout)["explanations"]
         assert explained["decision"]["prepare"][0]["retry"] == {"attempts": 1}
         (one,) = explained["policies"]

@@ -142,7 +142,9 @@ def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...],
     for verdict in decision.verdicts:
         if verdict.output != ABSTAIN:
             _show_hooks(console, verdict)
-    sends = "this VM, now" if answer.send else f"not this VM now ({answer.code}): {answer.reason}"
+    sends = f"not this VM now ({answer.code}): {answer.reason}"
+    if answer.send:
+        sends = "this VM, once it is prepared" if decision.prepare else "this VM, now"
     console.line(console.style(f"approval  {sends}"))
 
 
