@@ -15,7 +15,7 @@ from .figures import record
 from .hosts import Host
 from .images import SUITES
 from .lab import Lab
-from .whole_event import hooks_of, rehearse, rehearse_shipped, roll_out, wait_for_state
+from .whole_event import hooks_of, rehearse, rehearse_shipped, roll_out, shipped, wait_for_state
 
 POLICY = """name: stop-and-save
 rule:
@@ -169,3 +169,12 @@ def test_the_shipped_policy_is_rehearsed(lab: Lab, tmp_path: Path, installed_col
     host = lab.hosts[0]
     rehearse_shipped(lab, host, tmp_path, installed_collection, "spot-worker")
     assert active(host, "worker") == "active"
+
+
+@pytest.mark.parametrize("policy", ["azure-sample", "observe-only"])
+def test_a_shipped_policy_without_hooks_is_rehearsed(
+    lab: Lab, tmp_path: Path, installed_collection: Path, policy: str
+) -> None:
+    host = lab.hosts[1]
+    roll_out(lab, tmp_path, installed_collection, shipped(policy), [host.name])
+    assert rehearse(host, notice="5s") == []

@@ -140,15 +140,19 @@ def rehearse_shipped(
     variables: Mapping[str, Any] | None = None,
 ) -> None:
     """Roll out a shipped policy to a host, and hold a drill with its real hooks: all of them succeed."""
-    text = (_SHIPPED / f"{policy}.yml").read_text(encoding="utf-8")
-    roll_out(lab, directory, collections_path, text, [host.name], variables)
+    roll_out(lab, directory, collections_path, shipped(policy), [host.name], variables)
     hooks = {(phase, status) for phase, _kind, status in rehearse(host)}
     assert hooks == {("prepare", "succeeded"), ("recover", "succeeded")}
 
 
-def rehearse(host: Host, event_type: str = "Reboot") -> list[tuple[str, str, str]]:
+def shipped(policy: str) -> str:
+    """Return the text of a shipped policy."""
+    return (_SHIPPED / f"{policy}.yml").read_text(encoding="utf-8")
+
+
+def rehearse(host: Host, event_type: str = "Reboot", notice: str = "5m") -> list[tuple[str, str, str]]:
     """Hold a drill on a host, with its real hooks; return phase, kind and status of each once it is over."""
-    done = host.ssh(f"forewarn drill --json --type {event_type} --notice 5m --duration 1s")
+    done = host.ssh(f"forewarn drill --json --type {event_type} --notice {notice} --duration 1s")
     event_id = json.loads(done.stdout)["id"]
     return hooks_of(wait_for_state(host, event_id, "done"))
 
