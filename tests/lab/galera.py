@@ -109,9 +109,19 @@ class Galera:
 
     def rows(self, run: int) -> list[int]:
         """Return the numbers that a run of the writer has left. AssertionError if a node has others."""
-        found = [self.sql(host, f"SELECT n FROM lab.t WHERE run = {run} ORDER BY n").split() for host in self.hosts]
+        found = [self._rows(host, run) for host in self.hosts]
         assert found[0] == found[1] == found[2]
         return [int(number) for number in found[0]]
+
+    def _rows(self, host: Host, run: int) -> list[str]:
+        """Return what a node has of a run; wait for it where it finds only now that the others have excluded it."""
+        statement = f"SET SESSION wsrep_sync_wait = 1; SELECT n FROM lab.t WHERE run = {run} ORDER BY n"
+
+        def answered() -> str | None:
+            done = host.ssh("mariadb --batch --skip-column-names", stdin=statement, check=False)
+            return None if done.returncode else done.stdout
+
+        return host.wait_for(answered, timeout=90).split()
 
     def is_synced(self, host: Host) -> bool:
         """Return whether a node says that it is synced and sees all nodes."""

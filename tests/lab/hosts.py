@@ -104,6 +104,15 @@ class Host:
         self.place.cut_power()
         self._wait_for_end()
 
+    def cut_off(self) -> None:
+        """Take its power and its second cable at once: nobody is left who would answer, refuse or close a connection.
+
+        The kernel, which all hosts share, would deliver later what was answered in between: so nothing is.
+        """
+        self.place.stand_still(True)
+        self.place.plug(False)
+        self.cut_power()
+
     def reboot(self) -> None:
         """Reboot in order, and wait until it is up again."""
         self._send("reboot")

@@ -16,7 +16,7 @@ from .haproxy import SOCKET, STATS_PORT, HAProxy
 from .hosts import Host
 from .images import SOFTWARE
 from .lab import Lab
-from .web import Traffic, connect, cut_off, failures, install_application, now, summary
+from .web import Traffic, failures, install_application, now, summary
 from .whole_event import history, hooks_of, rehearse_shipped, roll_out, wait_for_state
 
 # On the VM itself, by the network; and on the load balancer, which sees the events of the VM, by the socket.
@@ -133,9 +133,9 @@ def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
 ) -> None:
     vm = lab.host("web_1")
     traffic.start()
-    cut_off(vm)
+    vm.cut_off()
     haproxy.host.wait_for(lambda: haproxy.status("web_1").startswith("DOWN"))
-    connect(vm)
+    vm.place.plug(True)
     vm.start()
     haproxy.wait_for_up("web_1")
     traffic.wait_for("web-1", now(lab.host("lb")))

@@ -16,7 +16,7 @@ from .hosts import Host
 from .images import SOFTWARE
 from .lab import Lab
 from .nginx import LISTEN_PORT, Nginx
-from .web import PORT, Traffic, connect, cut_off, failures, install_application, now, summary
+from .web import PORT, Traffic, failures, install_application, now, summary
 from .whole_event import reboot_by_azure, rehearse_shipped, roll_out
 
 _PROBE_PORT = 9780
@@ -99,9 +99,9 @@ def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
 ) -> None:
     vm, is_up = lab.host("web_1"), balancers[balancer]
     traffic.start()
-    cut_off(vm)
+    vm.cut_off()
     lab.host("lb").wait_for(lambda: not is_up())
-    connect(vm)
+    vm.place.plug(True)
     vm.start()
     lab.host("lb").wait_for(is_up)
     traffic.wait_for("web-1", now(vm))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .hosts import Host
-from .machine import run
 
 PORT = 8080
 # Answers with its own name, after a while, so that some requests are always under way.
@@ -159,18 +158,3 @@ def install(host: Host, name: str, program: str, words: Sequence[str] = ()) -> N
 def now(host: Host) -> float:
     """Return the time of a host, in seconds since 1970. Hosts of a lab share it."""
     return float(host.ssh("date +%s.%N").stdout)
-
-
-def cut_off(host: Host) -> None:
-    """Take a host's power and network at once: as in Azure, nobody is left who would refuse a connection."""
-    _link(host, "down")
-    host.cut_power()
-
-
-def connect(host: Host) -> None:
-    """Give a host its network back."""
-    _link(host, "up")
-
-
-def _link(host: Host, state: str) -> None:
-    run("ip", "-n", host.place.namespace.name, "link", "set", "eth1", state)

@@ -176,8 +176,7 @@ def power_cut(host: Host, during: Callable[[], object] | None = None) -> None:
     ``during`` is called while the host is down.
     """
     host.ssh("systemctl stop forewarn")
-    host.place.plug(False)  # or the kernel would close the connections of all that is killed
-    host.cut_power()
+    host.cut_off()
     if during is not None:
         during()
     host.place.plug(True)
