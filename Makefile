@@ -68,8 +68,6 @@ test-processes: .venv/.installed-all
 	$(heading) 'tests of processes'
 	$(PY) -m pytest $(PYTEST_ARGS) tests/integration
 
-# These wait most of the time: so use twice as many workers as there are processors.
-test-hosts: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-hosts: .venv/.installed-all
 	$(heading) 'tests on hosts'
 	$(PY) -m pytest $(PYTEST_ARGS) tests/lab
@@ -90,9 +88,9 @@ $(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-all
 	$(heading) 'the plugins, with ansible-core $*'
 	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
 
-# Some of these wait, for a disk or for time to pass: so use one worker more than there are processors.
+# Some of these wait, for a disk, a host or for time to pass: so use one worker more than there are processors.
 unit test-unit coverage: DIST := worksteal
-unit test-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
+unit test-unit coverage test-hosts: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 unit: .venv/.installed-all
 	$(heading) 'unit tests'
