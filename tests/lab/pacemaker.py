@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -74,7 +75,7 @@ class Cluster:
             node.ssh("systemctl enable --quiet --now corosync pacemaker", timeout=120)
         first = self.nodes[0]
         for node in self.nodes:
-            first.wait_for(lambda node=node: self.node(first, node).get("online") == "true", 60)  # type: ignore[misc]
+            first.wait_for(partial(self._is_online, first, node), 60)
         # No fencing: there is nothing here that could end a host.
         first.ssh("crm_attribute --type crm_config --name stonith-enabled --update false")
         first.ssh("crm_attribute --type rsc_defaults --name resource-stickiness --update 100")
@@ -85,6 +86,9 @@ class Cluster:
         """Return what crm_mon shows on a host."""
         shown = asked.ssh("crm_mon --one-shot --output-as=xml", check=False).stdout
         return ElementTree.fromstring(shown or "<nothing/>")
+
+    def _is_online(self, seen_by: Host, node: Host) -> bool:
+        return self.node(seen_by, node).get("online") == "true"
 
     def node(self, asked: Host, node: Host) -> dict[str, str]:
         """Return what crm_mon on a host shows of a node; empty if it does not answer."""

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Callable
 
-import pika  # type: ignore[import-untyped,unused-ignore,import-not-found]
+import pika  # type: ignore[import-untyped,unused-ignore,import-not-found]  # which the hosts have
 
 HOSTS, QUEUE, RESULT = sys.argv[1].split(","), sys.argv[2], pathlib.Path(sys.argv[3])
 DRAINED = 20.0  # seconds for the rest of the messages

@@ -35,6 +35,11 @@ def wait_for_job(cluster: Cluster, node: Host) -> None:
     cluster.controller.wait_for(lambda: cluster.controller.ssh(running).stdout.strip())
 
 
+def wait_until_running(cluster: Cluster, job: str) -> None:
+    """Wait until a job runs on n1."""
+    cluster.controller.wait_for(lambda: cluster.job_state(job) == "RUNNING n1")
+
+
 def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.begin_load()
@@ -88,7 +93,7 @@ def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting[Clust
     long = cluster.submit(600, "--nodelist=n1")
     stubborn = cluster.submit(8, "--nodelist=n1", "--no-requeue")
     for job in (long, stubborn):
-        cluster.controller.wait_for(lambda job=job: cluster.job_state(job) == "RUNNING n1")  # type: ignore[misc]
+        wait_until_running(cluster, job)
     event_id = setting.protected.announce(node, "Redeploy")
     node.wait_for(lambda: "Forewarn: Redeploy event" in cluster.shown(node))
     assert event_id in cluster.shown(node)
@@ -120,7 +125,7 @@ def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Clu
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     job = cluster.submit(6, "--nodelist=n1")
-    cluster.controller.wait_for(lambda: cluster.job_state(job) == "RUNNING n1")
+    wait_until_running(cluster, job)
     event_id = setting.protected.announce(node)
     cluster.wait_for_state(node, "MIXED+DRAIN", "ALLOCATED+DRAIN")
     node.ssh("systemctl kill --signal=KILL forewarn")

@@ -240,7 +240,7 @@ class Bodies(Scene):
     def __init__(self, script: Sequence[bool] = ()) -> None:
         super().__init__(script)
         self.sent: list[Any] = []
-        self.receivers.start = self._start  # type: ignore[method-assign]
+        self.receivers.start = self._start  # type: ignore[method-assign]  # of a fake
         self._script = list(script)
 
     def _start(self, token: Hashable, command: Command) -> Started | None:

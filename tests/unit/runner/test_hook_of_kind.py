@@ -18,7 +18,7 @@ from forewarn.runner.hooks.needs import Needs, examine
 
 from .test_hook_commands import OCCASION, anything
 
-DRAIN = {"kind": "haproxy", "options": {"socket": "/run/haproxy/admin.sock", "server": "web/web_0"}}
+DRAIN: dict[str, Any] = {"kind": "haproxy", "options": {"socket": "/run/haproxy/admin.sock", "server": "web/web_0"}}
 INTERPOLATED = {"parts": ["web/", {"source": "vm.name", "line": 1, "column": 1, "form": []}]}
 
 
@@ -48,7 +48,7 @@ def test_the_process_reads_its_settings_and_then_the_event() -> None:
 
 def test_the_memory_belongs_to_what_the_hook_does_not_to_how_long() -> None:
     settings = HookSettings(memory_directory="/m")
-    other = {**DRAIN, "options": {**DRAIN["options"], "server": "web/web_1"}}  # type: ignore[dict-item]
+    other = {**DRAIN, "options": {**DRAIN["options"], "server": "web/web_1"}}
     assert settings.memory_file(DRAIN) == settings.memory_file({**DRAIN, "timeout_seconds": 5})
     assert settings.memory_file(DRAIN) != settings.memory_file(other)
     assert HookSettings().memory_file(DRAIN) is None
