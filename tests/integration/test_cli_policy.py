@@ -41,7 +41,7 @@ rule:
     - condition: '!affects_me'
       prepare:
         - {run: [/usr/local/bin/drain], timeout: 1d}
-      group: ready
+      limit: 0
       output: approve
 """
 
@@ -71,7 +71,7 @@ class TestCheck:
             ("13:15", "wrong-value"),
             ("15:7", "unreachable"),
             ("17:50", "malformed"),
-            ("18:14", "not-supported"),
+            ("18:14", "out-of-range"),
         ]
         assert "  |         && event.DurationInSecond < 9\n  |            ^^^^^^^^^^^^^^^^^^^^^^\n" in result.stdout
         assert "hint: did you mean 'name'?" in result.stdout

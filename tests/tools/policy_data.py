@@ -50,6 +50,9 @@ def policy(
             condition, explanation = item.get("condition"), item.get("explanation")
             entry["condition"] = None if condition is None else expression(condition, known, BOOL)[0]
             entry["explanation"] = None if explanation is None else expression(explanation, known, STRING)[0]
+            limit = item.get("limit")
+            if limit is not None and "group" in limit:
+                entry["limit"] = {**limit, "group": expression(limit["group"], known, STRING)[0]}
             if "rule" in item:
                 inner = item["rule"] if isinstance(item["rule"], tuple) else ({}, item["rule"])
                 entry["rule"] = block(inner[1], inner[0], dict(known))

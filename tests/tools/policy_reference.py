@@ -103,8 +103,6 @@ class _Reference:
     def _meaning(self, schema: Schema) -> str:
         whole = {**self._resolve(schema), **schema}
         texts = [whole["description"]] if "description" in whole else []
-        for value, reason in whole.get("x-refused", {}).items():
-            texts.append(f"`{value}` is refused: {reason}.")
         if whole.get("default") not in (None, []):
             texts.append(f"Default: `{_yaml(whole['default'])}`.")
         if "examples" in schema and "properties" not in schema:  # those of a section stand below its table

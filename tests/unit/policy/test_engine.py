@@ -388,21 +388,37 @@ def test_hooks_of_all_acting_policies_add_up_in_order() -> None:
 
 @pytest.mark.parametrize("first", APPROVERS)
 @pytest.mark.parametrize("second", APPROVERS)
-def test_most_careful_approver_and_group_count(first: str, second: str) -> None:
+def test_the_most_careful_approver_counts(first: str, second: str) -> None:
     decision = decide(
         policy_set(
-            policy({**APPROVE, "approver": first, "group": GROUPS[0 if first == "leader" else 1]}, name="a"),
-            policy({**APPROVE, "approver": second, "group": GROUPS[1]}, name="b"),
-            policy(when("false", "approve", approver="leader", group="hold"), name="abstains"),
+            policy({**APPROVE, "approver": first}, name="a"),
+            policy({**APPROVE, "approver": second}, name="b"),
+            policy(when("false", "approve", approver="leader"), name="abstains"),
         )
     )
     assert decision.approver == min(first, second, key=APPROVERS.index)
-    assert decision.group == ("hold" if first == "leader" else "independent")
+
+
+@pytest.mark.parametrize("prepares", [True, False])
+@pytest.mark.parametrize("second", GROUPS)
+@pytest.mark.parametrize("first", GROUPS)
+def test_the_most_careful_group_counts(first: str, second: str, prepares: bool) -> None:
+    """Where nothing is prepared, hold approves at once: then ready is the most careful one."""
+    hooks = {"prepare": [{"run": ["/bin/true"]}]} if prepares else {}
+    decision = decide(
+        policy_set(
+            policy({**APPROVE, "group": first, **hooks}, name="a"),
+            policy({**APPROVE, "group": second}, name="b"),
+            policy(when("false", "approve", group="hold", **hooks), name="abstains"),
+        )
+    )
+    order = ("hold", "ready", "independent") if prepares else ("ready", "hold", "independent")
+    assert decision.group == min(first, second, key=order.index)
 
 
 def test_defaults_are_the_careful_ones() -> None:
     decision = decide(policy_set(policy(APPROVE)))
-    assert (decision.approver, decision.group) == ("leader", "hold")
+    assert (decision.approver, decision.group, decision.limits) == ("leader", "hold", ())
 
 
 # Parameters, time

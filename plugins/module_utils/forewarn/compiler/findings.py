@@ -37,7 +37,6 @@ CODES = {
     "too-short": "An empty list or text where something is needed.",
     "alternatives": "Two keys that exclude each other.",
     "not-here": "A key that is not allowed beside a nested rule, in a notify hook, or beside a kind of hook.",
-    "not-supported": "A value that is planned, but does not work yet.",
     # the policy
     "duplicate-name": "Two parameters, variables, invariants or tests with one name.",
     "duplicate-id": "Two rules with one id in the same place.",

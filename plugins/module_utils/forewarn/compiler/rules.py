@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..events import EVENT_TYPE_SINCE
@@ -30,6 +31,7 @@ from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, s
 SCHEMA = "policy.schema.json"
 _PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that say how to prepare
 _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_-]*")  # a name, not an expression that anybody would write
 
 
 def compile_file(file: YamlFile, api_version: str) -> dict[str, Any]:
@@ -162,6 +164,8 @@ class _Compiler:
         for key in PHASES:
             hooks = item.get(key)
             match[key] = [self.hooks.hook(hook, key) for hook in hooks.items] if isinstance(hooks, Sequence) else []
+        if "limit" in item.values:
+            match["limit"] = self._limit(item.get("limit"), declarations)
         if "recover" not in item.values:
             match["recover"] = self.hooks.recovery(match["prepare"])
         if "prepare_within" in item.values:
@@ -175,12 +179,35 @@ class _Compiler:
         self._without_effect(item, match)
         return match, always
 
+    def _limit(self, node: YamlNode | None, declarations: Declarations) -> dict[str, Any]:
+        """Return a limit as the artifact has it. Mistakes in its number are the schema's."""
+        group = node.get("group") if isinstance(node, Mapping) else None
+        most = node.get("at_most") if isinstance(node, Mapping) else node
+        number = most.data() if isinstance(most, Scalar) else None
+        limit: dict[str, Any] = {}
+        if isinstance(number, str):
+            share = number.rstrip("%")
+            limit["percent"] = int(share) if share.isdecimal() else None
+        elif isinstance(number, (int, float)):
+            limit["at_most"] = int(number)
+        name = text(group)
+        if group is not None and name is not None and _NAME.fullmatch(name) and name not in declarations.variables:
+            message = f"'group' is a CEL expression, and there is no variable {name}"
+            self.file.add("undeclared-name", message, group, f"for a name, write a text of CEL: group: \"'{name}'\"")
+        elif group is not None:
+            limit["group"], _type = self._expression(group, declarations, STRING)
+        return limit
+
     def _without_effect(self, item: Mapping, match: dict[str, Any]) -> None:
         reasons = dict.fromkeys(_PREPARING, "nothing is prepared") if not match["prepare"] else {}
+        if match["group"] == "ready":
+            reasons.pop("group", None)
         if not match["recover"]:
             reasons["recover_when"] = "there are no recover hooks"
         if match["output"] == "hold":
             reasons.update(dict.fromkeys(_APPROVING, "a hold is never approved"))
+            if not match["prepare"]:
+                reasons["limit"] = "nothing is prepared or approved here"
         for key, reason in reasons.items():
             if key in item.keys:
                 message = f"'{key}' has no effect: {reason}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..policy.decision import MOST_SLOTS
 from .wording import closest
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown
 
@@ -44,8 +46,10 @@ _SYNONYMS = {
     "value": "default",
     "expr": "expression",
     "parameters": "params",
+    **dict.fromkeys(("slots", "max", "maximum", "count", "number", "percent", "limit", "max_unavailable"), "at_most"),
 }
 _TRUE, _FALSE = ("yes", "on", "y"), ("no", "off", "n")
+_LIMITS = ("Limit", "At most")  # titles
 
 
 def check(file: YamlFile, schema: str) -> None:
@@ -92,8 +96,12 @@ class _Reporter:
 
     def report(self, errors: Iterable[_Complaint]) -> None:
         """Report all errors; unknown keys first, since they may explain missing keys."""
-        for error in sorted(errors, key=lambda error: error.keyword != "additionalProperties"):
+        ordered = sorted(errors, key=lambda error: error.keyword != "additionalProperties")
+        mistyped = [error.path for error in ordered if error.keyword == "type"]
+        for error in ordered:
             node, label = self._locate(error.path)
+            if error.keyword != "type" and error.path in mistyped:
+                continue  # of a value that has the wrong type, nothing else need be said
             if isinstance(node, Mapping) and error.keyword == "additionalProperties":
                 self._unknown_keys(error, node)
             elif isinstance(node, Mapping) and error.keyword in ("required", "oneOf", "dependentRequired"):
@@ -110,7 +118,9 @@ class _Reporter:
                 self._pattern(error, node, label)
             elif error.keyword in ("minimum", "maximum"):
                 low, high = error.schema["minimum"], error.schema["maximum"]
-                self.file.add("out-of-range", f"{label} is between {low} and {high}, not {shown(error.value)}", node)
+                message = f"{label} is between {low} and {high}, not {shown(error.value)}"
+                hint = _as_limit(shown(error.value)) if error.schema.get("title") in _LIMITS else ""
+                self.file.add("out-of-range", message, node, hint)
             else:
                 self._at_key(error, "too-short", f"{label} is empty", "give it at least one value, or leave it out")
 
@@ -208,6 +218,8 @@ class _Reporter:
         suggestion = ""
         if error.schema.get("title") == "Retry":
             suggestion = f"write {_as_retry(text)}"
+        elif error.schema.get("title") in _LIMITS:
+            wanted, suggestion = error.schema["x-pattern"], _as_limit(text)
         elif error.schema.get("title") == "Duration" and re.fullmatch(r"[0-9.]+", text):
             suggestion = f"say in which unit: {text}s"
         elif error.schema.get("title") == "Body" and isinstance(node, Mapping):
@@ -226,10 +238,6 @@ class _Reporter:
 
     def _enum(self, error: _Complaint, node: YamlNode, label: str) -> None:
         value = error.value
-        refused = error.schema.get("x-refused", {})
-        if isinstance(value, str) and value in refused:
-            self.file.add("not-supported", refused[value], node, f"use {' or '.join(map(str, error.expected))}")
-            return
         allowed = [str(word) for word in error.expected if not isinstance(word, dict)]
         words = ", ".join(allowed)
         meant = closest(str(value), allowed)
@@ -242,6 +250,8 @@ class _Reporter:
             suggestion = _as_duration(str(error.value))
         elif error.schema.get("title") == "Retry":
             suggestion = f"write {_as_retry(str(error.value))}"
+        elif error.schema.get("title") in _LIMITS:
+            suggestion = _as_limit(str(error.value))
         elif error.schema.get("examples"):
             suggestion = f"for example {error.schema['examples'][0]}"
         message = f"{label} must be {error.schema['x-pattern']}, not {shown(error.value)}"
@@ -263,6 +273,26 @@ def _as_retry(text: str) -> str:
         return f"{{delay: {text}}}"
     once = text.lower() in ("0", "1", "false", "none", *_FALSE) or closest(text, ["never"])
     return "never" if once else "{attempts: 5}"
+
+
+def _as_limit(text: str) -> str:
+    """Return how to write a limit that is written in another way, or what to write instead."""
+    found = re.fullmatch(r"(-?[0-9]+(?:\.[0-9]+)?)\s*(%|percent)?(?:\s*VMs?)?", text.strip(), re.IGNORECASE)
+    if not found:
+        unlimited = text.lower() in ("none", "unlimited", "false", *_FALSE)
+        return "leave it out for no limit" if unlimited else "write 1 for one VM at a time, or a share such as 25%"
+    number, share = float(found.group(1)), found.group(2) is not None
+    if number <= 0:
+        return "to approve nothing, write 'output: hold'"
+    if share and number > 100:
+        return "a share is at most 100%"
+    if not share and number > MOST_SLOTS:
+        return "leave it out for no limit"
+    if number.is_integer():
+        return f"write {number:.0f}{'%' if share else ''}"
+    if not share and (number * 100).is_integer() and number < 1:
+        return f"write {number * 100:.0f}% for a share"
+    return f"write {max(1, math.floor(number))}{'%' if share else ''}, which is a whole number"
 
 
 def _as_duration(text: str) -> str:

@@ -8,7 +8,7 @@ Named tuples where possible: a dataclass costs each start of the runner half a m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from ..events import Event, Vm
 APPROVE, HOLD, ABSTAIN = "approve", "hold", "abstain"
 # From the most careful to the least: where policies differ, the most careful one applies.
 APPROVERS = ("leader", "any", "witness")
-GROUPS = ("hold", "independent")
+GROUPS = ("hold", "ready", "independent")
 # Which events recover hooks follow: prepared ones only, or also those that started without preparation (SE-22).
 RECOVER_WHEN = ("prepared", "started")
 PHASES = ("prepare", "recover", "notify")  # of hooks; also the keys of a rule that has them
@@ -26,6 +26,18 @@ NOTIFY = PHASES[2]
 OCCASIONS = ("decided", "started", "ended", "cancelled")  # of notify hooks
 HTTP_TEMPLATES = ("slack", "teams", "discord", "pagerduty", "alertmanager")  # what an http hook can send
 HOOK_TIMEOUT_SECONDS = 60.0  # of a hook without a timeout
+MOST_SLOTS = 100_000  # of a limit
+
+
+def joint_group(groups: Collection[str], *, prepares: bool) -> str:
+    """Return which of GROUPS applies where several policies act, the default without any.
+
+    It is the most careful one. But ``hold`` has an effect only where something is prepared: elsewhere ``ready`` is.
+    """
+    held, ready, _independent = GROUPS
+    if not prepares and ready in groups:
+        return ready
+    return min(groups, key=GROUPS.index, default=held)
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,23 @@ class Values:
 _NO_VALUES = Values()
 
 
+class Limit(NamedTuple):
+    """How many VMs of a group may be disturbed at once: a number, or a share in percent; the other is None.
+
+    ``group`` is its name, None for the group in the VM's configuration.
+    """
+
+    group: str | None
+    at_most: int | None
+    percent: int | None
+
+    @property
+    def text(self) -> str:
+        """The number or the share as in a policy, and the name of the group: ``1``, ``25% of web``."""
+        most = f"{self.at_most}" if self.percent is None else f"{self.percent}%"
+        return most if self.group is None else f"{most} of {self.group}"
+
+
 class Verdict(NamedTuple):
     """One policy's verdict on one event: ``approve``, ``hold`` or ``abstain``, with rule, reason and values.
 
@@ -95,6 +124,7 @@ class Verdict(NamedTuple):
     notify: tuple[Mapping[str, Any], ...] = ()
     prepare_within_seconds: float | None = None
     recover_when: str = "prepared"
+    limit: Limit | None = None
 
     @property
     def in_doubt(self) -> bool:
@@ -106,7 +136,7 @@ class Decision(NamedTuple):
     """The decision of all policies together for one event: ``approve`` or ``hold``.
 
     ``policy`` and ``rule`` name the verdict that decided, None where none did (no policy approved, or the event itself
-    is in doubt). Hooks of several verdicts add up, in the order of the policies.
+    is in doubt). Hooks of several verdicts add up, in the order of the policies, and so do their limits, each once.
     """
 
     event: Event
@@ -121,3 +151,4 @@ class Decision(NamedTuple):
     prepare: tuple[Mapping[str, Any], ...] = ()
     recover: tuple[Mapping[str, Any], ...] = ()
     notify: tuple[Mapping[str, Any], ...] = ()
+    limits: tuple[Limit, ...] = ()

@@ -16,7 +16,21 @@ from typing import Any, NamedTuple
 
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
-from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision, Facts, Value, Values, Verdict
+from .decision import (
+    ABSTAIN,
+    APPROVE,
+    APPROVERS,
+    GROUPS,
+    HOLD,
+    RECOVER_WHEN,
+    Decision,
+    Facts,
+    Limit,
+    Value,
+    Values,
+    Verdict,
+    joint_group,
+)
 from .functions import EvaluationError
 from .params import bind, check_names
 from .program import Match, Program
@@ -121,6 +135,8 @@ class PolicySet:
             return Decision(event, HOLD, None, None, reason, verdicts=verdicts)
         deciding = (holds or approvals)[0]
         acting = [verdict for verdict in verdicts if verdict.output != ABSTAIN]
+        prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
+        limits = [verdict.limit for verdict in acting if verdict.limit is not None]
         return Decision(
             event,
             deciding.output,
@@ -130,10 +146,11 @@ class PolicySet:
             deciding.values,
             verdicts,
             approver=min((verdict.approver for verdict in acting), key=APPROVERS.index),
-            group=min((verdict.group for verdict in acting), key=GROUPS.index),
-            prepare=tuple(hook for verdict in acting for hook in verdict.prepare),
+            group=joint_group([verdict.group for verdict in acting], prepares=bool(prepare)),
+            prepare=prepare,
             recover=tuple(hook for verdict in acting for hook in verdict.recover),
             notify=tuple(hook for verdict in acting for hook in verdict.notify),
+            limits=tuple(dict.fromkeys(limits)),
         )
 
 
@@ -142,7 +159,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     if doubt:
         return Verdict(policy.name, HOLD, None, doubt, policy.program.policy["source"])
     roots = view.roots(event, policy.params)
-    match, error, reason = policy.program.answer(roots)
+    match, error, reason, limit_group = policy.program.answer(roots)
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
     values = Values(partial(_values, policy, match.index, roots, True))
@@ -150,6 +167,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         return _failed(policy, match, error, values)
     data = match.data
     hooks = policy.program.hooks_of(match, roots)
+    limit = data.get("limit")
     return Verdict(
         policy.name,
         data["output"],
@@ -166,6 +184,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         notify=hooks["notify"],
         prepare_within_seconds=data.get("prepare_within_seconds"),
         recover_when=data.get("recover_when", RECOVER_WHEN[0]),
+        limit=None if limit is None else Limit(limit_group, limit.get("at_most"), limit.get("percent")),
     )
 
 
@@ -205,13 +224,15 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
 
 
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
-    """Evaluate a rule's condition and explanation again, and return the values that they read."""
+    """Evaluate a rule's condition, explanation and limit again, and return the values that they read."""
     trace: list[Value] = []
     env = policy.tracing.environment(trace, roots)
     traced = policy.tracing.every[index]
-    if traced.try_condition(env) is True and explained and traced.explanation is not None:
+    if traced.try_condition(env) is True and explained:
         with suppress(EvaluationError):
-            traced.explanation(env)
+            for closure in (traced.explanation, traced.limit_group):
+                if closure is not None:
+                    closure(env)
     return tuple(dict.fromkeys(trace))
 
 

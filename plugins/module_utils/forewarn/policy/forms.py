@@ -204,6 +204,8 @@ def every_expression(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         for name in ("condition", "explanation"):
             if match.get(name) is not None:
                 yield match[name]
+        if "group" in match.get("limit", ()):
+            yield match["limit"]["group"]
 
 
 class _Kind(NamedTuple):

@@ -27,8 +27,8 @@ def is_conditional(condition: Form | None) -> bool:
 class Match:
     """One match of a policy. ``data`` is the artifact's entry; ``rule`` its path of ids, for nested rules.
 
-    ``index`` counts the policy's matches, nested ones included, in the order of the file. ``condition`` and
-    ``explanation`` raise EvaluationError and nothing else.
+    ``index`` counts the policy's matches, nested ones included, in the order of the file. ``condition``,
+    ``explanation`` and ``limit_group`` raise EvaluationError and nothing else.
     """
 
     def __init__(self, data: Mapping[str, Any], rule: str, index: int) -> None:
@@ -38,6 +38,8 @@ class Match:
         self.condition: Closure | None = None
         self.conditional = False
         self.explanation: Closure | None = None
+        self.limit_group: Closure | None = None
+        self.only_condition = True  # whether nothing but the condition must have a value
         self.matches: list[Match] | None = None  # of a nested rule
         self.hooks: Mapping[str, tuple[HookProgram, ...]] = {}  # by phase
         self.hooks_hold_values = False
@@ -59,12 +61,14 @@ class Answer(NamedTuple):
     """The outcome of a policy for an event.
 
     ``match`` is the one that applies, None where the policy abstains. ``reason`` is the value of its explanation, None
-    if it has none. With ``error``, the match is the one whose condition or explanation could not be evaluated.
+    if it has none; ``limit_group`` likewise is the name of its limit's group. With ``error``, the match is the one of
+    which an expression could not be evaluated.
     """
 
     match: Match | None
     error: EvaluationError | None = None
     reason: str | None = None
+    limit_group: str | None = None
 
 
 _ABSTAINS = Answer(None)
@@ -107,7 +111,10 @@ class Program:
                 match.condition = guarded(self._closure(condition, form))
                 match.conditional = is_conditional(form)
             if explanation is not None:
-                match.explanation = guarded(self._closure(explanation, read_form(explanation["form"])))
+                match.explanation = self._value(explanation)
+            if "group" in data.get("limit", ()):
+                match.limit_group = self._value(data["limit"]["group"])
+            match.only_condition = match.explanation is None and match.limit_group is None
             match.hooks = {
                 phase: tuple(compile_hook(hook, phase, self._value) for hook in data.get(phase, ())) for phase in PHASES
             }
@@ -145,13 +152,28 @@ class Program:
         ``observe`` is called with each match that is tried, in order, and with the result of its condition.
         """
         answer = _search(self.matches, self.environment(None, roots), observe) or _ABSTAINS
-        match, error, _reason = answer
-        if match is None or error is not None or match.explanation is None:
+        match = answer.match
+        if match is None or match.only_condition or answer.error is not None:
             return answer
-        try:  # with steps of its own: those that the conditions took must not change the decision
-            return Answer(match, None, str(match.explanation(self.environment(None, roots))))
+        reason = group = None
+        try:  # each with steps of its own: those that others took must not change the decision
+            if match.explanation is not None:
+                reason = str(match.explanation(self.environment(None, roots)))
+            if match.limit_group is not None:
+                group = _group_name(match, match.limit_group(self.environment(None, roots)))
         except EvaluationError as failure:
             return Answer(match, failure)
+        return Answer(match, None, reason, group)
+
+
+def _group_name(match: Match, value: object) -> str:
+    name = str(value)
+    if name:
+        return name
+    error = EvaluationError("it is empty, and names no group")
+    error.expression = match.data["limit"]["group"]
+    error.end = len(error.expression["source"])
+    raise error
 
 
 def _same(hook: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .decision import APPROVE, APPROVERS, GROUPS, HOLD, HTTP_TEMPLATES, RECOVER_WHEN
+from .decision import APPROVE, APPROVERS, GROUPS, HOLD, HTTP_TEMPLATES, MOST_SLOTS, RECOVER_WHEN
 from .forms import not_a, read_form
 from .params import TYPES
 
@@ -114,6 +114,7 @@ def _match(value: Any, where: str) -> None:
         "explanation": _or_null(_expression),
         "approver": _among(*APPROVERS),
         "group": _among(*GROUPS),
+        "limit": _limit,
         "on_failure": _among(HOLD, APPROVE),
         "parallel": _a(bool),
         "prepare": hooks,
@@ -129,6 +130,13 @@ def _match(value: Any, where: str) -> None:
         raise ValueError(f"{where} must have exactly one of rule and output")
     if value.get("recover") and not value.get("prepare") and value.get("recover_when") != "started":
         raise ValueError(f"{where} has recover, and neither prepare nor recover_when: started")
+
+
+def _limit(value: Any, where: str) -> None:
+    numbers = {"at_most": _between(1, MOST_SLOTS), "percent": _between(1, 100)}
+    _object({}, {**numbers, "group": _expression}, where, value, closed=True)
+    if len(numbers.keys() & value.keys()) != 1:
+        raise ValueError(f"{where} must have exactly one of {' and '.join(numbers)}")
 
 
 def stays_here(url: str) -> bool:
@@ -193,7 +201,7 @@ def _notify_hook(value: Any, where: str) -> None:
 
 
 def _retry(value: Any, where: str) -> None:
-    optional = {"attempts": _attempts, "delay_seconds": _seconds, "max_delay_seconds": _seconds}
+    optional = {"attempts": _between(1, MOST_ATTEMPTS), "delay_seconds": _seconds, "max_delay_seconds": _seconds}
     _object({}, optional, where, value)
     if not value or value.keys() - optional.keys():
         raise not_a(where, "made of " + ", ".join(optional))
@@ -201,10 +209,13 @@ def _retry(value: Any, where: str) -> None:
         raise not_a(where, "in order: its longest delay is below its first")
 
 
-def _attempts(value: Any, where: str) -> None:
-    _a(int)(value, where)
-    if not 1 <= value <= MOST_ATTEMPTS:
-        raise not_a(where, f"between 1 and {MOST_ATTEMPTS}")
+def _between(low: int, high: int) -> _Check:
+    def check(value: Any, where: str) -> None:
+        _a(int)(value, where)
+        if not low <= value <= high:
+            raise not_a(where, f"between {low} and {high}")
+
+    return check
 
 
 def _command(value: Any, where: str) -> None:

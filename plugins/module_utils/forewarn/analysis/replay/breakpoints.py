@@ -107,8 +107,8 @@ def horizon(begin: datetime, end: datetime, events: Sequence[Event]) -> datetime
 
 
 def _answer(program: Program, roots: tuple[Any, ...]) -> MatchedRule:
-    match, error, _reason = program.answer(roots)
-    return MatchedRule(None if match is None else match.index, error is not None)
+    answer = program.answer(roots)
+    return MatchedRule(None if answer.match is None else answer.match.index, answer.error is not None)
 
 
 def _literals(form: Form) -> Iterator[Literal]:
