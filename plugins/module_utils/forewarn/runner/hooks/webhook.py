@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import ssl
 import sys
@@ -29,7 +28,6 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
 _MOST_INTERIM = 100  # answers of 1xx that come before one
 _MOST_CONTENT_BYTES = 64 * 1024
 _CONTENT_SECONDS = 2.0
-_MAX_SECRET_BYTES = 64 * 1024
 _SECRET = re.compile(rb"[\x21-\x7e]+")  # anything else could end the header
 
 
@@ -218,18 +216,13 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _secret(path: str) -> str:
-    """Return a file's content without white space around it. Raises AttemptError, whose text never has any of it."""
-    from ..state.trust import check_secret  # here: most requests have no secret
+    """Return the secret in a file. Raises AttemptError, whose text never has any of it."""
+    from ..state.secrets import read_secret  # here: most requests have no secret
 
     try:
-        check_secret(path)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not block
-        with os.fdopen(descriptor, "rb") as file:
-            content = file.read(_MAX_SECRET_BYTES).strip()
+        content = read_secret(path)
     except InputError as error:
         raise AttemptError(str(error), lasting=True) from error
-    except OSError as error:
-        raise AttemptError(f"the secret {path} cannot be read: {error.strerror}", lasting=True) from error
     if not _SECRET.fullmatch(content):
-        raise AttemptError(f"the secret {path} is empty, or not one line of printable ASCII", lasting=True)
+        raise AttemptError(f"the secret {path} is not one line of printable ASCII", lasting=True)
     return content.decode("ascii")
