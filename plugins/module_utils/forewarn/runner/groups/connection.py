@@ -1,0 +1,102 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sockets that are bounded in time and in what they receive, encrypted or not, and the connection over one of them."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import time
+from typing import Any
+
+from .address import Address
+from .lookup import Lookup
+from .tls import TlsFiles
+
+MAX_BODY_BYTES = 1024 * 1024
+_MAX_HEAD_BYTES = 256 * 1024  # headers, chunk framing and trailers
+
+
+def remaining(deadline: float) -> float:
+    """Return the seconds until a moment of the monotonic clock. Raises socket.timeout if it has passed."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise socket.timeout("timed out")
+    return left
+
+
+class TooLongError(http.client.HTTPException):
+    """The answer is larger than the limit."""
+
+
+class _BoundedInTime(socket.socket):
+    """A socket on which one deadline is for all that is sent and received, and one limit for all bytes received."""
+
+    deadline = 0.0
+    allowance = 0
+
+    def begin(self, deadline: float) -> None:
+        """Set the deadline of the next exchange, of the monotonic clock, and its limit."""
+        self.deadline = deadline
+        self.allowance = MAX_BODY_BYTES + _MAX_HEAD_BYTES
+
+    def send(self, *args: Any) -> int:
+        self.settimeout(remaining(self.deadline))
+        return super().send(*args)
+
+    def sendall(self, *args: Any) -> None:
+        self.settimeout(remaining(self.deadline))
+        super().sendall(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(remaining(self.deadline))
+        received = super().recv_into(*args)
+        self.allowance -= received
+        if self.allowance < 0:
+            raise TooLongError
+        return received
+
+
+class _BoundedTls(_BoundedInTime, ssl.SSLSocket):
+    """The same, encrypted."""
+
+
+class AddressConnection(http.client.HTTPConnection):
+    """A connection to an address, encrypted where that is. In the runner, http.client has no HTTPSConnection."""
+
+    sock: _BoundedInTime | Any  # None while disconnected
+
+    def __init__(self, address: Address, files: TlsFiles) -> None:
+        super().__init__(address.host, address.port)
+        self.deadline = 0.0
+        self._files = files if address.secure else None
+        self._lookup = Lookup(address.host, address.port)
+
+    def connect(self) -> None:
+        found = self._lookup.addresses(remaining(self.deadline) / 2)
+        for left in range(len(found), 0, -1):
+            family, address = found[len(found) - left]
+            try:
+                self.sock = self._connected(family, address, remaining(self.deadline) / left)
+                return
+            except OSError:
+                if left == 1:
+                    raise
+
+    def _connected(self, family: int, address: Any, seconds: float) -> _BoundedInTime:
+        plain = _BoundedInTime(family, socket.SOCK_STREAM)
+        try:
+            plain.settimeout(seconds)
+            plain.connect(address)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._files is None:
+                return plain
+            context = self._files.context()
+            context.sslsocket_class = _BoundedTls
+            plain.settimeout(remaining(self.deadline))
+            return context.wrap_socket(plain, server_hostname=self.host)  # type: ignore[return-value]  # of that class
+        except BaseException:
+            plain.close()
+            raise
