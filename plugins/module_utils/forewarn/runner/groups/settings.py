@@ -1,0 +1,201 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings of a store, as the runner's configuration file has them, and the store that they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...errors import InputError
+from ...policy.structure import stays_here
+from ..state.secrets import read_secret
+from .address import Address, parse_address
+from .store import LOGIN, Store, StoreFault
+
+_ETCD_ONLY = ("certificate_file", "key_file", "user", "password")
+_BLOB_ONLY = ("sas", "identity")
+_KEYS = ("etcd", "blob", "ca_file", *_ETCD_ONLY, *_BLOB_ONLY)
+_CREDENTIAL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,255}", re.ASCII)
+_CLIENT_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+_SOURCE_HINT = 'Write it like {"credential": "NAME"} or {"file": "/path"}.'
+
+
+class SecretSource(NamedTuple):
+    """Where a secret is: a credential of systemd, or a file. One of them is None."""
+
+    credential: str | None
+    file: str | None
+
+    def path(self, credentials_directory: str | None) -> str:
+        """Return the file that holds it. Raises InputError where the runner has no credentials."""
+        if self.file is not None:
+            return self.file
+        if credentials_directory is None:
+            raise InputError(
+                f"there is no credential {self.credential}: the runner has none.",
+                f"Add LoadCredential={self.credential}:/path/of/the/file to its systemd unit.",
+            )
+        return f"{credentials_directory}/{self.credential}"
+
+
+class StoreSettings(NamedTuple):
+    """Either the endpoints of etcd, or the container in Azure. All paths are absolute.
+
+    ``identity``: "" is the VM's system-assigned one, another text the client id of a user-assigned one.
+    """
+
+    etcd: tuple[Address, ...] = ()
+    blob: Address | None = None
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    user: str | None = None
+    password: SecretSource | None = None
+    sas: SecretSource | None = None
+    identity: str | None = None
+
+
+def store_settings(data: Mapping[str, Any]) -> StoreSettings:
+    """Return the settings that an object of the configuration file means. Raises InputError."""
+    unknown = sorted(set(data) - set(_KEYS))
+    if unknown:
+        raise InputError(f"the store has no setting {unknown[0]!r}.", f"Its settings are {', '.join(_KEYS)}.")
+    if ("etcd" in data) == ("blob" in data):
+        raise InputError("a store has exactly one of etcd and blob.")
+    kind, others = ("etcd", _BLOB_ONLY) if "etcd" in data else ("blob", _ETCD_ONLY)
+    for name in others:
+        if name in data:
+            raise InputError(f"{name} does not belong to a store with {kind}.")
+    for first, second in (("certificate_file", "key_file"), ("user", "password")):
+        if (first in data) != (second in data):
+            raise InputError(f"{first} and {second} go together: one of them is missing.")
+    if kind == "blob" and ("sas" in data) == ("identity" in data):
+        raise InputError("a store with blob has exactly one of sas and identity, to log in.")
+    return StoreSettings(
+        etcd=_endpoints(data["etcd"]) if "etcd" in data else (),
+        blob=_container(data["blob"]) if "blob" in data else None,
+        ca_file=_path(data, "ca_file"),
+        certificate_file=_path(data, "certificate_file"),
+        key_file=_path(data, "key_file"),
+        user=_user(data),
+        password=_secret(data, "password"),
+        sas=_secret(data, "sas"),
+        identity=_identity(data),
+    )
+
+
+def open_store(settings: StoreSettings, credentials_directory: str | None, identity_endpoint: str) -> Store:
+    """Return the store, which is not asked yet; the caller closes it.
+
+    ``credentials_directory`` is systemd's, or None; ``identity_endpoint`` is where VMs get tokens of their identity:
+    that of the Scheduled Events service. Raises InputError.
+    """
+    # Only here: they load OpenSSL, which a runner without a store does without.
+    from .tls import TlsFiles
+
+    files = TlsFiles(settings.ca_file, settings.certificate_file, settings.key_file)
+    if settings.blob is None:
+        from .etcd import Etcd
+
+        password = _reader(settings.password, credentials_directory)
+        return Etcd(settings.etcd, files, settings.user, password)
+    from .azure_blob import AzureBlob
+    from .azure_login import AzureLogin, IdentityLogin, SasLogin
+
+    login: AzureLogin = SasLogin(_reader(settings.sas, credentials_directory))
+    if settings.identity is not None:
+        login = IdentityLogin(identity_endpoint, settings.identity or None)
+    return AzureBlob(settings.blob, files, login)
+
+
+def _reader(source: SecretSource | None, credentials_directory: str | None) -> Callable[[], str]:
+    """Return what reads a secret each time anew, so that another one works without a restart. Raises InputError."""
+    path = "" if source is None else source.path(credentials_directory)
+
+    def read() -> str:
+        try:
+            return read_secret(path).decode("utf-8")
+        except InputError as error:
+            raise StoreFault(error.message, error.hint, kind=LOGIN, lasting=True) from error
+        except UnicodeDecodeError:  # which has the secret in it
+            raise StoreFault(f"the secret {path} is not UTF-8.", kind=LOGIN, lasting=True) from None
+
+    return read
+
+
+def _endpoints(value: object) -> tuple[Address, ...]:
+    if not isinstance(value, list) or not value:
+        raise InputError("etcd is not a list of URLs.", 'Write it like ["https://etcd-1.example.com:2379"].')
+    found = []
+    for position, url in enumerate(value, 1):
+        address = _address(f"etcd, URL {position}", url)
+        if address.path:
+            raise InputError(f"etcd, URL {position} has a path, and takes none.")
+        if not re.search(r":[0-9]+/?$", url):
+            raise InputError(f"etcd, URL {position} has no port.", "Add it; that of etcd is 2379 as a rule.")
+        found.append(address)
+    if len(set(found)) < len(found):
+        raise InputError("etcd has the same URL twice.")
+    return tuple(found)
+
+
+def _container(value: object) -> Address:
+    address = _address("blob", value)
+    if address.path.count("/") not in (1, 2):
+        raise InputError("blob has no container.", "Write it like https://ACCOUNT.blob.core.windows.net/CONTAINER.")
+    return address
+
+
+def _address(what: str, url: object) -> Address:
+    """Return the address. Raises InputError, which never shows the URL: a secret may have been put into it."""
+    if not isinstance(url, str):
+        raise InputError(f"{what} is not a text.")
+    if "?" in url or "@" in url:
+        raise InputError(f"{what} has a login in it.", "Put that into password or sas.")
+    try:
+        address = parse_address(url)
+    except ValueError as error:
+        raise InputError(f"{what} is no URL that can be used: {error}.") from error
+    if not address.secure and not stays_here(url):
+        raise InputError(f"{what} is http, which carries secrets in the clear.", "Use https.")
+    return address
+
+
+def _path(data: Mapping[str, Any], name: str, what: str = "") -> str | None:
+    value = data.get(name)
+    if name in data and not (isinstance(value, str) and value.startswith("/") and "\0" not in value):
+        raise InputError(f"{what}{name} is not an absolute path.")
+    return value
+
+
+def _user(data: Mapping[str, Any]) -> str | None:
+    value = data.get("user")
+    if "user" in data and not (isinstance(value, str) and value and value.isprintable()):
+        raise InputError("user is not the name of a user.")
+    return value
+
+
+def _secret(data: Mapping[str, Any], name: str) -> SecretSource | None:
+    if name not in data:
+        return None
+    value = data[name]
+    if not isinstance(value, dict) or len(value) != 1 or not value.keys() <= {"credential", "file"}:
+        raise InputError(f"{name} has to be an object with exactly one of credential and file.", _SOURCE_HINT)
+    credential = value.get("credential")
+    if "credential" in value and not (isinstance(credential, str) and _CREDENTIAL.fullmatch(credential)):
+        raise InputError(f"{name}: credential is not the name of a credential.", _SOURCE_HINT)
+    return SecretSource(credential, _path(value, "file", f"{name}: "))
+
+
+def _identity(data: Mapping[str, Any]) -> str | None:
+    if "identity" not in data:
+        return None
+    value = data["identity"]
+    if value is True:
+        return ""
+    if not (isinstance(value, str) and _CLIENT_ID.fullmatch(value)):
+        raise InputError("identity is neither true nor the client id of a managed identity.")
+    return value
