@@ -38,7 +38,11 @@ class KeptConnection:
     def __init__(self, address: Address, files: TlsFiles) -> None:
         self.where = address.where
         self._connection = AddressConnection(address, files)
+        self._closed_hint = ""
+        if address.secure and files.certificate_file is None:
+            self._closed_hint = "It may want a client certificate; the settings of the store name none."
         self._used = 0.0
+        self._fresh = True  # the connection has been opened for the request that is under way
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
@@ -84,7 +88,8 @@ class KeptConnection:
         if kept is not None and not (time.monotonic() - self._used < _MAX_IDLE_SECONDS and _is_silent(kept)):
             self.close()
         self._connection.deadline = deadline
-        if self._connection.sock is None:
+        self._fresh = self._connection.sock is None
+        if self._fresh:
             self._connection.connect()
         self._connection.sock.begin(deadline)
 
@@ -94,7 +99,8 @@ class KeptConnection:
         if isinstance(error, ConnectionRefusedError):
             return StoreFault(f"{self.where} refused the connection.", kind=REFUSED)
         if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)):
-            return StoreFault(f"{self.where} closed the connection while {doing}.", kind=CONNECTION)
+            text = f"{self.where} closed the connection while {doing}."
+            return StoreFault(text, self._closed_hint if self._fresh else "", kind=CONNECTION)
         if isinstance(error, ssl.SSLError):
             return tls_fault(error, self.where)
         if isinstance(error, socket.gaierror):

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The contract of stores, kept by all of them: the one in memory, real etcd, and Azurite with both ways to log in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from forewarn.runner.groups.azure_login import IdentityLogin
+from forewarn.runner.groups.store import MAX_VALUE_BYTES, TOO_LARGE, Store, StoreFault, Versioned
+from tools.azurite import Azurite, azurite, token_answer
+from tools.etcd_server import EtcdCluster, etcd_cluster
+from tools.memory_store import MemoryServer, MemoryStore
+from tools.store_counting import Counting
+from tools.webhooks import Webhook
+
+Open = Callable[[], Store]
+KEY = "forewarn/web/events/0f3c.A_b-1"
+NOTHING = Versioned(None, "")
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    with etcd_cluster(tmp_path_factory.mktemp("etcd"), 1) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    with azurite(tmp_path_factory.mktemp("azurite")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def identity() -> Iterator[str]:
+    """Return the endpoint of a managed identity."""
+    with Webhook(token_answer()) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture(scope="module", params=["memory", "etcd", "blob with a SAS", "blob with an identity"])
+def opened(request: pytest.FixtureRequest) -> Open:
+    """Return a function that opens one of the stores."""
+    if request.param == "memory":
+        server = MemoryServer()
+        return lambda: MemoryStore(server)
+    if request.param == "etcd":
+        cluster: EtcdCluster = request.getfixturevalue("etcd")
+        return cluster.store
+    blobs: Azurite = request.getfixturevalue("blobs")
+    if request.param == "blob with a SAS":
+        return blobs.store
+    endpoint = request.getfixturevalue("identity")
+    return lambda: blobs.store(IdentityLogin(endpoint))
+
+
+@pytest.fixture
+def store(opened: Open) -> Iterator[Store]:
+    """Return a store without any keys."""
+    with closing(opened()) as store:
+        for key in store.list("forewarn/"):
+            assert store.swap(key, None, store.read(key).version) == ""
+        yield store
+
+
+def test_what_was_written_is_read(store: Store, opened: Open) -> None:
+    assert store.read(KEY) == NOTHING
+    first = store.swap(KEY, b"one", "")
+    assert first
+    assert store.read(KEY) == Versioned(b"one", first)
+    second = store.swap(KEY, b"two", first)
+    assert second
+    assert second != first
+    with closing(opened()) as other:
+        assert other.read(KEY) == Versioned(b"two", second)
+
+
+def test_a_key_is_created_once(store: Store) -> None:
+    version = store.swap(KEY, b"one", "")
+    assert version
+    assert store.swap(KEY, b"two", "") is None
+    assert store.read(KEY) == Versioned(b"one", version)
+
+
+def test_an_old_version_changes_nothing(store: Store) -> None:
+    old = store.swap(KEY, b"one", "")
+    assert old
+    new = store.swap(KEY, b"two", old)
+    assert new
+    assert store.swap(KEY, b"three", old) is None
+    assert store.swap(KEY, None, old) is None
+    assert store.read(KEY) == Versioned(b"two", new)
+
+
+def test_a_removed_key_can_be_created_again_and_not_changed(store: Store) -> None:
+    old = store.swap(KEY, b"one", "")
+    assert old
+    assert store.swap(KEY, None, old) == ""
+    assert store.read(KEY) == NOTHING
+    assert store.swap(KEY, b"two", old) is None
+    assert store.swap(KEY, None, old) is None
+    new = store.swap(KEY, b"three", "")
+    assert new not in (None, "", old)
+
+
+def test_nothing_cannot_be_removed(store: Store) -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        store.swap(KEY, None, "")
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00\xff\n", b'{"a": "\xc3\xa4"}', bytes(MAX_VALUE_BYTES)])
+def test_every_value_comes_back(store: Store, value: bytes) -> None:
+    version = store.swap(KEY, value, "")
+    assert version
+    assert store.read(KEY) == Versioned(value, version)
+
+
+def test_the_same_value_again_is_another_version(store: Store) -> None:
+    old = store.swap(KEY, b"one", "")
+    assert old
+    new = store.swap(KEY, b"one", old)
+    assert new not in (None, old)
+    assert store.swap(KEY, b"one", old) is None
+
+
+def test_a_value_that_is_too_large_is_refused(store: Store) -> None:
+    with pytest.raises(StoreFault) as caught:
+        store.swap(KEY, bytes(MAX_VALUE_BYTES + 1), "")
+    assert (caught.value.kind, caught.value.lasting, caught.value.unsure) == (TOO_LARGE, True, False)
+    assert store.read(KEY) == NOTHING
+
+
+def test_keys_are_listed_by_their_prefix(store: Store) -> None:
+    keys = ["forewarn/web/events/b", "forewarn/web/events/a", "forewarn/web/slots", "forewarn/web2/slots"]
+    for key in keys:
+        assert store.swap(key, b"x", "")
+    assert store.list("forewarn/web/events/") == ["forewarn/web/events/a", "forewarn/web/events/b"]
+    assert store.list("forewarn/web/") == sorted(keys[:3])
+    assert store.list("forewarn/") == sorted(keys)
+    assert store.list("forewarn/none/") == []
+
+
+def test_a_closed_store_opens_another_connection(store: Store) -> None:
+    version = store.swap(KEY, b"one", "")
+    store.close()
+    store.close()
+    assert store.read(KEY).version == version
+
+
+def test_one_of_many_wins(store: Store, opened: Open) -> None:
+    version = store.swap(KEY, b"start", "")
+    assert version
+    results: list[str | None] = []
+
+    def swap(number: int) -> None:
+        with closing(opened()) as own:
+            results.append(own.swap(KEY, b"%d" % number, version))
+
+    threads = [threading.Thread(target=swap, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(results) == 8
+    assert [result for result in results if result is not None] == [store.read(KEY).version]
+
+
+def test_nothing_is_lost_or_doubled_among_many_writers(store: Store, opened: Open) -> None:
+    stores = [opened() for _ in range(8)]
+    try:
+        count = Counting(stores, KEY, 10).run()
+    finally:
+        for each in stores:
+            each.close()
+    assert (count.swaps, count.faults) == (80, 0)
