@@ -81,8 +81,13 @@ class Azurite:
 
     def lease(self, key: str) -> None:
         """Hold a lease on a blob, as an administrator can by mistake."""
-        answer = self._call("PUT", f"/{key}?comp=lease", x_ms_lease_action="acquire", x_ms_lease_duration="15")
+        answer = self._call("PUT", f"/{key}?comp=lease", x_ms_lease_action="acquire", x_ms_lease_duration="-1")
         assert answer.status_code == 201, answer.text
+
+    def release(self, key: str) -> None:
+        """End any lease on a blob."""
+        answer = self._call("PUT", f"/{key}?comp=lease", x_ms_lease_action="break", x_ms_lease_break_period="0")
+        assert answer.status_code == 202, answer.text
 
     def _call(self, method: str, rest: str, **headers: str) -> requests.Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}

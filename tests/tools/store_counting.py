@@ -32,17 +32,25 @@ class Counting:
     def __init__(self, stores: Sequence[Store], key: str, times: int, pause: float = 0.0) -> None:
         self._stores, self._key, self._times, self._pause = stores, key, times, pause
         self._lock = threading.Lock()
-        self._moments: list[float] = []  # of successes
+        self._moments: list[float] = [0.0]  # of the start and of the successes
         self._refused = self._unsure = self._faults = 0
         self._errors: list[BaseException] = []
+
+    @property
+    def swaps(self) -> int:
+        """How many additions have succeeded so far."""
+        return len(self._moments) - 1
 
     def run(self, meanwhile: Callable[[], object] = lambda: None) -> Count:
         """Let all count, and do something meanwhile. Raises AssertionError if the result is not the sum."""
         threads = [threading.Thread(target=self._work, args=(f"w{number}",)) for number in range(len(self._stores))]
-        self._moments.append(time.monotonic())
+        self._moments[0] = time.monotonic()
         for thread in threads:
             thread.start()
-        meanwhile()
+        try:
+            meanwhile()
+        except BaseException as error:
+            self._errors.append(error)
         for thread in threads:
             thread.join(120)
             assert not thread.is_alive()
@@ -52,7 +60,7 @@ class Counting:
         assert final["by"] == {f"w{number}": self._times for number in range(len(self._stores))}
         assert final["sum"] == self._times * len(self._stores)
         pauses = [later - earlier for earlier, later in zip(self._moments, self._moments[1:], strict=False)]
-        return Count(len(self._moments) - 1, self._refused, self._unsure, self._faults, max(pauses))
+        return Count(self.swaps, self._refused, self._unsure, self._faults, max(pauses))
 
     def _work(self, me: str) -> None:
         try:

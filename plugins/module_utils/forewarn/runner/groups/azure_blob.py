@@ -139,7 +139,8 @@ class AzureBlob:
         deadline = deadline or time.monotonic() + self._whole_seconds
         try:
             reply = self._send(method, path, query, headers or {}, body, deadline)
-            if reply.status in (401, 403) and self._login.renew(reply.status):
+            refused = reply.status in (401, 403)
+            if refused and self._login.renew(reply.status == 401 or _code(reply) == "AuthenticationFailed"):
                 reply = self._send(method, path, query, headers or {}, body, deadline)
         except StoreFault as fault:
             fault.unsure = fault.unsure and write

@@ -41,8 +41,11 @@ class AzureLogin(Protocol):
     def credentials(self, deadline: float) -> Credentials:
         """Return what the next request carries. ``deadline`` is of the monotonic clock. Raises StoreFault."""
 
-    def renew(self, status: int) -> bool:
-        """Forget what was refused with 401 or 403; return whether another attempt makes sense. Raises StoreFault."""
+    def renew(self, invalid: bool) -> bool:
+        """Forget what was refused; return whether another attempt makes sense. Raises StoreFault.
+
+        ``invalid``: it was refused as such, not only for this request.
+        """
 
     def close(self) -> None:
         """Close any connection."""
@@ -62,7 +65,7 @@ class SasLogin:
         self._sas = self._sas or self._checked()
         return Credentials(self._sas, {})
 
-    def renew(self, status: int) -> bool:  # noqa: ARG002 - Azure answers 403 to one that has expired
+    def renew(self, invalid: bool) -> bool:  # noqa: ARG002 - another may be allowed more
         """Read it again; return whether it is another one."""
         refused, self._sas = self._sas, self._checked()
         return refused != self._sas
@@ -84,7 +87,7 @@ class IdentityLogin:
     proxy. Raises InputError if it is not well formed.
     """
 
-    hint = "Give the VM's identity the role Storage Blob Data Contributor on the container."
+    hint = "The VM's identity needs the role Storage Blob Data Contributor on the container."
 
     def __init__(self, endpoint: str, client_id: str | None = None) -> None:
         place = parse_endpoint(endpoint)
@@ -105,10 +108,11 @@ class IdentityLogin:
                     raise
         return Credentials("", {"Authorization": f"Bearer {self._token}"})
 
-    def renew(self, status: int) -> bool:
-        """Forget the token if it is no longer valid. To be allowed more, it need not be another one."""
-        self._token = ""
-        return status == 401
+    def renew(self, invalid: bool) -> bool:
+        """Forget the token if it is no longer valid: to be allowed more, it need not be another one."""
+        if invalid:
+            self._token = ""
+        return invalid
 
     def close(self) -> None:
         """Close the connection to the endpoint."""
