@@ -394,6 +394,26 @@ class TestExplain:
         (one,) = explained["policies"]
         assert (one["prepare_within_seconds"], one["recover_when"]) == (900.0, "started")
 
+    def test_what_an_approval_of_several_vms_waits_for(self, tmp_path: Path) -> None:
+        text = (
+            "name: p\nrule:\n  match:\n    - id: drain\n      output: approve\n      group: ready\n"
+            "      limit: {at_most: 25%, group: vm.scale_set}\n      prepare: [{run: [/bin/drain]}]\n"
+        )
+        arguments = (
+            *("explain", "--policy", written(tmp_path, text), "--event", "-", "--now", "2022-04-11T22:20:00Z"),
+            *("--vm-name", "WestNO_0"),
+        )
+        unknown = policy(*arguments, stdin=json.dumps(MIGRATION)).stdout
+        assert "decision  hold by p/drain\n" in unknown
+        assert "reason    rule drain could not be evaluated (p.yml:7): vm.scale_set: " in unknown
+        known = policy(*arguments, "--vm", "scale_set=web", stdin=json.dumps(MIGRATION)).stdout
+        assert "limit     at most 25% of group web at once\n" in known
+        shown = policy(*arguments, "--vm", "scale_set=web", "--json", stdin=json.dumps(MIGRATION)).stdout
+        (explained,) = json.loads(shown)["explanations"]
+        limit = {"group": "web", "at_most": None, "percent": 25}
+        assert (explained["decision"]["group"], explained["decision"]["limits"]) == ("ready", [limit])
+        assert explained["policies"][0]["limit"] == limit
+
     def test_the_body_of_a_hook_on_each_occasion(self, tmp_path: Path) -> None:
         text = (
             "name: p\nrule:\n  match:\n    - output: approve\n"

@@ -25,6 +25,7 @@ class Does(NamedTuple):
     rule: str | None = "r"
     how: str = "rule"
     policy: str = "p"
+    limit_group: str | None = None
 
 
 NOTHING = Does({}, "abstain", None, "no-rule")
@@ -36,6 +37,7 @@ FULL: Mapping[str, Any] = {
     "notify": [{"http": "https://a.example"}],
     "approver": "any",
     "group": "independent",
+    "limit": {"at_most": 2},
     "explanation": {"source": "'why'"},
 }
 
@@ -56,6 +58,7 @@ CHANGES: dict[str, tuple[str, Callable[[dict[str, Any]], Any], dict[str, str]]] 
     kinds.NOTIFY_CHANGED: (ALIKE, lambda data: data.update(notify=[]), {}),
     kinds.APPROVER: (MORE, lambda data: data.update(approver="witness"), {}),
     kinds.GROUP: (LESS, lambda data: data.update(group="hold"), {}),
+    kinds.LIMIT: (MORE, lambda data: data.update(limit={"at_most": 3}), {}),
     kinds.RULE: (ALIKE, lambda data: None, {"rule": "s"}),
     kinds.EXPLANATION: (ALIKE, lambda data: data.update(explanation={"source": "'because'"}), {}),
 }
@@ -151,6 +154,7 @@ def test_a_rule_that_held_and_no_longer_applies(data: dict[str, Any], more: set[
         (Does({}, "hold", None, DOUBT), "held for unknown EventType or EventStatus"),
         (Does({}, "hold", "r", "error"), "held by p/r (no value)"),
         (Does({}, "hold", "r", "explanation"), "held by p/r (explanation without value)"),
+        (Does({}, "hold", "r", "limit"), "held by p/r (limit without a group)"),
     ],
 )
 def test_an_event_held_without_a_rule_that_says_so(old: Does, words: str) -> None:
@@ -216,6 +220,74 @@ def test_preparation_that_begins_later_is_less_permissive(old: float | None, new
     found = described(Does(data[0]), Does(data[1]))
     earlier = new is None or (old is not None and new > old)
     assert (found.kinds, found.effect) == ((kinds.PREPARATION_TIME,), MORE if earlier else LESS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "prepares", "effect"),
+    [
+        ("hold", "ready", True, MORE),
+        ("ready", "independent", True, MORE),
+        ("hold", "independent", True, MORE),
+        ("hold", "ready", False, LESS),  # where nothing is prepared, hold approves at once
+        ("ready", "independent", False, MORE),
+        ("hold", "independent", False, ALIKE),
+    ],
+)
+def test_a_group_that_waits_longer_is_less_permissive(old: str, new: str, prepares: bool, effect: str) -> None:
+    data = {"prepare": [DRAIN]} if prepares else {}
+    one, other = Does({**data, "group": old}), Does({**data, "group": new})
+    assert described(one, other) == Description(f"group: {old} → {new}", effect, (kinds.GROUP,))
+    assert described(other, one).effect == {MORE: LESS, LESS: MORE}.get(effect, effect)
+    assert described(one._replace(output="hold"), other._replace(output="hold")).effect == ALIKE
+
+
+def test_ready_counts_beside_a_policy_that_prepares_nothing() -> None:
+    plain, ready = Does({}, policy="q"), Does({"group": "ready"})
+    assert behaviour([plain, ready]).group == "ready"
+    assert behaviour([plain, Does({"group": "ready", "prepare": [DRAIN]})]).group == "hold"
+
+
+ROLE = {"source": "vm.zone"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "effect", "words"),
+    [
+        (None, {"at_most": 1}, LESS, "none → 1"),
+        ({"at_most": 1}, {"at_most": 2}, MORE, "1 → 2"),
+        ({"percent": 10}, {"percent": 25}, MORE, "10% → 25%"),
+        ({"percent": 25}, {"at_most": 1}, INCOMPARABLE, "25% → 1"),
+        ({"at_most": 1}, {"at_most": 1, "group": ROLE}, INCOMPARABLE, "1 → 1 of vm.zone"),
+        (
+            {"at_most": 2, "group": ROLE},
+            {"at_most": 1, "group": ROLE},
+            LESS,
+            "2 of vm.zone → 1 of vm.zone",
+        ),
+    ],
+)
+def test_a_higher_limit_is_more_permissive(
+    old: dict[str, Any] | None, new: dict[str, Any], effect: str, words: str
+) -> None:
+    one, other = (Does({} if limit is None else {"limit": limit}, limit_group="role") for limit in (old, new))
+    assert described(one, other) == Description(f"limit: {words}", effect, (kinds.LIMIT,))
+    assert described(other, one).effect == {MORE: LESS, LESS: MORE}.get(effect, effect)
+    assert described(one._replace(output="hold"), other._replace(output="hold")).effect == ALIKE
+
+
+def test_groups_are_alike_if_their_names_are() -> None:
+    written = [{"limit": {"at_most": 1, "group": {"source": source}}} for source in ("vm.name", " vm.name ")]
+    assert behaviour([Does(written[0], limit_group="a")]) == behaviour([Does(written[1], limit_group="a")])
+    found = described(Does(written[0], limit_group="a"), Does(written[0], limit_group="b"))
+    assert (found.kinds, found.effect) == ((kinds.LIMIT,), INCOMPARABLE)
+
+
+def test_the_limits_of_policies_add_up() -> None:
+    tight, loose = Does({"limit": {"at_most": 1}}), Does({"limit": {"at_most": 9}}, policy="q")
+    both = behaviour([tight, loose])
+    assert describe(both, behaviour([tight, loose._replace(data={})])).effect == ALIKE
+    assert describe(both, behaviour([tight._replace(data={}), loose])).effect == MORE
+    assert behaviour([tight, tight._replace(policy="q")]).limits == behaviour([tight]).limits
 
 
 def test_settings_without_hooks_count_too() -> None:

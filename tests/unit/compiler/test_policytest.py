@@ -64,6 +64,7 @@ def test_all_that_is_stated_is_looked_at(tmp_path: Path) -> None:
           reason: "brief: 5"
           approver: leader
           group: hold
+          limit: none
           eligibility: approve
           values: {event.DurationInSeconds: 5, event.EventType: Freeze, params.limit: "9"}
         """
@@ -89,6 +90,65 @@ def test_all_that_is_stated_is_looked_at(tmp_path: Path) -> None:
         (6, "event.EventSource", "Platform", "not read"),
         (6, "eligibility", "not-ours", "approve"),
     ]
+
+
+LIMITED = """\
+name: p
+rule:
+  match:
+    - output: approve
+      group: ready
+      limit: {at_most: 25%, group: "vm.tags['role']"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "got"),
+    [
+        ("25%", None),
+        ("{at_most: 25%}", None),
+        ("{at_most: 25%, group: web}", None),
+        ("[25%]", None),
+        ("[{at_most: 25%, group: web}]", None),
+        ("none", ("none", "25% of web")),
+        ("25", ("25", "25% of web")),
+        ("24%", ("24%", "25% of web")),
+        ("{at_most: 25%, group: db}", ("25% of db", "25% of web")),
+        ("[25%, 1]", ("25%, 1", "25% of web")),
+    ],
+)
+def test_a_test_states_the_limit(tmp_path: Path, stated: str, got: tuple[str, str] | None) -> None:
+    test = (
+        "- {name: t, input: {event: {EventType: Reboot}, vm: {tags: {role: web}}}, output: approve, group: ready, "
+        f"limit: {stated}}}\n"
+    )
+    (result,) = run(tmp_path, test, LIMITED).results
+    assert wrong_fields(result) == ([] if got is None else [(4, "limit", *got)])
+
+
+@pytest.mark.parametrize(
+    ("stated", "code", "says"),
+    [
+        ("0", "out-of-range", "between 1 and 100000"),
+        ("half", "malformed", "none, a number such as 1"),
+        ("{slots: 1}", "unknown-key", "did you mean 'at_most'?"),
+        ("[]", "too-short", "'limit' is empty"),
+        ('["1"]', "malformed", "write 1"),
+    ],
+)
+def test_a_limit_that_no_decision_can_have(tmp_path: Path, stated: str, code: str, says: str) -> None:
+    test = f"- {{name: t, input: {{event: {{EventType: Reboot}}}}, output: approve, limit: {stated}}}\n"
+    (finding,) = run(tmp_path, test, LIMITED).findings
+    assert finding.code == code
+    assert says in f"{finding.message} {finding.suggestion}"
+
+
+def test_a_limit_without_a_group_is_a_result_of_its_own(tmp_path: Path) -> None:
+    test = "- {name: t, input: {event: {EventType: Reboot}}, output: hold, rule: match-1, limit: none}\n"
+    outcome = run(tmp_path, test, LIMITED)
+    assert not outcome.failed
+    (rule,) = outcome.coverage[0].rules
+    assert {result for result, count in rule.results.items() if count} == {"limit"}
 
 
 @pytest.mark.parametrize(

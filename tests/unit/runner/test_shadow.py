@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.events import Document, Event
-from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts, Verdict
+from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts, Limit, Verdict
 from forewarn.runner.shadow import Shadow
 
 FACTS = Facts(datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc))
@@ -107,6 +107,8 @@ def test_what_comes_to_the_same_is_no_disagreement() -> None:
 
 def test_who_approves_is_nothing_where_nobody_does() -> None:
     assert differ(decision(A, HOLD, verdict(HOLD)), decision(A, HOLD, verdict(HOLD), approver="any")) is None
+    limited = decision(A, HOLD, verdict(HOLD), limits=(Limit(None, 1, None),))
+    assert differ(decision(A, HOLD, verdict(HOLD)), limited) is None
     draining = verdict(HOLD, prepare=(DRAIN,))
     assert differ(decision(A, HOLD, draining), decision(A, HOLD, draining, approver="witness")) == (
         "both hold, live by rule r of p, shadow by rule r of p, but live with approver leader, shadow with witness"
@@ -118,13 +120,19 @@ def test_who_approves_is_nothing_where_nobody_does() -> None:
     [
         ({"approver": "any"}, "live with approver leader, shadow with any"),
         ({"group": "independent"}, "live with group hold, shadow with independent"),
+        ({"group": "ready"}, "live with group hold, shadow with ready"),
+        ({"limits": (Limit(None, 1, None),)}, "live with no limit, shadow with limit 1"),
+        (
+            {"limits": (Limit("web", None, 25), Limit(None, 2, None))},
+            "live with no limit, shadow with limit 25% of web, 2",
+        ),
         (
             {"approver": "any", "group": "independent"},
             "live with approver leader, shadow with any; live with group hold, shadow with independent",
         ),
     ],
 )
-def test_another_approver_or_group_is_reported(values: dict[str, str], difference: str) -> None:
+def test_another_approver_group_or_limit_is_reported(values: dict[str, Any], difference: str) -> None:
     live = decision(A, APPROVE, verdict())
     assert differ(live, decision(A, APPROVE, verdict(), rule="s", **values)) == (
         f"both approve, live by rule r of p, shadow by rule s of p, but {difference}"

@@ -13,13 +13,27 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..policy.bodies import as_asked
-from ..policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, HOOK_TIMEOUT_SECONDS, RECOVER_WHEN
+from ..policy.decision import (
+    ABSTAIN,
+    APPROVE,
+    APPROVERS,
+    GROUPS,
+    HOLD,
+    HOOK_TIMEOUT_SECONDS,
+    RECOVER_WHEN,
+    joint_group,
+)
 from .hook_wording import hook_text, seconds_text
+from .limiting import Limiting, limiting
 
 # Why a policy holds an event though no rule of it says so: see symbolic.decide.
 DOUBT, REFUSED = "doubt", "refused"
 _NO_POLICY = {DOUBT: "unknown EventType or EventStatus", REFUSED: "a parameter that is refused"}
-_HOW = {"error": " (no value)", "explanation": " (explanation without value)"}
+_HOW = {
+    "error": " (no value)",
+    "explanation": " (explanation without value)",
+    "limit": " (limit without a group)",
+}
 
 
 class PolicyOutcome(Protocol):
@@ -35,7 +49,7 @@ class PolicyOutcome(Protocol):
 
     @property
     def how(self) -> str:
-        """How it comes about: rule, error, explanation, doubt, no-rule or refused."""
+        """How it comes about: rule, error, explanation, limit, doubt, no-rule or refused."""
 
     @property
     def output(self) -> str:
@@ -44,6 +58,10 @@ class PolicyOutcome(Protocol):
     @property
     def data(self) -> Mapping[str, Any]:
         """The artifact's entry of the rule that decided, empty if none did."""
+
+    @property
+    def limit_group(self) -> Hashable:
+        """What stands for the name of the group of the rule's limit: the same for the same value."""
 
 
 class Hook(NamedTuple):
@@ -105,8 +123,8 @@ class Reason(NamedTuple):
 class Behaviour(NamedTuple):
     """What all policies together do with an event: like the engine's Decision, with all that a runner acts on.
 
-    ``preparing`` and ``recover``: of each rule that acts, in the order of the policies. ``explanation`` is the
-    expression of the rule that decides, as the file has it.
+    ``preparing`` and ``recover``: of each rule that acts, in the order of the policies; ``limits`` likewise, each
+    once. ``explanation`` is the expression of the rule that decides, as the file has it.
     """
 
     output: str
@@ -117,6 +135,7 @@ class Behaviour(NamedTuple):
     notify: tuple[Hook, ...]
     reason: Reason
     explanation: str | None
+    limits: tuple[Limiting, ...] = ()
 
     @property
     def abstains(self) -> bool:
@@ -140,15 +159,18 @@ def behaviour(outcomes: Sequence[PolicyOutcome]) -> Behaviour:
         policy, rule = (None, None) if in_doubt else (deciding.policy, deciding.rule)
         reason = Reason(policy, rule, deciding.how)
     explanation = None if deciding is None else deciding.data.get("explanation")
+    prepares = any(entry.get("prepare") for entry in data)
+    limits = (limiting(one.data, one.limit_group) for one in acting)
     return Behaviour(
         HOLD if deciding is None else deciding.output,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
-        min((entry.get("group", GROUPS[0]) for entry in data), key=GROUPS.index, default=GROUPS[0]),
+        joint_group([entry.get("group", GROUPS[0]) for entry in data], prepares=prepares),
         tuple(one for one in map(_preparation, data) if one != _preparation({})),
         tuple(one for one in map(_recovery, data) if one != _recovery({})),
         tuple(hook_of(hook) for entry in data for hook in entry.get("notify", ())),
         reason,
         None if explanation is None else explanation["source"],
+        tuple(dict.fromkeys(one for one in limits if one is not None)),
     )
 
 

@@ -14,7 +14,10 @@ from ..policy.decision import APPROVE, APPROVERS, GROUPS, HOLD
 from . import kinds
 from .behaviour import REFUSED, Behaviour, Hook, Preparing, Reason, Recovering, list_text
 from .kinds import ALIKE, INCOMPARABLE, LESS, MORE
+from .limiting import at_least_as_strict
 from .meaning import arrow
+
+_HOLD, _READY, _INDEPENDENT = GROUPS
 
 
 class Aspect(NamedTuple):
@@ -60,9 +63,8 @@ def differences(old: Behaviour, new: Behaviour) -> list[Aspect]:
         return [Aspect(kind, effect, "; ".join(texts))]
     who = [
         *_ranked(kinds.APPROVER, APPROVERS, old.approver, new.approver, counts=old.output == APPROVE),
-        *_ranked(
-            kinds.GROUP, GROUPS, old.group, new.group, counts=old.output == APPROVE and bool(old.hooks and new.hooks)
-        ),
+        *_group(old, new),
+        *_limits(old, new),
     ]
     found = [*hooks, *who]
     if new.abstains and not old.abstains:
@@ -149,6 +151,32 @@ def _ranked(kind: str, ranks: Sequence[str], old: str, new: str, *, counts: bool
         return []
     effect = MORE if ranks.index(new) > ranks.index(old) else LESS
     return [Aspect(kind, effect if counts else ALIKE, f"{kind}: {old} → {new}")]
+
+
+def _group(old: Behaviour, new: Behaviour) -> list[Aspect]:
+    """Return the difference in what happens to an event of several VMs."""
+    if old.group == new.group:
+        return []
+    counts = old.output == APPROVE
+    before, after = old.group, new.group
+    if _READY in (before, after):  # hold approves at once where nothing is prepared
+        before, after = (_INDEPENDENT if one.group == _HOLD and not one.hooks else one.group for one in (old, new))
+    else:
+        counts = counts and bool(old.hooks and new.hooks)
+    effect = MORE if GROUPS.index(after) > GROUPS.index(before) else LESS if before != after else ALIKE
+    return [Aspect(kinds.GROUP, effect if counts else ALIKE, f"{kinds.GROUP}: {old.group} → {new.group}")]
+
+
+def _limits(old: Behaviour, new: Behaviour) -> list[Aspect]:
+    """Return the difference in how many VMs may be disturbed at once."""
+    if old.limits == new.limits:
+        return []
+    words = [" + ".join(one.text for one in side.limits) or "none" for side in (old, new)]
+    stricter = at_least_as_strict(new.limits, old.limits)
+    laxer = at_least_as_strict(old.limits, new.limits)
+    effect = ALIKE if stricter and laxer else LESS if stricter else MORE if laxer else INCOMPARABLE
+    text = f"{kinds.LIMIT}: {' → '.join(words)}"
+    return [Aspect(kinds.LIMIT, effect if old.output == APPROVE else ALIKE, text)]
 
 
 def _reason(old: Behaviour, new: Behaviour) -> Aspect:

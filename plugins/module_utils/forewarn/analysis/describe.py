@@ -191,8 +191,9 @@ def _plain(dimension: Dimension) -> Dimension:
 
 
 def reads(match: ReadMatch) -> set[str]:
-    """Return the names of the inputs that a rule's condition and explanation read."""
-    return {name for term in (match.condition, match.explanation) if term is not None for name in term_reads(term)}
+    """Return the names of the inputs that a rule's condition, explanation and limit read."""
+    terms = (match.condition, match.explanation, match.limit)
+    return {name for term in terms if term is not None for name in term_reads(term)}
 
 
 def term_reads(term: Term) -> set[str]:

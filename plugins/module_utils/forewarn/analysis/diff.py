@@ -25,8 +25,9 @@ from .kinds import ALIKE, EXPLANATION, INCOMPARABLE, KINDS, LESS, MORE, UNPROVEN
 from .progress import Progress, silent
 from .proof import Proof, Shown
 from .smt.decisions import Decisions, OutcomeFormula
+from .smt.problem import Untranslated
 from .smt.solver import SolverAnswer
-from .smt.terms import Formula, conj, disj, neg
+from .smt.terms import Formula, conj, disj, neg, same
 from .symbolic.concrete import Witness
 from .symbolic.reading import Reading
 from .symbolic.regions import ANY
@@ -152,9 +153,12 @@ def _pairs(proof: Proof) -> Iterator[_Pair | None]:
                 break
             sides = [_outcomes(proof, one, found.model) for one in proof.decisions]
             when = conj(one.when for side in sides for one in side)
+            alike = behaviour(sides[0]) == behaviour(sides[1])
+            differ = False if alike else _differ(proof, sides[0], sides[1])
+            differs = proof.ask(when, differ) is not SolverAnswer.NEVER
             proof.solver.add(neg(when))
-            if behaviour(sides[0]) != behaviour(sides[1]):
-                yield _Pair(sides[0], sides[1], when)
+            if differs:
+                yield _Pair(sides[0], sides[1], conj((when, differ)))
     yield None
 
 
@@ -163,6 +167,28 @@ def _outcomes(proof: Proof, decisions: Decisions, model: Any) -> tuple[OutcomeFo
     return tuple(
         next(one for one in policy.outcomes if proof.solver.holds(model, one.when)) for policy in decisions.policies
     )
+
+
+def _differ(proof: Proof, old: Sequence[OutcomeFormula], new: Sequence[OutcomeFormula]) -> Formula:
+    """Return where two behaviours differ: everywhere, unless the names of groups are all that can differ."""
+    if behaviour(list(map(_unnamed, old))) != behaviour(list(map(_unnamed, new))):
+        return True
+    limited = [[one.match for one in side if "limit" in one.data and one.match is not None] for side in (old, new)]
+    if len(limited[0]) != len(limited[1]):
+        return True
+    parts: list[Formula] = []
+    for pair in zip(*limited):
+        names = [match.limit_value.value for match in pair if match.limit_value is not None]
+        if names and (len(names) < len(pair) or any(isinstance(name, Untranslated) for name in names)):
+            return True
+        codes = list(map(proof.problem.texts.code, names))
+        parts += [neg(same(*codes))] if codes else []
+    return disj(parts)
+
+
+def _unnamed(one: OutcomeFormula) -> OutcomeFormula:
+    """Return an outcome as if all expressions that name a group had the same value."""
+    return one if one.match is None else one._replace(match=one.match._replace(limit_group=None))
 
 
 def _may_differ(before: Decisions, after: Decisions) -> Formula:

@@ -19,7 +19,7 @@ PREPARATION_LOST, PREPARATION_ADDED = "preparation-lost", "preparation-added"
 HOOKS_CHANGED, PREPARATION_FAILURE = "hooks-changed", "preparation-failure"
 PREPARATION_TIME, PREPARATION_ORDER = "preparation-time", "preparation-order"
 RECOVERY_CHANGED, NOTIFY_CHANGED = "recovery-changed", "notify-changed"
-APPROVER, GROUP, RULE, EXPLANATION = "approver", "group", "rule", "explanation"
+APPROVER, GROUP, LIMIT, RULE, EXPLANATION = "approver", "group", "limit", "rule", "explanation"
 # Kinds of change in what policies declare.
 INVARIANT_DELETED, INVARIANT_CHANGED, INVARIANT_ADDED = "invariant-deleted", "invariant-changed", "invariant-added"
 SUPPRESSION_ADDED, SUPPRESSION_DELETED = "suppression-added", "suppression-deleted"
@@ -55,6 +55,11 @@ KINDS = {
         (NOTIFY_CHANGED, "Other notify hooks run.", ALIKE),
         (APPROVER, "Another VM sends the approval.", MORE, LESS, ALIKE),
         (GROUP, "`group` differs, for an event of several VMs.", MORE, LESS, ALIKE),
+        (
+            LIMIT,
+            "`limit` differs: how many VMs, and of which group, may be disturbed at once.",
+            *(MORE, LESS, INCOMPARABLE, ALIKE),
+        ),
         (RULE, "Another rule decides, or the same one for another reason.", ALIKE),
         (EXPLANATION, "A rule explains its decision in other words.", ALIKE),
         (INVARIANT_DELETED, "An invariant is gone.", FEWER),

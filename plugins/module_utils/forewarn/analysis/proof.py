@@ -15,7 +15,7 @@ from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
 from .claims import Claim, claims
 from .engine import Engine
-from .smt.decisions import ERROR, EXPLANATION, Decisions
+from .smt.decisions import FAILED, Decisions
 from .smt.inputs import Inputs
 from .smt.params import Params
 from .smt.problem import Problem
@@ -166,7 +166,7 @@ class Proof:
             if not any(
                 self.solver.holds(model, one.when)
                 for one in policy.outcomes
-                if (one.output, one.rule, one.how in (ERROR, EXPLANATION)) == (verdict.output, verdict.rule, failed)
+                if (one.output, one.rule, one.how in FAILED) == (verdict.output, verdict.rule, failed)
             ):
                 return False
         return bool(self.solver.holds(model, decided.approved)) == (decision.output != HOLD)

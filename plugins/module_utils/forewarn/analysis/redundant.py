@@ -107,8 +107,8 @@ class RedundancySearch:
         """Return which events are treated otherwise without a match, when the ``rest`` is tried instead."""
 
         def decides(rule: MatchFormulas) -> Formula:
-            explained = conj((neg(rule.unexplained), neg(self._where(rest, _treatment(rule)))))
-            return disj((conj((rule.unexplained, neg(self._where(rest, _FAILS)))), explained))
+            decided = conj((neg(rule.undecided), neg(self._where(rest, _treatment(rule)))))
+            return disj((conj((rule.undecided, neg(self._where(rest, _FAILS)))), decided))
 
         question = _Question(decides, lambda _rule: neg(self._where(rest, _FAILS)), neg(self._where(rest, _ABSTAINS)))
         return self._of((match,), question, end=False)
@@ -118,8 +118,8 @@ class RedundancySearch:
 
         def decides(rule: MatchFormulas) -> Formula:
             if wanted == _FAILS:
-                return rule.unexplained
-            return conj((neg(rule.unexplained), self._alike(rule, wanted)))
+                return rule.undecided
+            return conj((neg(rule.undecided), self._alike(rule, wanted)))
 
         def fails(rule: MatchFormulas) -> Formula:
             return wanted == _FAILS and rule.number not in self._dead
@@ -235,6 +235,8 @@ def _treatment(rule: MatchFormulas) -> Treatment:
     does = {
         key: value for key, value in data.items() if key not in ("id", "line", "column", "condition", "explanation")
     }
+    if rule.limit_group is not None:
+        does["limit"] = {**data["limit"], "group": rule.limit_group}
     explanation = data.get("explanation")
     return Treatment(json.dumps(does, sort_keys=True), explanation["source"] if explanation else "")
 

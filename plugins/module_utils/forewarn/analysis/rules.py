@@ -36,7 +36,7 @@ class Dead(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """A rule whose condition or explanation (``what``) may have no value: where, and among which events.
+    """A rule whose condition, explanation or limit (``what``) may have no value: where, and among which events.
 
     ``usual``: maybe for events that the service sends. ``witness`` is one of the events, None if there is none yet.
     """
@@ -91,6 +91,8 @@ class RuleSearch:
             fails = self._fails(match, "condition", match.failed, match.reached)
             if alive:
                 self._fails(match, "explanation", conj((match.met, match.unexplained)), match.reached)
+                ungrouped = conj((match.met, neg(match.unexplained), match.ungrouped))
+                self._fails(match, "limit", ungrouped, match.reached)
             if match.inner is not None and alive:
                 with solver.assuming():
                     solver.add(match.met)
@@ -129,11 +131,12 @@ class RuleSearch:
     def _why_failing(self, one: Failing) -> Iterator[ProofFinding]:
         """Yield for which events an expression of a rule has no value."""
         search, match = self._search, one.match
-        message = f"the {one.what} of rule {match.path} has no value, and the event is held, when {WHEN}"
+        lacks = "names no group" if one.what == "limit" else "has no value"
+        message = f"the {one.what} of rule {match.path} {lacks}, and the event is held, when {WHEN}"
         hint = "test for it first, with has() or an earlier rule, if this is not what you want"
         finding = at_rule("rule-can-fail", "warning", self._policy, match, message, hint)
-        if one.what == "explanation":
-            place = match.data["explanation"]
+        if one.what != "condition":
+            place = match.data["explanation"] if one.what == "explanation" else match.data["limit"]["group"]
             finding = replace(finding, line=place["line"], column=place["column"])
         if not one.usual and one.witness is not None:
             decision = search.proof.decide(one.witness)

@@ -19,7 +19,7 @@ from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Document, DocumentError, parse_document, parse_time
 from ..policy.approval import Eligibility, eligibility
-from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
+from ..policy.decision import ABSTAIN, GROUPS, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.params import from_options
 from ..policy.timevalues import SECOND
@@ -142,10 +142,24 @@ def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...],
     for verdict in decision.verdicts:
         if verdict.output != ABSTAIN:
             _show_hooks(console, verdict)
+    for limit in decision.limits:
+        whose = "its configured group" if limit.group is None else f"group {limit.group}"
+        most = f"{limit.percent}%" if limit.percent is not None else f"{limit.at_most} VM{'s' * (limit.at_most != 1)}"
+        console.line(console.style(f"limit     at most {most} of {whose} at once"))
     sends = f"not this VM now ({answer.code}): {answer.reason}"
     if answer.send:
-        sends = "this VM, once it is prepared" if decision.prepare else "this VM, now"
+        sends = f"this VM, {_once(decision)}"
     console.line(console.style(f"approval  {sends}"))
+
+
+def _once(decision: Decision) -> str:
+    """Return what an approval waits for."""
+    waits = ["this VM has a slot"] if decision.limits else []
+    if decision.group == GROUPS[1] and len(decision.event.resources) > 1:
+        waits.append("every VM of the event is prepared, or has nothing to prepare")
+    elif decision.prepare:
+        waits.append("it is prepared" if not waits else "is prepared")
+    return f"once {' and '.join(waits)}" if waits else "now"
 
 
 def _show_hooks(console: Console, verdict: Verdict) -> None:
@@ -203,6 +217,7 @@ def _as_json(
                     "reason": decision.reason,
                     "approver": decision.approver,
                     "group": decision.group,
+                    "limits": [limit._asdict() for limit in decision.limits],
                     "prepare": [dict(hook) for hook in decision.prepare],
                     "recover": [dict(hook) for hook in decision.recover],
                     "notify": [dict(hook) for hook in decision.notify],
@@ -222,6 +237,7 @@ def _trace_json(trace: PolicyTrace) -> dict[str, Any]:
         "reason": trace.verdict.reason,
         "prepare_within_seconds": trace.verdict.prepare_within_seconds,
         "recover_when": trace.verdict.recover_when,
+        "limit": None if trace.verdict.limit is None else trace.verdict.limit._asdict(),
         "rules": [
             {
                 "rule": rule.rule,

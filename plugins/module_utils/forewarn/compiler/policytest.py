@@ -17,17 +17,18 @@ from ..errors import InputError
 from ..events import LATEST_API_VERSION, Event
 from ..policy.approval import eligibility
 from ..policy.artifact import Artifact, load
-from ..policy.decision import APPROVE, Decision, Facts
+from ..policy.decision import APPROVE, Decision, Facts, Limit
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.forms import every_match
 from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
 from .second_opinion import CODE, HINT, EngineDifference, SecondOpinion
-from .testfile import ABSTAIN, Expectation, PolicyTest, Step, TestFile, read_tests
+from .testfile import ABSTAIN, Expectation, ExpectedLimit, PolicyTest, Step, TestFile, read_tests
 from .yamltree import YamlFile
 
-# What a rule that is tried can do: its condition holds, does not hold, or has no value; or its explanation has none.
-RESULTS = ("true", "false", "error", "explanation")
+# What a rule that is tried can do: its condition holds, does not hold, or has no value; or its explanation has none, or
+# the group of its limit.
+RESULTS = ("true", "false", "error", "explanation", "limit")
 
 
 @dataclass(frozen=True)
@@ -290,9 +291,8 @@ class _Runner:
 
 def result_of(trace: PolicyTrace, tried: RuleTrace) -> str:
     """Return the result of a rule in an evaluation, one of RESULTS or ``not reached``."""
-    verdict = trace.verdict
-    unexplained = tried.result == "true" and verdict.error is not None and verdict.rule == tried.rule
-    return "explanation" if unexplained else tried.result
+    decided = tried.result == "true" and trace.verdict.rule == tried.rule
+    return trace.failed if decided and trace.failed is not None else tried.result
 
 
 def _compare(
@@ -315,6 +315,11 @@ def _compare(
     ):
         if wanted is not None and wanted != got:
             yield differs(what, wanted, got or "none", _why(decision))
+    if expected.limits is not None:
+        stated = ", ".join(limit.text for limit in expected.limits) or "none"
+        got = ", ".join(limit.text for limit in decision.limits) or "none"
+        if not _as_stated(expected.limits, decision.limits):
+            yield differs("limit", stated, got, _why(decision))
     if expected.reason is not None and expected.reason not in decision.reason:
         yield differs("reason", f"… {expected.reason} …", decision.reason)
     read = {value.expression: value.value for value in decision.values}
@@ -326,6 +331,14 @@ def _compare(
         found = eligibility(decision, step.vm.name, step.now, waited)
         if found.code != expected.eligibility:
             yield differs("eligibility", expected.eligibility, found.code, found.reason)
+
+
+def _as_stated(expected: Sequence[ExpectedLimit], found: Sequence[Limit]) -> bool:
+    """Return whether a decision has exactly the limits that a test states, in the same order."""
+    return len(expected) == len(found) and all(
+        one.most == limit._replace(group=None).text and one.group in (None, limit.group)
+        for one, limit in zip(expected, found, strict=True)
+    )
 
 
 def _why(decision: Decision) -> str:

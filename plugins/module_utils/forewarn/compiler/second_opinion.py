@@ -159,7 +159,7 @@ class EngineDifference(NamedTuple):
 class _Observer(Builder):
     """Appends each whole expression, the names that it read and its Outcome to item 1 of the environment.
 
-    Whole expressions are conditions, explanations, and the policy variables that they read.
+    Whole expressions are conditions, explanations, groups of limits, and the policy variables that they read.
     """
 
     _begun = False  # the first form that is built is the whole expression
@@ -252,11 +252,13 @@ class SecondOpinion:
 
 
 def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[Any]:
-    """Return the results of a rule's condition, of its explanation if it holds, and of the variables they read."""
+    """Return the results of a rule's condition, of its other expressions if it holds, and of the variables in them."""
     seen: list[Any] = []
-    if match.try_condition(program.environment(seen, roots)) is True and match.explanation is not None:
-        with suppress(EvaluationError):
-            match.explanation(program.environment(seen, roots))
+    if match.try_condition(program.environment(seen, roots)) is True:
+        for closure in (match.explanation, match.limit_group):
+            if closure is not None:
+                with suppress(EvaluationError):
+                    closure(program.environment(seen, roots))
     return seen
 
 

@@ -33,6 +33,19 @@ _EXPECTATIONS = ("rule", "policy", "reason", "approver", "group", "eligibility")
 
 
 @dataclass(frozen=True)
+class ExpectedLimit:
+    """A limit as a test states it: ``1`` or ``25%``, and the group, which is not compared if it is None."""
+
+    most: str
+    group: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The limit in short, as that of a decision."""
+        return self.most if self.group is None else f"{self.most} of {self.group}"
+
+
+@dataclass(frozen=True)
 class Expectation:
     """The expected decision for one event; a field that is None is not compared. ``line`` is its line in the file.
 
@@ -48,6 +61,7 @@ class Expectation:
     approver: str | None = None
     group: str | None = None
     eligibility: str | None = None
+    limits: tuple[ExpectedLimit, ...] | None = None
     values: AnyMapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -223,7 +237,8 @@ class _Reader:
         written = values.values if isinstance(values, Mapping) else {}
         stated = {key: value.text for key, value in written.items() if isinstance(value, Scalar)}
         more = {key: text(node.get(key)) for key in _EXPECTATIONS}
-        return Expectation(self.file.place(place)[0], output, event, values=stated, **more)
+        limits = _limits(_data(limit)) if (limit := node.get("limit")) is not None else None
+        return Expectation(self.file.place(place)[0], output, event, values=stated, limits=limits, **more)
 
     # Times
 
@@ -273,6 +288,17 @@ class _Reader:
 
 def _data(node: YamlNode | None, default: Any = None) -> Any:
     return node.data() if node is not None else {} if default is None else default
+
+
+def _limits(written: Any) -> tuple[ExpectedLimit, ...]:
+    """Return the limits that a test states: one, a list of them, or ``none``."""
+    if written == "none":
+        return ()
+    found = []
+    for one in written if isinstance(written, list) else [written]:
+        most, group = (one["at_most"], one.get("group")) if isinstance(one, dict) else (one, None)
+        found.append(ExpectedLimit(most if isinstance(most, str) else str(int(most)), group))
+    return tuple(found)
 
 
 def _unwrapped(event: AnyMapping[str, Any]) -> AnyMapping[str, Any]:

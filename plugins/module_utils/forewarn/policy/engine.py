@@ -50,11 +50,15 @@ class RuleTrace(NamedTuple):
 
 
 class PolicyTrace(NamedTuple):
-    """Every rule of one policy, in order, and the verdict they lead to."""
+    """Every rule of one policy, in order, and the verdict they lead to.
+
+    ``failed`` is what of the rule that decided could not be evaluated, if so: see ``Answer``.
+    """
 
     policy: str
     rules: tuple[RuleTrace, ...]
     verdict: Verdict
+    failed: str | None = None
 
 
 class _Policy:
@@ -159,7 +163,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     if doubt:
         return Verdict(policy.name, HOLD, None, doubt, policy.program.policy["source"])
     roots = view.roots(event, policy.params)
-    match, error, reason, limit_group = policy.program.answer(roots)
+    match, error, reason, limit_group, _failed_part = policy.program.answer(roots)
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
     values = Values(partial(_values, policy, match.index, roots, True))
@@ -207,8 +211,9 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
     """Return the result of each rule in the search that decides."""
     roots = view.roots(event, policy.params)
     tried: dict[int, bool | EvaluationError] = {}
+    failed = None
     if policy.doubt(event) is None:  # otherwise no rule is asked
-        policy.program.answer(roots, lambda match, met: tried.update({match.index: met}))
+        failed = policy.program.answer(roots, lambda match, met: tried.update({match.index: met})).failed
     rules = []
     for match in policy.program.every:
         condition = match.data["condition"]
@@ -220,7 +225,7 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
             result, error = ("true" if met else "false", None) if isinstance(met, bool) else ("error", str(met))
             values = _values(policy, match.index, roots, False)
         rules.append(RuleTrace(match.rule, policy.where(match), source, result, values, error))
-    return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view))
+    return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view), failed)
 
 
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:

@@ -62,13 +62,14 @@ class Answer(NamedTuple):
 
     ``match`` is the one that applies, None where the policy abstains. ``reason`` is the value of its explanation, None
     if it has none; ``limit_group`` likewise is the name of its limit's group. With ``error``, the match is the one of
-    which an expression could not be evaluated.
+    which an expression could not be evaluated: its ``condition``, ``explanation`` or ``limit``, which is ``failed``.
     """
 
     match: Match | None
     error: EvaluationError | None = None
     reason: str | None = None
     limit_group: str | None = None
+    failed: str | None = None
 
 
 _ABSTAINS = Answer(None)
@@ -156,13 +157,15 @@ class Program:
         if match is None or match.only_condition or answer.error is not None:
             return answer
         reason = group = None
+        part = "explanation"
         try:  # each with steps of its own: those that others took must not change the decision
             if match.explanation is not None:
                 reason = str(match.explanation(self.environment(None, roots)))
+            part = "limit"
             if match.limit_group is not None:
                 group = _group_name(match, match.limit_group(self.environment(None, roots)))
         except EvaluationError as failure:
-            return Answer(match, failure)
+            return Answer(match, failure, failed=part)
         return Answer(match, None, reason, group)
 
 
@@ -195,7 +198,7 @@ def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer 
         if met is False:
             continue
         if met is not True:
-            return Answer(match, met)
+            return Answer(match, met, failed="condition")
         if match.matches is None:
             return Answer(match)
         found = _search(match.matches, env, observe)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..events import Document, Event
-from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts
+from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts, Limit
 from .hooks import commands
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ class Disagreement(NamedTuple):
 
 class _Effect(NamedTuple):
     """What a decision leads to. Hooks are JSON text: prepare hooks with ``on_failure``, ``parallel`` and
-    ``prepare_within_seconds``, recover hooks with ``recover_when``.
+    ``prepare_within_seconds``, recover hooks with ``recover_when``. ``limit`` has all limits.
     """
 
     output: str
     approver: str
     group: str
+    limit: tuple[Limit, ...]
     prepare: tuple[tuple[str, str, bool, float | None], ...]
     recover: tuple[tuple[str, str], ...]
 
@@ -107,8 +108,8 @@ def _effect(decision: Decision) -> _Effect:
         for hook in verdict.recover
     )
     if decision.output != APPROVE and not prepare:
-        return _Effect(decision.output, "", "", (), recover)
-    return _Effect(decision.output, decision.approver, decision.group, prepare, recover)
+        return _Effect(decision.output, "", "", (), (), recover)
+    return _Effect(decision.output, decision.approver, decision.group, decision.limits, prepare, recover)
 
 
 def _text(hook: Mapping[str, Any]) -> str:
@@ -123,6 +124,8 @@ def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
         mine, theirs = getattr(one, name), getattr(two, name)
         if mine != theirs:
             differences.append(f"live with {name} {mine or 'unset'}, shadow with {theirs or 'unset'}")
+    if one.limit != two.limit:
+        differences.append(f"live with {_limits(one.limit)}, shadow with {_limits(two.limit)}")
     if one.prepare != two.prepare:
         mine, theirs = _hooks(one.prepare), _hooks(two.prepare)
         if mine == theirs:  # the difference does not show in one line: a header, or a timeout
@@ -137,6 +140,10 @@ def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
             differences.append(f"live recovers by {mine}, shadow by {theirs}")
     rules = f"live by {_rule(live)}, shadow by {_rule(other)}"
     return f"both {live.output}, {rules}, but {'; '.join(differences)}"
+
+
+def _limits(found: Sequence[Limit]) -> str:
+    return f"limit {', '.join(limit.text for limit in found)}" if found else "no limit"
 
 
 def _hooks(found: Iterable[tuple[Any, ...]]) -> str:

@@ -14,7 +14,7 @@ from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD, Decision
 from ...policy.engine import PolicyTrace
 from ..proof import Proof
-from ..smt.decisions import DOUBT, ERROR, EXPLANATION, NO_RULE, Decisions, MatchFormulas, OutcomeFormula
+from ..smt.decisions import DOUBT, FAILED, NO_RULE, Decisions, MatchFormulas, OutcomeFormula
 from ..smt.terms import Formula, between, conj, disj, neg, same
 
 NO_RULE_APPLIES, UNKNOWN = "no rule applies", "unknown"  # results of a whole policy
@@ -24,6 +24,7 @@ _SENTENCES = {
     "false": "{} does not apply",
     "error": "{} cannot be evaluated",
     "explanation": "the explanation of {} cannot be evaluated",
+    "limit": "the limit of {} names no group",
 }
 # What a test can state (compiler.testfile), with something to spare.
 _FIRST_NOW, _LAST_NOW, _OLDEST = 0, 7000 * 365 * 86_400_000_000, 99 * 365 * 86_400_000_000  # µs
@@ -151,7 +152,7 @@ def possible_items(proof: Proof, tested: Tested) -> Iterator[Possible]:
     for name in _types(tested.artifact):
         among = conj((proof.normal, same(kind, proof.problem.texts.code(name))))
         for one, when in _deciding(decisions):
-            result = FAILS if one.how in (ERROR, EXPLANATION) else one.output
+            result = FAILS if one.how in FAILED else one.output
             policy_name = None if one.output == ABSTAIN else one.policy
             yield Possible(CoverageItem(scope, result, policy_name, one.rule, name), conj((among, when)))
 
@@ -170,10 +171,11 @@ def _results(match: MatchFormulas) -> dict[str, Formula]:
     """Return the events that reach a rule, by its result (RESULTS)."""
     met = conj((match.reached, match.met))
     return {
-        "true": conj((met, neg(match.unexplained))),
+        "true": conj((met, neg(match.undecided))),
         "false": conj((match.reached, neg(match.met), neg(match.failed))),
         "error": conj((match.reached, match.failed)),
         "explanation": conj((met, match.unexplained)),
+        "limit": conj((met, neg(match.unexplained), match.ungrouped)),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...policy.forms import Access, Form, PolicyVariable, Variable, every_variable, read_form
 from ...policy.program import ROOTS
-from ..symbolic.decide import DOUBT, ERROR, NO_RULE, Region
+from ..symbolic.decide import DOUBT, ERROR, LIMIT, NO_RULE, Region
 from ..symbolic.resources import PLACE, VM_NAME
 from ..symbolic.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN, Dimension
 
@@ -33,6 +33,8 @@ class Reads:
             wanted = set()
         else:
             expression = data.get("condition" if region.how == ERROR else "explanation")
+            if region.how == LIMIT:
+                expression = data["limit"]["group"]
             wanted = set() if not expression else self._dimensions(self._read(read_form(expression["form"]), set()))
         return tuple(place for place, name in enumerate(self._parts) if name in wanted)
 

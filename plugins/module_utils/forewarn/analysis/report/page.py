@@ -20,6 +20,7 @@ from ...policy.forms import every_match, every_variable
 from ..diff import Difference
 from ..hook_wording import hook_texts
 from ..kinds import ALIKE, FEWER, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
+from ..limiting import limit_words
 from ..verify import Verification
 from .categories import APPROVED, HELD, UNCOVERED, WORDS, rule_category
 from .dimension_words import what_matters
@@ -167,6 +168,8 @@ def _policies(artifact: Artifact, side: int, files: Sequence[str]) -> tuple[list
             anchor = anchors[data["name"], path] = f"rule-{side}-{place}-{number}"
             more = {"anchor": anchor, "path": path, "nested": path != match["id"], "category": rule_category(match)}
             fields = {name: match.get(name) for name in ("line", "condition", "explanation")}
+            more["limit"] = limit_words(match["limit"]) if "limit" in match else None
+            more["waits"] = match.get("group") == "ready" and match.get("output") == APPROVE
             rules.append({**fields, **more, "hooks": hook_texts(match)})
         policies.append(
             {

@@ -98,8 +98,13 @@ function facts(leaf, places) {
     const hooks = only.flatMap((region) => region[phase] || []);
     if (hooks.length) parts.push(text + hooks.join(", "));
   }
-  if (leaf.category === "prepared" && only.some((region) => region.group === "hold")) {
+  const limits = new Set(only.flatMap((region) => region.limit || []));
+  if (limits.size) parts.push("Limit: " + [...limits].join("; "));
+  const groups = only.map((region) => region.group);
+  if (leaf.category === "prepared" && groups.includes("hold")) {
     parts.push("With several Resources it waits until NotBefore.");
+  } else if (["approve", "prepared"].includes(leaf.category) && groups.includes("ready")) {
+    parts.push("With several Resources it waits until all of them are prepared.");
   }
   return parts;
 }

@@ -19,6 +19,7 @@ from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
 from ..engine import Engine
 from ..hook_wording import hook_texts
+from ..limiting import limit_words
 from ..symbolic.abstract import Evaluation
 from ..symbolic.case import Case
 from ..symbolic.changes import changed_classes
@@ -281,8 +282,9 @@ def _region(one: _Region) -> dict[str, Any]:
         shown.update(hooks)
         if region.output == APPROVE:
             shown["approver"] = data.get("approver", "leader")
-            if "prepare" in hooks:
-                shown["group"] = data.get("group", HOLD)
+            shown["group"] = data.get("group", HOLD)
+        if "limit" in data:
+            shown["limit"] = limit_words(data["limit"])
         if data.get("explanation"):
             shown["explanation"] = " ".join(data["explanation"]["source"].split())
     if one.dims is not None and len(set(one.reasons.values())) == 1:

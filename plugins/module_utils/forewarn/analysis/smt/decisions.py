@@ -15,22 +15,26 @@ from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ...policy.decision import ABSTAIN, APPROVE, HOLD
 from ...policy.forms import read_form
 from ...policy.program import is_conditional
+from ..limiting import named
 from .inputs import Inputs
 from .operands import ConditionPart
 from .params import Params
-from .problem import Problem
+from .problem import Problem, Translated
 from .terms import Formula, conj, disj, neg, same
 from .translation import Translation
 
-# How an outcome comes about: a rule decides; its condition or its explanation has no value; the type or status is
-# unknown; no rule applies; a parameter has a value with which the policies do not run.
-RULE, ERROR, EXPLANATION, DOUBT, NO_RULE, REFUSED = "rule", "error", "explanation", "doubt", "no-rule", "refused"
+# How an outcome comes about: a rule decides; its condition, its explanation or the group of its limit has no value; the
+# type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
+RULE, ERROR, EXPLANATION, LIMIT = "rule", "error", "explanation", "limit"
+DOUBT, NO_RULE, REFUSED = "doubt", "no-rule", "refused"
+FAILED = (ERROR, EXPLANATION, LIMIT)
 
 
 class MatchFormulas(NamedTuple):
-    """One match of a policy. ``met``, ``failed`` and ``unexplained`` are about its condition and its explanation alone,
-    without truths that ``Problem.named`` made; ``reached`` says where it is tried. ``inner`` are the matches of a
-    nested rule, ``condition`` has the operands.
+    """One match of a policy. ``met``, ``failed``, ``unexplained`` and ``ungrouped`` are about its condition, its
+    explanation and the group of its limit alone, without truths that ``Problem.named`` made; ``reached`` says where it
+    is tried. ``inner`` are the matches of a nested rule, ``condition`` has the operands. ``limit_group`` is the same
+    for expressions of groups that have the same value, ``limit_value`` the value; both are None without one.
     """
 
     path: str
@@ -40,9 +44,17 @@ class MatchFormulas(NamedTuple):
     met: Formula
     failed: Formula
     unexplained: Formula
+    ungrouped: Formula
     reached: Formula
     inner: tuple[MatchFormulas, ...] | None
     condition: ConditionPart | None
+    limit_group: str | None
+    limit_value: Translated | None
+
+    @property
+    def undecided(self) -> Formula:
+        """Where it holds the event although its condition holds, since something else of it has no value."""
+        return disj((self.unexplained, self.ungrouped))
 
 
 class OutcomeFormula(NamedTuple):
@@ -63,6 +75,11 @@ class OutcomeFormula(NamedTuple):
     def data(self) -> Mapping[str, Any]:
         """The artifact's entry of the match that decided, empty where none did."""
         return self.match.data if self.how == RULE and self.match is not None else {}
+
+    @property
+    def limit_group(self) -> str | None:
+        """What stands for the name of the limit's group."""
+        return None if self.match is None else self.match.limit_group
 
 
 class PolicyOutcomes(NamedTuple):
@@ -142,7 +159,7 @@ class _Walk:
             self._number += 1
             number, path, reached = self._number, prefix + data["id"], alive
             condition, met, failed = self._condition(data)
-            unexplained = self._unexplained(data)
+            unexplained, ungrouped = self._unexplained(data), self._ungrouped(data)
             error, holds = self._named(f"{path} fails", failed), self._named(f"{path} holds", met)
             here, fails = self._named(f"{path} met", conj((reached, holds))), conj((reached, error))
             found = [(ERROR, HOLD, fails)]
@@ -157,9 +174,13 @@ class _Walk:
                 else:
                     alive = self._named(f"after the rule of {path}", disj((alive, left)))
             else:
-                found.append((RULE, data["output"], conj((here, neg(unexplained)))))
+                found.append((RULE, data["output"], conj((here, neg(unexplained), neg(ungrouped)))))
                 found.append((EXPLANATION, HOLD, conj((here, unexplained))))
-            match = MatchFormulas(path, data, number, conditional, met, failed, unexplained, reached, inner, condition)
+                found.append((LIMIT, HOLD, conj((here, neg(unexplained), ungrouped))))
+            match = MatchFormulas(
+                *(path, data, number, conditional, met, failed, unexplained, ungrouped, reached, inner, condition),
+                *self._group(data),
+            )
             matches.append(match)
             for how, output, when in found:
                 self._add(how, output, match, when)
@@ -179,12 +200,30 @@ class _Walk:
             return False
         return self._translation.error(data["explanation"])
 
+    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Translated | None]:
+        """Return what stands for the name of the group of a match's limit, and the name."""
+        if not _names_group(data):
+            return None, None
+        group = data["limit"]["group"]
+        return self._translation.key(group), self._translation.value(group)
+
+    def _ungrouped(self, data: Mapping[str, Any]) -> Formula:
+        """Return where the group of a match's limit has no name."""
+        if not _names_group(data):
+            return False
+        value, error = self._translation.condition(named(data["limit"]["group"])).value
+        return disj((error, neg(value)))
+
     def _add(self, how: str, output: str, match: MatchFormulas | None, when: Formula) -> None:
         if when is not False:
             self._outcomes.append(OutcomeFormula(self._data["name"], how, output, match, when))
 
     def _named(self, what: str, formula: Formula) -> Formula:
         return self._problem.named(f"{what}, {self._prefix}", formula)
+
+
+def _names_group(data: Mapping[str, Any]) -> bool:
+    return "group" in data.get("limit", ())
 
 
 def _every(matches: tuple[MatchFormulas, ...]) -> Iterator[MatchFormulas]:

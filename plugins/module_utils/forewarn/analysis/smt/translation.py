@@ -75,6 +75,10 @@ class Translation:
             return found.error
         return self._plain(found).error
 
+    def key(self, expression: Mapping[str, Any]) -> str:
+        """Return a text that is the same for expressions of an artifact that have the same value."""
+        return self._key(read_form(expression["form"]))
+
     def _translate(self, form: Form) -> Translated:
         return _TRANSLATIONS[type(form)](self, form)
 

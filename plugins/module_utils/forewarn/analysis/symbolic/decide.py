@@ -9,10 +9,10 @@ of classes are integers (see space). Every class of ``space.reachable`` is in ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
-from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES
+from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, joint_group
 from .abstract import Evaluation
 from .limits import refuses
 from .reading import Reading, ReadPolicy
@@ -20,16 +20,16 @@ from .space import Space, without
 from .translation import ReadMatch
 
 # How a region came about.
-RULE, ERROR, EXPLANATION, DOUBT, NO_RULE = "rule", "error", "explanation", "doubt", "no-rule"
+RULE, ERROR, EXPLANATION, LIMIT, DOUBT, NO_RULE = "rule", "error", "explanation", "limit", "doubt", "no-rule"
 REFUSED = "refused"
 
 
 class Region(NamedTuple):
     """The classes that one policy treats alike, for one reason.
 
-    ``how``: RULE: the match decided; ERROR: its condition, EXPLANATION: its explanation could not be evaluated, so
-    hold; DOUBT: unknown EventType or EventStatus, so hold; NO_RULE: abstain; REFUSED: a parameter has a value that the
-    policies do not run with, so nothing is approved.
+    ``how``: RULE: the match decided; ERROR: its condition, EXPLANATION: its explanation, LIMIT: the group of its limit
+    could not be evaluated, so hold; DOUBT: unknown EventType or EventStatus, so hold; NO_RULE: abstain; REFUSED: a
+    parameter has a value that the policies do not run with, so nothing is approved.
     """
 
     policy: str
@@ -48,9 +48,14 @@ class Region(NamedTuple):
         """The artifact's entry of the match that decided, empty where none did."""
         return self.match.data if self.how == RULE and self.match is not None else {}
 
+    @property
+    def limit_group(self) -> Hashable:
+        """What stands for the name of the limit's group."""
+        return None if self.match is None else self.match.limit_group
+
 
 class MatchSets(NamedTuple):
-    """The classes that reach a match, meet its condition, fail in it, and fail in its explanation.
+    """The classes that reach a match, meet its condition, fail in it, and fail in its explanation or its limit.
 
     ``left`` are those that a nested rule without a condition hands on to the next match.
     """
@@ -139,13 +144,14 @@ def combine(regions: list[Region] | tuple[Region, ...]) -> JointDecision:
         deciding = next((one for one in regions if one.output == APPROVE), None)
     data = [one.data for one in acting]
     hooks = {kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in PHASES}
+    groups = [entry.get("group", GROUPS[0]) for entry in data]
     return JointDecision(
         HOLD if deciding is None else deciding.output,
         None if deciding is None else deciding.policy,
         None if deciding is None else deciding.rule,
         None if deciding is None else deciding.how,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
-        min((entry.get("group", GROUPS[0]) for entry in data), key=GROUPS.index, default=GROUPS[0]),
+        joint_group(groups, prepares=bool(hooks["prepare"])),
         hooks["prepare"],
         hooks["recover"],
         hooks["notify"],
@@ -208,7 +214,12 @@ def _try(
         else:
             if match.explanation is not None:
                 unexplained = met & evaluation(match.explanation).error
-            _add(regions, policy, RULE, match.data["output"], match, met ^ unexplained if unexplained else met)
+            ungrouped = 0
+            if match.limit is not None:
+                ungrouped = without(met, evaluation(match.limit).true | unexplained)
+            _add(regions, policy, RULE, match.data["output"], match, without(met, unexplained | ungrouped))
             _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
+            _add(regions, policy, LIMIT, HOLD, match, ungrouped)
+            unexplained |= ungrouped
         found[match.number] = MatchSets(match, reached, met, failed, unexplained, handed_on)
     return alive, abstained

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from ...policy import forms as f
 from ...policy.functions import EvaluationError
 from ...policy.program import is_conditional
+from ..limiting import named
 from .atoms import Atom, Expressions, Term
 from .case import Case
 from .domains import LONGEST
@@ -60,8 +61,10 @@ class ReadMatch(NamedTuple):
     number: int
     condition: Term | None  # None: always
     explanation: Term | None  # true where it has a value
+    limit: Term | None  # true where its group has a name
     conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
     inner: tuple[ReadMatch, ...] | None
+    limit_group: Any = None  # the same for expressions of groups that have the same value
 
 
 class _Variable(NamedTuple):
@@ -95,8 +98,14 @@ class Reader:
             form = None if data["condition"] is None else self._form(data["condition"])
             condition = None if form is None else self._term(form)
             explanation = self._has_value(self._form(data["explanation"])) if data.get("explanation") else None
+            limit = group = None
+            if "group" in data.get("limit", ()):
+                group = self.key(self._form(data["limit"]["group"]))
+                limit = self._term(self._form(named(data["limit"]["group"])))
             inner = self.block(data["rule"], path + ".", numbers) if "rule" in data else None
-            found.append(ReadMatch(data, path, number, condition, explanation, is_conditional(form), inner))
+            found.append(
+                ReadMatch(data, path, number, condition, explanation, limit, is_conditional(form), inner, group)
+            )
         return tuple(found)
 
     def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
