@@ -21,6 +21,7 @@ from .store import LOGIN, MAX_VALUE_BYTES, TOO_LARGE, StoreFault, Versioned
 from .tls import TlsFiles
 
 ATTEMPT_SECONDS, WHOLE_SECONDS = 2.0, 5.0
+_MOST_KEYS = 10_000
 _API_VERSION = "2021-12-02"
 _ETAG = re.compile(r'"[\x21\x23-\x7e]{1,256}"')
 _CHANGED = ("ConditionNotMet", "BlobAlreadyExists", "BlobNotFound")
@@ -122,6 +123,8 @@ class AzureBlob:
             if not all(name.startswith(prefix) for name in names):
                 raise StoreFault(f"the answer of {self._where} is about other blobs.", kind=GARBAGE)
             found += names
+            if len(found) > _MOST_KEYS:
+                raise StoreFault(f"{self._where} has more than {_MOST_KEYS} such blobs.", kind=TOO_LARGE)
             if not marker:
                 return sorted(found)
 
