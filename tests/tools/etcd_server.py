@@ -184,13 +184,14 @@ def _base64(text: str) -> str:
 def _make_certificates(directory: Path) -> None:
     """Make an authority, a certificate for the servers, one for clients, and one for clients with a common name."""
     key = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-    _openssl(directory, *key, "-x509", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.crt")
+    uses = ("-addext", "keyUsage=critical,keyCertSign")  # Python 3.13 insists on it
+    _openssl(directory, *key, "-x509", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.crt", *uses)
     for name, subject, extensions in (
         ("server", "/CN=etcd", f"extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:{HERE}"),
         ("client", "/O=vm", "extendedKeyUsage=clientAuth"),
         ("named", "/CN=vm", "extendedKeyUsage=clientAuth"),
     ):
-        (directory / f"{name}.ext").write_text(extensions)
+        (directory / f"{name}.ext").write_text(f"{extensions}\nauthorityKeyIdentifier=keyid\n")
         _openssl(directory, *key, "-subj", subject, "-keyout", f"{name}.key", "-out", f"{name}.csr")
         signer = ("-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext")
         _openssl(directory, "x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.crt", *signer)
