@@ -259,6 +259,8 @@ def test_what_only_unknown_types_meet_no_event_meets(tmp_path: Path) -> None:
 
 def test_one_policy_may_have_nearly_all_findings(tmp_path: Path) -> None:
     text = CLASSIC.replace("    - id: rest\n      output: hold\n", "") + (
+        "    - id: lead\n      condition: event.EventSource == 'User' && leader && notice > age\n      output: approve\n"
+        "      group: ready\n      prepare: [{run: [/bin/drain]}]\n      recover: [{run: [/bin/undrain]}]\n"
         "    - {id: evicted, condition: event.EventSource == 'User' && notice > age && event.EventType == 'Preempt',\n"
         "       output: approve, approver: any}\n"
         "    - {id: user, condition: event.EventSource == 'User' && notice > age, output: approve, approver: any}\n"
@@ -324,7 +326,9 @@ def test_followers(tmp_path: Path) -> None:
     )
     assert of(verified(tmp_path, text), "follower-approves").severity == "warning"
     alone = text.replace("'Freeze'", "'Freeze' && size(event.Resources) == 1")
-    assert not [one for one in verified(tmp_path, alone) if one.code == "follower-approves"]
+    waits = text.replace("output: approve", "output: approve, group: ready")
+    for harmless in (alone, waits):
+        assert not [one for one in verified(tmp_path, harmless) if one.code == "follower-approves"]
 
 
 def test_invariants(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def _least(proof: Proof, witness: Witness, cuts: list[int], longest: int) -> int
 
 
 def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[ProofFinding]:
-    other = conj((alike.approved, _prepares(alike), beside.alike_normal))
-    formula = conj((other, neg(prepared(search)), search.proof.normal))
+    other = conj((alike.approved, prepared(alike), beside.alike_normal))
+    formula = conj((other, neg(prepared(search.decisions)), search.proof.normal))
     hint = "give the rule the same prepare, or move it after the one that prepares"
     for policy, match, taken in search.deciding(formula):
 
@@ -116,10 +116,6 @@ def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[Pr
         )
         finding = at_rule("approved-unprepared", "warning", policy, match, message, hint)
         yield from search.shown(finding, taken, confirm=confirm)
-
-
-def _prepares(decisions: Decisions) -> Formula:
-    return decisions.where(lambda one: one.data.get("prepare"))
 
 
 def _differing(search: Search, beside: Beside, formula: Formula) -> list[str]:

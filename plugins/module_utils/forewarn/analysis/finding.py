@@ -22,6 +22,7 @@ CODES = {
     "unknown-duration-approved": "An event of unknown duration is approved, where a long one is not.",
     "approved-unprepared": "An event is approved without the preparation that the policy makes for others of its kind.",
     "follower-approves": "A VM that does not lead approves an event of several VMs.",
+    "approves-before-others": "A VM approves an event of several VMs while another prepares with `group: ready`.",
     "prepared-not-recovered": "A rule prepares and never undoes it, though the event may be cancelled.",
     "prepares-early": "A VM is prepared long before an event that nobody approves, and stays so until then.",
     "recover-never-runs": "Recover hooks of a rule that decides started events only: nothing is prepared for them.",
@@ -36,7 +37,8 @@ CODES = {
 
 @dataclass(frozen=True)
 class ProofFinding:
-    """One finding. ``case`` is an event that shows it, in the form of Witness.as_dict, with its decision.
+    """One finding. ``case`` is an event that shows it, in the form of Witness.as_dict, with its decision. If it takes
+    another VM to show it, ``case`` has what that one decides as ``other_vm``.
 
     ``explain`` are arguments of ``forewarn policy explain`` that repeat it. ``certain`` is False where an
     expression that is not understood prevents a proof. ``suppressed`` is the reason given in the file.

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..policy.decision import APPROVE
+from ..policy.decision import APPROVE, GROUPS
 from .claims import Claim, value_of
 from .finding import ProofFinding
 from .proof import Shown, Unproven
 from .search import WHEN, Search, at_rule, overall
+from .smt.decisions import Decisions
 from .smt.solver import SolverAnswer
-from .smt.terms import Formula, conj, neg
+from .smt.terms import Formula, conj, disj, neg
 
 
 def together(search: Search) -> Iterator[ProofFinding]:
@@ -31,14 +32,26 @@ def together(search: Search) -> Iterator[ProofFinding]:
                 yield finding
 
 
-def approved_with(search: Search, key: str, default: str) -> Formula:
-    """Return where some rule approves with the default of a key."""
-    return search.decisions.where(lambda one: one.output == APPROVE and one.data.get(key, default) == default)
+def approved_with(decisions: Decisions, key: str, default: str, value: str | None = None) -> Formula:
+    """Return where some rule approves with a value of a key, the default if none is given."""
+    wanted = default if value is None else value
+    return decisions.where(lambda one: one.output == APPROVE and one.data.get(key, default) == wanted)
 
 
-def prepared(search: Search) -> Formula:
+def prepared(decisions: Decisions) -> Formula:
     """Return where some rule prepares."""
-    return search.decisions.where(lambda one: one.data.get("prepare"))
+    return decisions.where(lambda one: one.data.get("prepare"))
+
+
+def nobody_approves(decisions: Decisions) -> Formula:
+    """Return which approved events are not approved after all if they have several VMs: ``group: hold`` applies."""
+    return conj((approved_with(decisions, "group", GROUPS[0]), prepared(decisions)))
+
+
+def awaits_all(decisions: Decisions) -> Formula:
+    """Return which approved events are approved once all of their VMs are prepared: ``group: ready`` applies."""
+    ready = approved_with(decisions, "group", GROUPS[0], GROUPS[1])
+    return conj((ready, neg(nobody_approves(decisions))))
 
 
 def _uncovered(search: Search) -> Iterator[ProofFinding]:
@@ -53,8 +66,9 @@ def _uncovered(search: Search) -> Iterator[ProofFinding]:
 
 def _followers(search: Search) -> Iterator[ProofFinding]:
     several = search.proof.inputs.resources.count > 1
-    careful = approved_with(search, "approver", "leader")  # the most careful one applies
-    grouped = conj((approved_with(search, "group", "hold"), prepared(search)))  # nobody approves these
+    careful = approved_with(search.decisions, "approver", "leader")  # the most careful one applies
+    # Nobody approves these, or everybody has had the time to prepare.
+    grouped = disj((nobody_approves(search.decisions), awaits_all(search.decisions)))
     for policy, one, match in search.outcomes(APPROVE):
         if one.data.get("approver", "leader") == "leader":
             continue

@@ -77,7 +77,8 @@ class Proof:
         self.decisions = tuple(self.decided(self.inputs, number) for number in range(len(versions)))
         last = self.decisions[-1]
         self.claims: tuple[Claim, ...] = tuple(claims(last, self.params, versions[-1], invariants))
-        self.normal = self.inputs.normal(_extra(versions))
+        self.extra = _extra(versions)
+        self.normal = self.inputs.normal(self.extra)
         soon = between(_MODEST_TIMES[0], self.inputs.now_us, _MODEST_TIMES[1])
         self.soon = conj((soon, *self.params.modest()))
         self.modest = conj((self.normal, self.soon))  # what people would think of
@@ -88,6 +89,16 @@ class Proof:
     def decided(self, inputs: Inputs, version: int = 0) -> Decisions:
         """Return what a version decides about some inputs. Must not be called after the first question."""
         return Decisions(inputs, self.params, self.versions[version].data["policies"], version)
+
+    def on_another_vm(self) -> Decisions:
+        """Return what the last version decides about the same event at the same time on another VM.
+
+        Must not be called after the first question.
+        """
+        last = len(self.versions) - 1
+        policies = [one.data["policies"] for one in self.versions]
+        params = Params(self.problem, policies, self.given, " of another VM")
+        return Decisions(self.inputs.on_another_vm(params), params, policies[last], last)
 
     @property
     def solver(self) -> Solver:

@@ -41,7 +41,7 @@ def early(search: Search) -> Iterator[ProofFinding]:
         if not one.data.get("prepare") or "prepare_within_seconds" in match.data:
             continue
         held = conj((one.when, far, neg(decisions.approved)))
-        grouped = conj((one.when, far, decisions.approved, several, approved_with(search, "group", GROUPS[0])))
+        grouped = conj((one.when, far, decisions.approved, several, approved_with(decisions, "group", GROUPS[0])))
         is_held = search.proof.ask(held) is not SolverAnswer.NEVER
         why = "it is held" if is_held else "an event of several VMs is not approved"
         message = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..compiler.second_opinion import CODE as ENGINES_DIFFER
 from ..policy.artifact import Artifact
+from .before_others import before_others
 from .comparing import Beside, compared
 from .differing import differing, shown_differently
 from .finding import CODES, ProofFinding
@@ -54,7 +55,7 @@ def verify(
     search, beside = _search(artifact, given, invariants, progress)
     progress("decisions of all policies together", 0, 0)
     single = len(artifact.data["policies"]) == 1
-    found = [*together(search), *compared(search, beside), *early(search)]
+    found = [*together(search), *compared(search, beside), *before_others(artifact, given, progress), *early(search)]
     by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
     found += _of_rules(search) if single else shown_differently(search)
     for data in () if single else artifact.data["policies"]:
@@ -64,6 +65,7 @@ def verify(
         found += (replace(finding, alone=True) for finding in _of_rules(alone))
         if data.get("suppress"):
             by_itself += [*together(alone), *compared(alone, beside), *early(alone)]
+            by_itself += before_others(one, alone.proof.given, progress)
     findings = _suppressed(artifact, _once(found), by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
     return Verification(tuple(findings), tuple(search.proof.params.assumptions), search.proof.not_understood)

@@ -127,6 +127,10 @@ def _show_finding(finding: ProofFinding, paths: Sequence[Path], console: Console
         policies = [finding.source] if finding.alone else paths
         command = explain_command(finding.case["event"], policies, finding.explain)
         console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
+        other = finding.case.get("other_vm")
+        if other is not None:
+            command = explain_command(finding.case["event"], policies, other["explain"])
+            console.line("  " + console.style("on another VM:", "cyan") + " " + console.style(command))
     if finding.suggestion:
         console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))
     console.line()

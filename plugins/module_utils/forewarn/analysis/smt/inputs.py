@@ -10,7 +10,7 @@ What is true of them is what events.py reads and policy.view shows, no matter wh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...events import (
     EVENT_SOURCES,
@@ -28,6 +28,9 @@ from ...policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
 from .problem import Problem, Translated, bool_of_any
 from .resources import Resources
 from .terms import Formula, between, conj, disj, implies, ite, neg, same
+
+if TYPE_CHECKING:
+    from .params import Params
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression, though a parameter may be
 FIRST_NORMAL, LAST_NORMAL = 946_684_800_000_000, 4_102_444_800_000_000  # µs: the years 2000 to 2100
@@ -49,18 +52,18 @@ TEXT_FIELDS = ("EventId", "EventType", "EventStatus", "ResourceType", "Descripti
 class Tags:
     """The tags of a VM, by their names."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self.known = problem.boolean("vm.tags are known")
-        self.count = problem.integer("size(vm.tags)", 0)
+    def __init__(self, problem: Problem, whose: str = "") -> None:
+        self._problem, self._whose = problem, whose
+        self.known = problem.boolean(f"vm.tags are known{whose}")
+        self.count = problem.integer(f"size(vm.tags){whose}", 0)
         self.asked: dict[str, tuple[Any, Any]] = {}  # whether there is the tag, and its value
         self.read = False  # whether something reads them
 
     def tag(self, name: str) -> tuple[Any, Any]:
         """Return whether there is a tag, and its value."""
         if name not in self.asked:
-            there = self._problem.boolean(f"has vm.tags[{name!r}]")
-            self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]", bool_of_any)
+            there = self._problem.boolean(f"has vm.tags[{name!r}]{self._whose}")
+            self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]{self._whose}", bool_of_any)
         return self.asked[name]
 
     def facts(self) -> list[Formula]:
@@ -72,9 +75,16 @@ class Tags:
 
 
 class Inputs:
-    """Terms for everything that expressions may read, made when they are first asked for."""
+    """Terms for everything that expressions may read, made when they are first asked for.
+
+    ``vm`` tells apart the VMs of one problem; ``others`` are what further VMs read of the same event.
+    """
+
+    vm = 0
+    params: Params | None = None  # of another VM
 
     def __init__(self, problem: Problem, api_version: str) -> None:
+        self.others: list[Inputs] = []
         self.problem = problem
         self.api_version = api_version
         self.number = self.document = 0  # tell apart inputs of one problem, and the documents that they are in
@@ -101,16 +111,20 @@ class Inputs:
         """
         return _Variant(self, differing, same_document=same_document)
 
+    def on_another_vm(self, params: Params) -> Inputs:
+        """Return what another VM reads of the same event at the same time: ``params`` are its parameters."""
+        return _OtherVm(self, params)
+
     # Facts
 
     @property
-    def extent(self) -> tuple[int, int]:
+    def extent(self) -> tuple[int, ...]:
         """How much ``facts`` are about; it grows with what expressions read."""
-        return len(self.resources.names), len(self.tags.asked)
+        return (len(self.resources.names), *(len(one.tags.asked) for one in (self, *self.others)))
 
     def facts(self) -> list[Formula]:
         """Return what is true of lists and maps, once all expressions are translated."""
-        return [*self.resources.facts(), *self.tags.facts()]
+        return [*self.resources.facts(), *(fact for one in (self, *self.others) for fact in one.tags.facts())]
 
     # Single inputs
 
@@ -124,7 +138,8 @@ class Inputs:
             started = same(self.text("EventStatus")[0], self._code("Started"))
             left = (self.not_before_us - self.now_us) * MICROSECOND
             return Translated(ite(disj((started, left < 0)), 0, left), neg(disj((started, self.has_not_before))))
-        listed = self.resources.affected() if name == "affects_me" else self.resources.leads()
+        own = self.own_name if self.vm else None
+        listed = self.resources.affected(own) if name == "affects_me" else self.resources.leads(own)
         return Translated(listed, neg(self.named))
 
     def event_field(self, name: str) -> tuple[Any, Formula]:
@@ -159,7 +174,8 @@ class Inputs:
             return self.own_name, self.named
         key = f"vm.{name}"
         if key not in self._fields:
-            self._fields[key] = self.problem.texts.variable(key, bool_of_any), self.problem.boolean(f"has {key}")
+            value = self.problem.texts.variable(self._of_vm(key), bool_of_any)
+            self._fields[key] = value, self.problem.boolean(self._of_vm(f"has {key}"))
         return self._fields[key]
 
     def asked(self, field: str) -> bool:
@@ -210,6 +226,9 @@ class Inputs:
     def _name(self, name: str) -> str:
         return f"event.{name}"
 
+    def _of_vm(self, name: str) -> str:
+        return name
+
 
 class _Variant(Inputs):
     """Inputs beside others, from which they differ in a few fields."""
@@ -218,6 +237,7 @@ class _Variant(Inputs):
         problem = self.problem = base.problem
         self.api_version = base.api_version
         self._base, self._differing, self.number = base, differing, next(problem.numbers)
+        self.others = []
         self.document = base.document if same_document else self.number
         self._fields = {}
         self.resources, self.tags, self.named = base.resources, base.tags, base.named
@@ -255,6 +275,40 @@ class _Variant(Inputs):
 
     def _other(self, name: str) -> str:
         return f"{name} of another event (no. {self.number})"
+
+
+class _OtherVm(Inputs):
+    """What another VM reads: it has its own name, facts, tags and parameters, and with its name its own place."""
+
+    def __init__(self, base: Inputs, params: Params) -> None:
+        problem = self.problem = base.problem
+        self.api_version, self.number, self.document = base.api_version, base.number, base.document
+        self._base, self.params = base, params
+        self.vm = next(problem.numbers)
+        self._fields = {}
+        self.others = []
+        self.now_us, self.age_us = base.now_us, base.age_us
+        self.not_before_us, self.has_not_before = base.not_before_us, base.has_not_before
+        self.resources = base.resources
+        self.named = problem.boolean(self._of_vm("vm.name is known"))
+        self.tags = Tags(problem, self._of_vm(""))
+        base.others.append(self)
+
+    @property
+    def own_name(self) -> Any:
+        return self.problem.texts.variable(self._of_vm("vm.name"), lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
+
+    def event_field(self, name: str) -> tuple[Any, Formula]:
+        return self._base.event_field(name)
+
+    def text(self, name: str) -> tuple[Any, Formula]:
+        return self._base.text(name)
+
+    def asked(self, field: str) -> bool:
+        return self._base.asked(field)
+
+    def _of_vm(self, name: str) -> str:
+        return f"{name} of another VM (no. {self.vm})"
 
 
 def _can_be(name: str) -> Callable[[str], bool]:

@@ -54,14 +54,19 @@ class _Param(NamedTuple):
 class Params:
     """The parameters of several versions of policies, each a list of policies as the artifact has them.
 
-    ``fixed`` are JSON values given for all. ``assumptions`` say for people what is assumed of the others.
-    Raises InputError for a name that no policy declares, and for a list without a default.
+    ``fixed`` are JSON values given for all. ``whose`` tells apart those of several VMs. ``assumptions`` say for people
+    what is assumed of the others. Raises InputError for a name that no policy declares, and for a list without a
+    default.
     """
 
     def __init__(
-        self, problem: Problem, versions: Sequence[Sequence[Mapping[str, Any]]], fixed: Mapping[str, Any]
+        self,
+        problem: Problem,
+        versions: Sequence[Sequence[Mapping[str, Any]]],
+        fixed: Mapping[str, Any],
+        whose: str = "",
     ) -> None:
-        self._problem = problem
+        self._problem, self._whose = problem, whose
         self._params: dict[str, _Param] = {}
         self.assumptions: list[str] = []
         declared: dict[str, list[Any]] = {}
@@ -141,20 +146,20 @@ class Params:
             self.assumptions.append(f"params.{name} is any {' or '.join(sorted(kinds))}")
             return _Param(kind, None, False, places)
         self.assumptions.append(f"params.{name} is anything that {_allowed(places)}")
-        given: Formula = True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given")
+        given: Formula = True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given{self._whose}")
         return _Param(kind, self._variable(name, kind), given, places)
 
     def _variable(self, name: str, kind: str) -> Any:
         if kind == "bool":
-            return self._problem.boolean(f"params.{name}")
+            return self._problem.boolean(f"params.{name}{self._whose}")
         if kind == "string":
-            return self._problem.texts.variable(f"params.{name}", bool_of_any)
+            return self._problem.texts.variable(f"params.{name}{self._whose}", bool_of_any)
         if kind == "double":
-            term = self._problem.real(f"params.{name}")
+            term = self._problem.real(f"params.{name}{self._whose}")
             low, high = (exact(self._problem, one) for one in (-sys.float_info.max, sys.float_info.max))
             self._problem.facts.append(between(low, term, high))  # none is infinite, or NaN
             return term
-        return self._problem.integer(f"params.{name}", *_RANGES[kind])
+        return self._problem.integer(f"params.{name}{self._whose}", *_RANGES[kind])
 
     def _accepts(self, version: int) -> Formula:
         parts = []

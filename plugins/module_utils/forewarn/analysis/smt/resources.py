@@ -49,7 +49,7 @@ class Resources:
         self._loops: list[NameLoop] = []
         self._by_key: dict[str, NameLoop] = {}
         self.first: Any = None
-        self._affected: Any = None
+        self._affects: dict[Any, tuple[Any, Any]] = {}  # the names of VMs, and whether the list has them
 
     def has(self, name: Any) -> Formula:
         """Return whether the list has a name, in these very letters."""
@@ -59,9 +59,9 @@ class Resources:
         code = self._problem.texts.code(name)
         return self._has(self._z3.IntVal(code, self._problem.context) if is_constant(code) else code)
 
-    def leads(self) -> Formula:
-        """Return whether this VM is the first in the list."""
-        return self._alike(self.leader(), self._own)
+    def leads(self, name: Any = None) -> Formula:
+        """Return whether a VM is the first in the list: this one, or the one of this name."""
+        return self._alike(self.leader(), self._own if name is None else name)
 
     def leader(self) -> Any:
         """Return the first name in the list."""
@@ -70,15 +70,18 @@ class Resources:
             self._problem.facts.append(self.has(self.first))
         return self.first
 
-    def affected(self) -> Formula:
-        """Return whether this VM is in the list."""
-        if self._affected is None:
-            self._affected = self._problem.boolean("affects_me")
-            listed = self._element("this VM in event.Resources")
-            found = conj((self.has(listed), self._alike(listed, self._own)))
-            self._problem.facts.append(implies(self._affected, found))
+    def affected(self, name: Any = None) -> Formula:
+        """Return whether a VM is in the list: this one, or the one of this name."""
+        own = self._own if name is None else name
+        key = own if isinstance(own, str) else own.get_id()
+        if key not in self._affects:
+            which = "" if name is None else f" of {name}"
+            self._affects[key] = own, self._problem.boolean(f"affects_me{which}")
+            listed = self._element(f"this VM in event.Resources{which}")
+            found = conj((self.has(listed), self._alike(listed, own)))
+            self._problem.facts.append(implies(self._affects[key][1], found))
             self.leader()
-        return self._affected
+        return self._affects[key][1]
 
     def loop(self, key: str, predicate: Callable[[Any], Translated], *, deciding: bool) -> NameLoop:
         """Return a loop that one element decides, with the value ``deciding`` of a predicate."""
@@ -124,8 +127,8 @@ class Resources:
                 value, error = loop.predicate(name)
                 facts.append(implies(conj((there, neg(error), same(value, loop.deciding))), loop.decided))
                 facts.append(implies(conj((there, error)), loop.failed))
-            if self._affected is not None:
-                facts.append(implies(conj((there, self._alike(name, self._own))), self._affected))
+            for own, affected in self._affects.values():
+                facts.append(implies(conj((there, self._alike(name, own))), affected))
             for other in names[:place]:
                 alike = self._alike(name, other)
                 if alike is not False:

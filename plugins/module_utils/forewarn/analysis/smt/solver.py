@@ -155,8 +155,8 @@ class Solver:
         return set(needed)
 
     def beside(self, model: Any, inputs: Inputs) -> Witness | None:
-        """Return another event of a model, None where its texts were not found."""
-        texts = self._concrete.texts(model, inputs)
+        """Return another event of a model, or the same on another VM; None where its texts were not found."""
+        texts = self._concrete.texts(model, self.inputs if inputs.vm else inputs)
         return self._concrete.witness(model, inputs, texts) if isinstance(texts, dict) else None
 
     @contextmanager

@@ -29,6 +29,7 @@ from .words import Mapped
 
 _MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
 _TIMED = ("event", "events", "notice", "age", "now")
+_OF_VM = ("vm", "affects_me", "leader")
 
 
 class Translation:
@@ -110,6 +111,8 @@ class Translation:
         if isinstance(form, f.Variable) and form.name in _TIMED:
             number = self.inputs.document if form.name == "events" else self.inputs.number
             return f"{form.name}:{number}"
+        if isinstance(form, f.Variable) and form.name in _OF_VM and self.inputs.vm:
+            return f"{form.name}:{self.inputs.vm}"
         if isinstance(form, f.Variable) and form.name in self._known:
             return f"{form.name}={_value_key(self._known[form.name].value)}"
         parts = [self._key(one) if isinstance(one, Form) else repr(one) for one in form.operands]

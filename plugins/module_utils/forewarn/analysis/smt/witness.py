@@ -66,10 +66,10 @@ class Concrete:
         vm = self._vm(reads, inputs, texts)
         first_seen = now - timedelta(microseconds=reads.number(inputs.age_us))
         facts = Facts(now, vm, {one.key: first_seen for one in document.events})
-        return Witness(event, document, facts, self._given(reads, texts))
+        return Witness(event, document, facts, self._given(reads, inputs, texts))
 
     def texts(self, model: Any, inputs: Inputs) -> dict[str, str] | Formula | Guess:
-        """Return the texts of a model by what they are.
+        """Return the texts of a model by what they are, those of other VMs too: all are read together.
 
         Where there are no such texts, returns a formula that is true of all events and false in the model. Returns a
         Guess where no such texts were found.
@@ -77,37 +77,43 @@ class Concrete:
         asked = (name for name in TEXT_FIELDS if inputs.asked(name))
         terms: dict[str, Any] = {f"event {name}": inputs.text(name)[0] for name in asked}
         names = {f"name {key}": term for key, term in inputs.resources.names.items()}
-        names["vm.name"] = inputs.own_name
-        terms.update(names)
-        terms.update({f"vm.{name}": inputs.vm_fact(name)[0] for name in inputs.read_facts()})
-        terms.update({f"tag {key}": value for key, (_there, value) in inputs.tags.asked.items()})
-        terms.update(
-            {
-                f"params.{name}": term
-                for name, (kind, term, _given) in self._params.varying().items()
-                if kind == "string"
-            }
-        )
-        return self._problem.texts.read(model, terms, names)
+        for one in (inputs, *inputs.others):
+            names[_of(one, "vm.name")] = one.own_name
+            terms.update({_of(one, f"vm.{name}"): one.vm_fact(name)[0] for name in one.read_facts()})
+            terms.update({_of(one, f"tag {key}"): value for key, (_there, value) in one.tags.asked.items()})
+            params = (self._params if one.params is None else one.params).varying()
+            terms.update(
+                {_of(one, f"params.{name}"): term for name, (kind, term, _given) in params.items() if kind == "string"}
+            )
+        return self._problem.texts.read(model, {**terms, **names}, names)
 
     def _vm(self, reads: _Model, inputs: Inputs, texts: Mapping[str, str]) -> Vm:
         tags: dict[str, str] | None = None
         if reads.truth(inputs.tags.known):
             asked = inputs.tags.asked
-            tags = {key: texts[f"tag {key}"] for key, (there, _value) in asked.items() if reads.truth(there)}
+            tags = {
+                key: texts[_of(inputs, f"tag {key}")] for key, (there, _value) in asked.items() if reads.truth(there)
+            }
             others = (f"other{number or ''}" for number in itertools.count())
             while len(tags) < min(reads.number(inputs.tags.count), 1000):
                 tags.setdefault(next(one for one in others if one not in asked), "x")
-        facts = {name: texts[f"vm.{name}"] for name in inputs.read_facts() if reads.truth(inputs.vm_fact(name)[1])}
-        return Vm(name=texts["vm.name"] if reads.truth(inputs.named) else None, tags=tags, **facts)
+        known = (name for name in inputs.read_facts() if reads.truth(inputs.vm_fact(name)[1]))
+        facts = {name: texts[_of(inputs, f"vm.{name}")] for name in known}
+        return Vm(name=texts[_of(inputs, "vm.name")] if reads.truth(inputs.named) else None, tags=tags, **facts)
 
-    def _given(self, reads: _Model, texts: Mapping[str, str]) -> dict[str, Any]:
+    def _given(self, reads: _Model, inputs: Inputs, texts: Mapping[str, str]) -> dict[str, Any]:
         found = {}
-        for name, (kind, term, given) in self._params.varying().items():
+        params = self._params if inputs.params is None else inputs.params
+        for name, (kind, term, given) in params.varying().items():
             if reads.truth(given):
-                value = texts[f"params.{name}"] if kind == "string" else reads.value(kind, term)
+                value = texts[_of(inputs, f"params.{name}")] if kind == "string" else reads.value(kind, term)
                 found[name] = as_json(kind, value)
         return found
+
+
+def _of(inputs: Inputs, what: str) -> str:
+    """Return what tells a text apart from those of other VMs."""
+    return f"{what} of {inputs.vm}" if inputs.vm else what
 
 
 class _Model:
