@@ -48,8 +48,8 @@ _NOTHING_DONE = frozenset({400, 401, 403, 404, 405, 409, 411, 412, 413})  # afte
 class AzureBlob:
     """The container at an address such as ``https://ACCOUNT.blob.core.windows.net/CONTAINER``. Not thread-safe.
 
-    An attempt, login included, takes at most ``timeout_seconds``, a request ``whole_seconds``. A write that was sent
-    and not clearly answered is never sent again: it may have been applied, even after a 503.
+    An attempt takes at most ``timeout_seconds``, a request with its login ``whole_seconds``. A write that was sent and
+    not clearly answered is never sent again: it may have been applied, even after a 503.
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class AzureBlob:
     def _send(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes | None, deadline: float
     ) -> StoreReply:
+        login = self._login.credentials(deadline)
         until = min(deadline, time.monotonic() + self._attempt_seconds)
-        login = self._login.credentials(until)
         target = self._path + path
         if query or login.query:
             target += "?" + "&".join(part for part in (query, login.query) if part)
