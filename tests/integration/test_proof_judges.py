@@ -33,6 +33,12 @@ rule:
       condition: event.EventType == 'Reboot'
       output: approve
       prepare: [{run: [/usr/bin/drain]}]
+    - id: lead
+      condition: event.EventType == 'Redeploy' && leader
+      output: approve
+      group: ready
+      prepare: [{run: [/usr/bin/drain]}]
+    - {id: follow, condition: event.EventType == 'Redeploy', output: approve}
     - {id: never, condition: event.EventType == 'Freeze' && event.EventType == 'Reboot', output: approve}
     - {id: last, condition: event.EventType != 'Preempt', output: hold}
     - {id: shadowed, condition: event.EventType == 'Terminate', output: hold}
@@ -48,6 +54,7 @@ REMOVED = {  # the kind of claim that is made when findings with a code are left
     "no unknown duration": "unknown-duration-approved",
     "no follower": "follower-approves",
     "no unprepared": "approved-unprepared",
+    "none before others": "approves-before-others",
 }
 OLD = """
 name: p0

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.policy.artifact import Artifact
-from forewarn.policy.decision import APPROVERS, Decision
+from forewarn.policy.decision import APPROVERS, Decision, Limit
 from forewarn.policy.engine import PolicySet
 
 from .claim_results import Contradiction, Results, engine
@@ -25,11 +25,12 @@ class Behaviour(NamedTuple):
     output: str
     approver: str
     group: str
+    limits: tuple[Limit, ...]
     hooks: str
     rule: tuple[str | None, str | None]
 
 
-REFUSED = Behaviour("hold", "", "", "", (None, None))
+REFUSED = Behaviour("hold", "", "hold", (), "", (None, None))
 
 
 def behaviour(decision: Decision | None) -> Behaviour:
@@ -52,7 +53,8 @@ def behaviour(decision: Decision | None) -> Behaviour:
     return Behaviour(
         decision.output,
         decision.approver if approves else "",
-        decision.group if approves and decision.prepare else "",
+        decision.group,
+        decision.limits,
         json.dumps(hooks, default=str),
         (decision.policy, decision.rule),
     )
@@ -85,8 +87,17 @@ class DiffJudge:
         approves = new.output == "approve"
         both = approves and old.output == "approve"
         before, after = (_bare(one) for one in decisions)
-        wider = both and APPROVERS.index(new.approver) > APPROVERS.index(old.approver)
-        narrower = both and APPROVERS.index(new.approver) < APPROVERS.index(old.approver)
+        waits = [_waits(one) for one in decisions]
+        wider = both and (
+            APPROVERS.index(new.approver) > APPROVERS.index(old.approver)
+            or waits[0] > waits[1]
+            or not _within(new.limits, old.limits)
+        )
+        narrower = both and (
+            APPROVERS.index(new.approver) < APPROVERS.index(old.approver)
+            or waits[0] < waits[1]
+            or not _within(old.limits, new.limits)
+        )
         more = (approves and old.output == "hold") or wider or (both and before > after)
         less = (not approves and old.output == "approve") or narrower or (both and before < after)
         if more and verdict not in (MORE, INCOMPARABLE, UNPROVEN):
@@ -122,6 +133,23 @@ class DiffJudge:
         if told != seen or (behaviour(decisions[0]) == behaviour(decisions[1]) and reasons[0] == reasons[1]):
             about = f"{change['change']}: said {told}, seen {seen}"
             self.results.add(Contradiction("case of a change", about, self.texts, part["case"], self.api_version))
+
+
+def _waits(decision: Decision | None) -> int:
+    """Return how long an approved event of several VMs waits: until it starts, for all of them, or not at all."""
+    if decision is None or (decision.group == "hold" and decision.prepare):
+        return 2
+    return 1 if decision.group == "ready" else 0
+
+
+def _within(some: Sequence[Limit], others: Sequence[Limit]) -> bool:
+    """Return whether whoever keeps within some limits keeps within others."""
+    return all(any(_stricter(one, other) for one in some) for other in others)
+
+
+def _stricter(one: Limit, other: Limit) -> bool:
+    numbers = (one.at_most, other.at_most) if other.percent is None else (one.percent, other.percent)
+    return one.group == other.group and None not in numbers and numbers == tuple(sorted(numbers, key=lambda n: n or 0))
 
 
 def _bare(decision: Decision | None) -> frozenset[str]:

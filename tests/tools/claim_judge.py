@@ -21,7 +21,7 @@ from forewarn.policy.engine import PolicySet
 
 from .claim_results import CASE_KINDS, Contradiction, Results, engine
 from .claims import Case, Finding, Proof, compiled, shown
-from .drawn_events import LONG, Seen, alike, longer
+from .drawn_events import LONG, Seen, alike, elsewhere, longer
 from .drawn_policies import EXTRA, Data, Drawn, written
 
 DEAD = ("shadowed-rule", "unsatisfiable-rule")
@@ -56,12 +56,15 @@ class VerifyJudge:
         self._places = {(one.code, one.file, one.line) for one in proof.findings}
         self._codes = proof.codes()
         self._prepares = any(list(find(data["rule"], "prepare")) for data in drawn.data)
+        self._waits = self._prepares and any("ready" in find(data["rule"], "group") for data in drawn.data)
+        self._hosts: list[PolicySet] = []  # as other hosts run the policies, with other parameters
 
     def engines(self, params: Mapping[str, Any]) -> Engines | None:
         """Return the engines for parameters, None if the policies refuse them."""
         policies = engine(self.artifact, params)
         if policies is None:
             return None
+        self._hosts.append(policies)
         claims = {output: engine(one, params) for output, one in self._claims.items()}
         probes = engine(self._probes, params) if self._probes else None
         return Engines(policies, {output: one for output, one in claims.items() if one is not None}, probes)
@@ -124,7 +127,7 @@ class VerifyJudge:
             yield "covered", "no rule applies"
         if not approved or not seen.normal or len(seen.document.events) != 1:
             return
-        several = len(decision.event.resources) > 1 and not (decision.group == "hold" and decision.prepare)
+        several = len(decision.event.resources) > 1 and at_once(decision)
         if several and decision.approver != "leader" and "follower-approves" not in self._codes:
             yield "no follower", decision.approver
         if decision.event.duration_in_seconds == -1 and "unknown-duration-approved" not in self._codes:
@@ -136,6 +139,11 @@ class VerifyJudge:
             beside = engines.policies.decide(other.document, other.facts)[0]
             if beside.output == "approve" and beside.prepare:
                 yield "no unprepared", f"prepared is {other}"
+        if self._waits and several and "approves-before-others" not in self._codes and sends(decision, seen):
+            there = elsewhere(seen, chance)
+            host = chance.choice(self._hosts)
+            if there is not None and relies(host.decide(there.document, there.facts)[0]):
+                yield "none before others", f"prepares on {there.facts.vm}"
 
     def static(self) -> None:
         """Judge the cases of findings, and count what is claimed."""
@@ -162,6 +170,7 @@ class VerifyJudge:
         claims["no follower"] += "follower-approves" not in self._codes
         claims["no unknown duration"] += "unknown-duration-approved" not in self._codes
         claims["no unprepared"] += self._prepares and "approved-unprepared" not in self._codes
+        claims["none before others"] += self._waits and "approves-before-others" not in self._codes
 
     def _shows(self, one: Finding) -> bool:
         """Return whether the engine confirms what a finding says of its case."""
@@ -216,7 +225,21 @@ class VerifyJudge:
             return approves and (one.policy, one.rule) in rules and several and decision.approver != "leader"
         if one.code == "approved-unprepared":
             return approves and (one.policy, one.rule) in rules and not decision.prepare
+        if one.code == "approves-before-others":
+            return approves and (one.policy, one.rule) in rules and self._cuts_short(one, decision, given)
         return True
+
+    def _cuts_short(self, one: Finding, decision: Decision, given: Case) -> bool:
+        """Return whether a VM sends an approval while the other VM of the case prepares and relies on it to wait."""
+        assert one.case is not None
+        if "other_vm" not in one.case:
+            return False
+        there = shown({**one.case, **one.case["other_vm"]}, self.drawn.api_version)
+        policies = engine(self.artifact, there.params)
+        place, other = (decision.event.place_of(case.facts.vm.name) for case in (given, there))
+        sent = at_once(decision) and (place is not None or decision.approver == "witness")
+        waits = policies is not None and relies(policies.decide(there.document, there.facts)[0])
+        return sent and waits and other not in (None, place)
 
     # What is judged by engines of its own
 
@@ -253,6 +276,22 @@ class VerifyJudge:
     def file(number: int) -> str:
         """Return the name of a policy's file."""
         return f"p{number or ''}.yml"
+
+
+def at_once(decision: Decision) -> bool:
+    """Return whether an approved event of several VMs is approved without waiting for others."""
+    return decision.group != "ready" and not (decision.group == "hold" and decision.prepare)
+
+
+def sends(decision: Decision, seen: Seen) -> bool:
+    """Return whether a VM would send an approval at some time."""
+    listed = decision.event.place_of(seen.facts.vm.name) is not None or decision.approver == "witness"
+    return listed and decision.event.event_status != "Started"
+
+
+def relies(decision: Decision) -> bool:
+    """Return whether a VM prepares, and relies on the others to wait for it."""
+    return decision.output == "approve" and bool(decision.prepare) and decision.group == "ready"
 
 
 def _single(

@@ -18,12 +18,13 @@ from forewarn.policy.engine import PolicySet
 VERIFY_KINDS = (
     *("shadowed-rule", "unsatisfiable-rule", "cannot fail", "fails for unusual events only", "invariant holds"),
     *("invariant has a value", "covered", "no unknown duration", "no follower", "no unprepared"),
+    "none before others",
 )
 CASE_KINDS = tuple(
     f"case of {code}"
     for code in (
         *("rule-can-fail", "uncovered-events", "invariant-violated", "invariant-can-fail", "unknown-duration-approved"),
-        *("follower-approves", "approved-unprepared", "another finding"),
+        *("follower-approves", "approved-unprepared", "approves-before-others", "another finding"),
     )
 )
 DIFF_KINDS = ("no change", "not more permissive", "not less permissive", "hold to abstain", "case of a change")

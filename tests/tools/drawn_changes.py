@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import yaml
 
 from .drawn_params import declaration
-from .drawn_policies import EXPLANATIONS, HOOKS, Data, Drawn, of, written
+from .drawn_policies import EXPLANATIONS, HOOKS, Data, Drawn, limit, of, written
 
 
 def changed(before: Drawn, chance: random.Random) -> Drawn:
@@ -87,7 +87,7 @@ def _other_literal(text: str, chance: random.Random) -> str:
 
 
 def _change_key(match: Data, chance: random.Random) -> None:
-    kind = chance.choice(("explanation", "prepare", "notify", "approver", "on_failure", "hook"))
+    kind = chance.choice(("explanation", "prepare", "notify", "approver", "on_failure", "hook", "group", "limit"))
     if kind == "explanation":
         match["explanation"] = chance.choice([one for one in EXPLANATIONS if one != match.get("explanation")])
     elif kind == "prepare":
@@ -96,6 +96,13 @@ def _change_key(match: Data, chance: random.Random) -> None:
         else:
             for key in ("on_failure", "prepare_within", "group", "recover", "recover_when", "parallel"):
                 match.pop(key, None)
+    elif kind == "group":
+        match["group"] = chance.choice(("hold", "ready", "independent"))
+    elif kind == "limit":
+        if chance.random() < 0.3 or match.get("limit") == (other := limit(chance)):
+            match.pop("limit", None)
+        else:
+            match["limit"] = other
     elif kind == "notify":
         match["notify"] = [{"run": ["/bin/other"]}]
     elif kind == "approver":

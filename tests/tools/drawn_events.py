@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -114,6 +115,16 @@ def alike(one: Seen, chance: random.Random) -> Seen:
         fields["NotBefore"] = format_time(now + _lead(chance, normal=True))
     age = timedelta(minutes=chance.choice((0, *MINUTES)))
     return made([fields], now, age, one.facts.vm, one.normal, one.document.api_version)
+
+
+def elsewhere(one: Seen, chance: random.Random) -> Seen | None:
+    """Return the same event on another of its VMs, at the same time; None if it has no other."""
+    own = (one.facts.vm.name or "").lower()
+    names = [name for name in one.document.events[0].resources if name.lower() != own]
+    if not names:
+        return None
+    facts = _vm(chance, True, names) if chance.random() < 0.5 else {**vars(one.facts.vm), "name": chance.choice(names)}
+    return one._replace(facts=replace(one.facts, vm=Vm(**facts)))
 
 
 def _now(chance: random.Random) -> datetime:

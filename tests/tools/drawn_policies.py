@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import yaml
@@ -23,6 +23,25 @@ Data = dict[str, Any]
 EXPLANATIONS = (
     *("'why'", "'another reason'", "'a freeze of ' + string(event.DurationInSeconds)", "event.Description"),
     *("'until ' + string(event.NotBefore)", "vm.tags['role']", "string(60 / event.DurationInSeconds)", "params.s"),
+)
+# Names of the groups of limits; some have no value for many events, or are empty.
+GROUPS = (
+    *(
+        "'web'",
+        "vm.scale_set",
+        "vm.tags['role']",
+        "vm.zone",
+        "event.EventSource",
+        "event.Description",
+        "params.s",
+        "''",
+    ),
+    *(
+        "has(vm.zone) ? vm.zone : 'none'",
+        "vm.name.lowerAscii()",
+        "event.Resources.map(r, r).join('-')",
+        "variables.odd",
+    ),
 )
 _CLAIMS = (
     *("decision == hold", "decision == approve || event.EventStatus == 'Started'", "decision == hold || affects_me"),
@@ -127,6 +146,15 @@ def drawn(chance: random.Random, api_version: str, *, small: bool = False) -> Dr
     return of((_Maker(chance, small).policy(f"p{number}", size) for number in range(count)), api_version)
 
 
+def limit(chance: random.Random, groups: Sequence[str] = GROUPS) -> Any:
+    """Return a limit, in one of the forms that it has in a file; ``groups`` are expressions that may name its group."""
+    most = chance.choice((1, 2, 5, "10%", "25%", "100%"))
+    form = chance.random()
+    if form < 0.4:
+        return most
+    return {"at_most": most} if form < 0.5 else {"at_most": most, "group": chance.choice(groups)}
+
+
 class _Maker:
     """Makes one policy."""
 
@@ -196,13 +224,17 @@ class _Maker:
             for key, values in (
                 ("prepare_within", ("5m", "15m")),
                 ("on_failure", ("approve",)),
-                ("group", ("independent",)),
+                ("group", ("independent", "ready")),
                 ("recover_when", ("started",)),
             ):
                 if chance.random() < 0.2:
                     outcome[key] = chance.choice(values)
             if chance.random() < 0.5 or "recover_when" in outcome:
                 outcome["recover"] = [chance.choice(HOOKS)]
+        elif outcome["output"] == "approve" and chance.random() < 0.1:
+            outcome["group"] = "ready"
+        if (outcome["output"] == "approve" or "prepare" in outcome) and chance.random() < 0.12:
+            outcome["limit"] = limit(chance)
         if outcome["output"] == "approve" and chance.random() < 0.15:
             outcome["approver"] = chance.choice(("any", "witness"))
         if chance.random() < 0.1:

@@ -9,7 +9,7 @@ Written from the description of the policy language; for the subset of it that t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,12 +26,40 @@ TYPES = {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"}
 STATUSES = {"Scheduled", "Started"}
 
 
+class Limit(NamedTuple):
+    """At most ``most`` VMs of a group, as the file has it: ``1``, ``25%``. Without one, the configuration names it."""
+
+    most: str
+    group: str | None
+
+
 class Answer(NamedTuple):
-    """What a policy decides, and ``how``: by ``rule``, ``error``, ``explanation``, ``doubt`` or ``no-rule``."""
+    """What a policy decides, and ``how``: by ``rule``, ``error``, ``explanation``, ``limit``, ``doubt`` or ``no-rule``.
+
+    ``group`` and ``limit`` are those of the rule; ``prepares`` is whether it does.
+    """
 
     output: str
     rule: str | None
     how: str
+    group: str = "hold"
+    limit: Limit | None = None
+    prepares: bool = False
+
+
+def together(answers: Sequence[Answer]) -> tuple[str, tuple[Limit, ...]]:
+    """Return what happens to an event of several VMs, and how many may be disturbed, if policies run together.
+
+    All that do not abstain have a say. Who prepares and says ``hold`` wants nothing approved; who says ``ready`` wants
+    all to be waited for; and a ``hold`` of those that prepare nothing counts where another prepares.
+    """
+    acting = [one for one in answers if one.output != "abstain"]
+    said = {one.group for one in acting}
+    order = (
+        ["hold", "ready", "independent"] if any(one.prepares for one in acting) else ["ready", "hold", "independent"]
+    )
+    limits = [one.limit for one in acting if one.limit is not None]
+    return next((one for one in order if one in said), "hold"), tuple(dict.fromkeys(limits))
 
 
 class Oracle:
@@ -86,7 +114,14 @@ class Oracle:
             explained = match.get("explanation")
             if explained is not None and self._evaluate(_inlined(explained, known), values, STRING) is None:
                 return Answer("hold", path, "explanation")
-            return Answer(match["output"], path, "rule")
+            limit = match.get("limit")
+            if limit is not None:
+                stated = limit if isinstance(limit, dict) else {"at_most": limit}
+                name = self._evaluate(_inlined(stated["group"], known), values, STRING) if "group" in stated else None
+                if "group" in stated and not name:
+                    return Answer("hold", path, "limit")
+                limit = Limit(str(stated["at_most"]), name)
+            return Answer(match["output"], path, "rule", match.get("group", "hold"), limit, bool(match.get("prepare")))
         return None
 
     def _evaluate(self, source: str, values: Mapping[str, Any], kind: Any) -> Any:
