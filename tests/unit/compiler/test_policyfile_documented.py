@@ -92,7 +92,7 @@ def test_the_examples_of_the_documentation_work(tmp_path: Path, repository: Path
 def test_the_matches_of_the_documentation_compile(tmp_path: Path, repository: Path) -> None:
     text = (repository / "docs" / "policies.md").read_text()
     matches = [block.split("```")[0] for block in text.split("```yaml\n") if block.startswith("    - id: ")]
-    assert len(matches) == 3
+    assert len(matches) == 4
     for match in matches:
         (tmp_path / "p.yml").write_text("name: p\nrule:\n  match:\n" + match)
         assert compile_policies([tmp_path / "p.yml"]).findings == []
