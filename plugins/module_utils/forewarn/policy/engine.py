@@ -139,7 +139,12 @@ class PolicySet:
             return Decision(event, HOLD, None, None, reason, verdicts=verdicts)
         deciding = (holds or approvals)[0]
         acting = [verdict for verdict in verdicts if verdict.output != ABSTAIN]
-        prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
+        first = acting[0]
+        approver, group, prepare = first.approver, first.group, first.prepare
+        if len(acting) > 1:
+            prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
+            approver = min((verdict.approver for verdict in acting), key=APPROVERS.index)
+            group = joint_group([verdict.group for verdict in acting], prepares=bool(prepare))
         limits = [verdict.limit for verdict in acting if verdict.limit is not None]
         return Decision(
             event,
@@ -149,12 +154,12 @@ class PolicySet:
             deciding.reason,
             deciding.values,
             verdicts,
-            approver=min((verdict.approver for verdict in acting), key=APPROVERS.index),
-            group=joint_group([verdict.group for verdict in acting], prepares=bool(prepare)),
+            approver=approver,
+            group=group,
             prepare=prepare,
             recover=tuple(hook for verdict in acting for hook in verdict.recover),
             notify=tuple(hook for verdict in acting for hook in verdict.notify),
-            limits=tuple(dict.fromkeys(limits)),
+            limits=tuple(dict.fromkeys(limits)) if limits else (),
         )
 
 
