@@ -19,8 +19,26 @@ ODD = [
     *('"', "'", "`", "{", "}", "[", "]", "&a ", "*a", "!", "!!str ", "|", ">", "%", "@", "#", ": ", "- ", "? ", "~"),
     *("null", "true", "1e999", ".nan", "0x10", "9" * 30, "-" + "9" * 30, "9223372036854775808", "\\", "\\u0000"),
     *("&&", "||", "==", "in", "?", "has(", 'duration("1d")', 'matches("(a+)+$")', "[1, 'a']", "{1: 2}"),
+    *("limit: 1", "limit: ", "25%", "0%", "{at_most: 1, group: ", "at_most", "vm.zone", "group: ready", "1.5", "- 1"),
     *("events.all(e, ", "(" * 70, "!" * 80, "event" + ".a" * 50, '"""', "---\n", "...\n", "<<: *a", "params."),
 ]  # fmt: skip
+
+
+# No shipped policy has limits.
+LIMITED = """\
+name: limited
+rule:
+  match:
+    - {id: one, condition: affects_me, output: approve, group: ready, limit: 1}
+    - {id: share, condition: leader, output: hold, limit: 25%, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}
+    - id: named
+      output: approve
+      limit:
+        at_most: 25%
+        group: >-
+          has(vm.scale_set) // a comment
+          ? vm.scale_set : vm.tags["role"]
+"""
 
 
 def mutated(text: str, random: Random) -> str:
@@ -55,8 +73,8 @@ def mutated(text: str, random: Random) -> str:
 @pytest.mark.parametrize("seed", range(4))
 def test_any_mistake_is_a_finding_with_a_place(seed: int, repository: Path, tmp_path: Path) -> None:
     random = Random(20260131 + seed)
-    library = [path.read_text() for path in SHIPPED]
-    assert library
+    library = [*(path.read_text() for path in SHIPPED), *[LIMITED] * 3]
+    assert len(library) > 3
     file = tmp_path / "p.yml"
     found = 0
     for _ in range(40):

@@ -30,7 +30,8 @@ DATA = artifact_data(
     policy(
         {"id": "busy", "condition": "variables.short && event.Resources.exists(r, r.matches('^web(_[0-9]+)*$'))",
          "output": "approve", "explanation": "'in ' + string(notice) + event.Resources.map(r, r).join()",
-         "approver": "any", "group": "independent", "prepare": [{"run": ["/bin/true"], "timeout_seconds": 5.0}]},
+         "approver": "any", "group": "independent", "prepare": [{"run": ["/bin/true"], "timeout_seconds": 5.0}],
+         "limit": {"at_most": 2, "group": "vm.tags['role'] + event.EventType"}},
         {"id": "nested", "condition": "has(event.NotBefore) && event.NotBefore > now", "rule": [
             {"condition": "event.EventType in ['Freeze', 'Reboot']", "output": "approve"},
             {"condition": "params.names == ['a'] || params.roles['x'] == 'y'", "output": "hold"}]},
@@ -189,6 +190,9 @@ def test_no_damage_makes_anything_but_a_refusal_or_a_decision() -> None:
             assert decision.output in ("approve", "hold")
             assert decision.approver in APPROVERS
             assert decision.group in GROUPS
+            for limit in decision.limits:
+                assert (limit.at_most is None) != (limit.percent is None)
+                assert limit.group is None or limit.group
             assert isinstance(decision.reason, str)
             assert all(isinstance(hook, dict) for hook in decision.prepare + decision.recover + decision.notify)
             count[decision.output] += 1
