@@ -155,10 +155,10 @@ def forewarn(artifact: Artifact) -> Contender:
         roots = DocumentView(case.document, Facts(NOW, ME)).roots(case.event, params)
 
         def decide() -> str | None:
-            match, error, _reason = program.answer(roots)
-            if error is not None:
-                raise AssertionError(error)
-            return None if match is None else match.rule
+            answer = program.answer(roots)
+            if answer.error is not None:
+                raise AssertionError(answer.error)
+            return None if answer.match is None else answer.match.rule
 
         return decide
 

@@ -260,7 +260,8 @@ def test_what_only_unknown_types_meet_no_event_meets(tmp_path: Path) -> None:
 def test_one_policy_may_have_nearly_all_findings(tmp_path: Path) -> None:
     text = CLASSIC.replace("    - id: rest\n      output: hold\n", "") + (
         "    - id: lead\n      condition: has(vm.zone) && vm.zone == '1' && leader && notice > age\n"
-        "      output: approve\n      group: ready\n      prepare: [{run: [/bin/drain]}]\n      recover: [{run: [/bin/undrain]}]\n"
+        "      output: approve\n      group: ready\n      prepare: [{run: [/bin/drain]}]\n"
+        "      recover: [{run: [/bin/undrain]}]\n"
         "    - {id: evicted, condition: event.EventSource == 'User' && notice > age && event.EventType == 'Preempt',\n"
         "       output: approve, approver: any}\n"
         "    - {id: user, condition: event.EventSource == 'User' && notice > age, output: approve, approver: any}\n"
