@@ -77,6 +77,10 @@ _TYPICAL: tuple[tuple[Data, ...], ...] = (
         {"condition": "event.DurationInSeconds < {int}", "output": "approve", "approver": "witness"},
         {"condition": "notice < {dur}", "output": "hold"},
     ),
+    (
+        {"condition": "vm.tags['role'] == 'web'", "output": "approve"},
+        {"condition": "affects_me", "output": "approve", "group": "ready", "prepare": [{"run": ["/usr/bin/drain"]}]},
+    ),
 )
 EXTRA = {"EventType": ["Hibernate", "SpotRebalanceRecommendation"], "EventStatus": ["Completed"]}
 

@@ -262,3 +262,16 @@ def test_a_new_file_stands_alone(tmp_path: Path) -> None:
     run = run_tests([tmp_path / "more.test.yml"])
     assert (run.findings, run.failed) == ([], [])
     assert len(run.results) == len(found.suggestions)
+
+
+def test_a_limit_that_names_no_group_is_a_result_of_its_own(tmp_path: Path) -> None:
+    policy = POLICY.replace(
+        "output: approve", "output: approve\n      limit: {at_most: 1, group: event.Description}", 1
+    )
+    described = TESTS.replace("DurationInSeconds: 5", "DurationInSeconds: 5, Description: x")
+    found = gaps(ran(tmp_path, policy, described))
+    results = {gap.result for gap in found.gaps if gap.rule == "brief"}
+    assert "limit" in results
+    assert "true" not in results
+    assert any(gap.text == "no test in which the limit of brief names no group" for gap in found.gaps)
+    completed(tmp_path, policy, described)
