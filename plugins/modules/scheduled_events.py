@@ -387,7 +387,7 @@ decisions:
         code:
           description:
             - V(approve) if it does. Otherwise V(refused-by-policy), V(not-ours), V(not-the-leader), V(no-time-left),
-              V(started), V(group-not-ready) or V(needs-runner).
+              V(started), V(group-not-ready), V(no-slot) or V(needs-runner).
           type: str
           sample: approve
         reason:

@@ -86,7 +86,7 @@ class Waiting:
             return f"nothing here: {why}"
         if eligibility == approval.NOT_LEADER:
             return self._leader(record, decision)
-        if eligibility in (approval.NO_TIME, approval.GROUP):
+        if eligibility in (approval.NO_TIME, approval.GROUP, approval.NO_SLOT):
             return f"NotBefore: {why}"
         if eligibility == approval.SEND:
             return self._approval(record)

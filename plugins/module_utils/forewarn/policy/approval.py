@@ -23,6 +23,7 @@ NOT_LEADER = "not-the-leader"
 NO_TIME = "no-time-left"
 STARTED = "started"
 GROUP = "group-not-ready"
+NO_SLOT = "no-slot"
 
 
 class Eligibility(NamedTuple):
@@ -65,6 +66,10 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
         return Eligibility(
             GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
         )
+    if decision.group == "ready" and len(event.resources) > 1:
+        return Eligibility(GROUP, "nothing here knows whether the event's other VMs are prepared")
+    if decision.limits:
+        return Eligibility(NO_SLOT, "nothing here knows how many VMs of the group are disturbed")
     if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
         left = math.ceil(wait)
         reason = f"this VM is a witness, and approves in {left} s unless another has by then"

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
-from ..policy.approval import GROUP, NOT_LEADER, STARTED, Eligibility, eligibility
+from ..policy.approval import GROUP, NO_SLOT, NOT_LEADER, STARTED, Eligibility, eligibility
 from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
 from . import event_record as states
@@ -290,7 +290,7 @@ class Reconciler:
         self, decision: Decision, blocked: Eligibility | None, vm_name: str | None, now: datetime
     ) -> Eligibility:
         found = eligibility(decision, vm_name, now, self.tracker.approvable_seconds(decision.event))
-        return blocked if blocked is not None and (found.send or found.code in (NOT_LEADER, GROUP)) else found
+        return blocked if blocked is not None and (found.send or found.code in (NOT_LEADER, GROUP, NO_SLOT)) else found
 
     def _drop_notify_hooks(self) -> None:
         """Drop notify hooks that changed policies no longer name."""
