@@ -1,0 +1,97 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The barrier of an event that names several VMs: it is closed when each of them has said that it is prepared.
+
+Each VM writes its own statement, and nothing else. Whoever finds that all are ready for the same content of the event
+closes the barrier, and only then approves. Pure functions: no sockets, no clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from .documents import dumped, loaded, object_of, text_of
+
+SCHEMA = "barrier"
+# What a VM says of itself. ``READY``: it is prepared, or has nothing to prepare, and its policies approve.
+READY, PREPARING, FAILED, HELD = "ready", "preparing", "failed", "held"
+STATES = (READY, PREPARING, FAILED, HELD)
+LONGEST_REASON = 200
+
+
+class Statement(NamedTuple):
+    """What one VM says about an event's ``content`` (``event_record.content_of``). ``reason`` is for people."""
+
+    content: str
+    state: str
+    reason: str = ""
+
+
+class Closed(NamedTuple):
+    """All VMs were ready for this ``content``, as the VM ``by`` has found. It approves; should it be silent, others."""
+
+    content: str
+    by: str
+
+
+class Barrier(NamedTuple):
+    """The document of one event. ``members`` has statements by the VM's name in lower case."""
+
+    members: Mapping[str, Statement] = MappingProxyType({})
+    closed: Closed | None = None
+
+    def closed_for(self, content: str) -> Closed | None:
+        """Return who has closed it for this content, if anybody has."""
+        return self.closed if self.closed is not None and self.closed.content == content else None
+
+    def missing(self, content: str, names: Iterable[str]) -> list[str]:
+        """Return those of the names whose VM has not said that it is ready for this content."""
+        ready = {name for name, said in self.members.items() if (said.content, said.state) == (content, READY)}
+        return [name for name in names if name.lower() not in ready]
+
+
+def step(document: Barrier, me: str, own: Statement | None, names: Sequence[str]) -> Barrier:
+    """Return the document as it should be now that the VM ``me`` says ``own`` of an event with these ``names``.
+
+    ``own`` is None when the event has left this VM's list. Nothing is to be written if the document is unchanged.
+    """
+    me = me.lower()
+    if own is None:
+        others = {name: said for name, said in document.members.items() if name != me}
+        # Who has seen it leave the list may recover: nobody else is to start it now.
+        return document if me not in document.members else Barrier(others)
+    said = document.members.get(me)
+    if said is not None and document.closed_for(own.content) is not None:
+        return document  # the approval is under way: nobody takes back what it rests on
+    if said is None or said[:2] != own[:2]:  # another reason alone is not worth a write
+        # It may have been closed for an earlier content of the event, which this VM no longer sees.
+        document = Barrier({**document.members, me: own._replace(reason=own.reason[:LONGEST_REASON])})
+    if own.state == READY and not document.missing(own.content, names):
+        document = document._replace(closed=Closed(own.content, me))
+    return document
+
+
+def encoded(document: Barrier, event_id: str) -> bytes | None:
+    """Return the document as bytes, None to remove it: nobody says anything any more."""
+    if not document.members:
+        return None
+    closed = None if document.closed is None else document.closed._asdict()
+    members = {name: said._asdict() for name, said in sorted(document.members.items())}
+    return dumped(SCHEMA, {"event": event_id, "members": members, "closed": closed})
+
+
+def decoded(content: bytes | None) -> Barrier:
+    """Return the document that a store has. Raises SharedDocumentError for anything that ``encoded`` does not write."""
+    if content is None:
+        return Barrier()
+    data = loaded(SCHEMA, content)
+    members = {name: _statement(said) for name, said in object_of(data, "members").items()}
+    closed = data.get("closed")
+    return Barrier(members, None if closed is None else Closed(text_of(closed, "content"), text_of(closed, "by")))
+
+
+def _statement(data: Any) -> Statement:
+    return Statement(text_of(data, "content"), text_of(data, "state"), text_of(data, "reason"))

@@ -1,0 +1,90 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documents that VMs share in a store: their keys, and JSON that says which schema and version it has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_VERSION = 1
+_PREFIX = "forewarn"
+# Names of groups are part of keys, of URLs and of permissions.
+_GROUP = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+GROUP_WORDS = "letters, digits, '.', '_' and '-', at most 63, beginning and ending with a letter or a digit"
+
+
+class SharedDocumentError(Exception):
+    """A document in the store is not one of ours, or of a newer version: nothing rests on it, and nothing replaces it.
+
+    The text is for an operator.
+    """
+
+
+def is_group(name: str) -> bool:
+    """Return whether a text can be the name of a group: see ``GROUP_WORDS``."""
+    return _GROUP.fullmatch(name) is not None and ".." not in name
+
+
+def prefix(group: str) -> str:
+    """Return what all keys of a group begin with."""
+    return f"{_PREFIX}/{group}/"
+
+
+def barrier_key(group: str, event_key: str) -> str:
+    """Return the key of an event's barrier. ``event_key`` is ``Event.key``, which may be any text."""
+    return f"{prefix(group)}events/{hashlib.sha256(event_key.encode('utf-8', 'backslashreplace')).hexdigest()[:40]}"
+
+
+def semaphore_key(group: str) -> str:
+    """Return the key of a group's semaphore."""
+    return f"{prefix(group)}limit"
+
+
+def dumped(schema: str, data: Mapping[str, Any]) -> bytes:
+    """Return a document as JSON in ASCII."""
+    header = {"schema": schema, "version": _VERSION}
+    return json.dumps({"forewarn": header, **data}, separators=(",", ":")).encode("ascii")
+
+
+def loaded(schema: str, content: bytes) -> Mapping[str, Any]:
+    """Return what ``dumped`` wrote. Raises SharedDocumentError."""
+    try:
+        data = json.loads(content.decode("utf-8"))
+        header = data["forewarn"]
+        found, version = header["schema"], header["version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SharedDocumentError(f"it is not a {schema} of Forewarn") from error
+    if found != schema or not isinstance(version, int):
+        raise SharedDocumentError(f"it is not a {schema} of Forewarn")
+    if version != _VERSION:
+        raise SharedDocumentError(f"it has version {version}, and this forewarn knows {_VERSION}: upgrade this VM")
+    return dict(data)
+
+
+def object_of(data: Any, name: str) -> Mapping[str, Any]:
+    """Return a member of a JSON object that is an object itself. Raises SharedDocumentError."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(value, Mapping):
+        raise SharedDocumentError(f"its {name} is not an object")
+    return value
+
+
+def text_of(data: Any, name: str) -> str:
+    """Return a member of a JSON object that is a text. Raises SharedDocumentError."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(value, str):
+        raise SharedDocumentError(f"its {name} is not a text")
+    return value
+
+
+def list_of(data: Any, name: str) -> list[Any]:
+    """Return a member of a JSON object that is a list. Raises SharedDocumentError."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(value, list):
+        raise SharedDocumentError(f"its {name} is not a list")
+    return value

@@ -1,0 +1,45 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every interleaving of VMs that share a semaphore, to the end of the reachable states."""
+
+from __future__ import annotations
+
+import pytest
+from forewarn.runner.groups import semaphore
+from forewarn.runner.groups.semaphore import Semaphore, Want
+from tools.model_checker import check
+from tools.semaphore_model import Rules, SemaphoreModel
+
+
+@pytest.mark.parametrize(
+    ("events", "at_most", "faults"), [(("a", "b"), 1, 1), (("ab", "c"), 2, 0), (("ab", "c"), 1, 0)]
+)
+def test_never_too_many_and_nothing_is_lost(events: tuple[str, ...], at_most: int, faults: int) -> None:
+    found = check(SemaphoreModel(events, at_most, faults))
+    print(f"{' and '.join(events)}, limit {at_most}, faults {faults}: {found.states} states")
+    assert found.broken is None, found.trace
+    assert found.states > 5000
+
+
+def one_too_many(document: Semaphore, me: str, wants: list[Want]) -> Semaphore:
+    return semaphore.step(document, me, [want._replace(at_most=want.at_most + 1) for want in wants])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(checks_version=False),
+        Rules(fences=False),
+        Rules(notes_before=False),
+        Rules(releases_on_restart=True),
+        Rules(releases_when_gone=True),
+        Rules(waits_for_grant=False),
+        Rules(forced_approves=True),
+        Rules(step=one_too_many),
+    ],
+)
+def test_a_broken_rule_is_found(rules: Rules) -> None:
+    found = check(SemaphoreModel(("a", "b"), 1, 1, rules))
+    print(found.broken, *found.trace, sep="\n  ")
+    assert found.broken is not None
