@@ -1,13 +1,15 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every interleaving of VMs that share a semaphore, to the end of the reachable states."""
+"""Every interleaving of VMs that share a barrier or a semaphore, to the end of the reachable states."""
 
 from __future__ import annotations
 
 import pytest
 from forewarn.runner.groups import semaphore
 from forewarn.runner.groups.semaphore import Semaphore, Want
+from tools import barrier_model
+from tools.barrier_model import BarrierModel
 from tools.model_checker import check
 from tools.semaphore_model import Rules, SemaphoreModel
 
@@ -41,5 +43,28 @@ def one_too_many(document: Semaphore, me: str, wants: list[Want]) -> Semaphore:
 )
 def test_a_broken_rule_is_found(rules: Rules) -> None:
     found = check(SemaphoreModel(("a", "b"), 1, 1, rules))
+    print(found.broken, *found.trace, sep="\n  ")
+    assert found.broken is not None
+
+
+@pytest.mark.parametrize(("names", "faults", "ends"), [("ab", 1, True), ("ab", 1, False), ("abc", 0, True)])
+def test_nobody_is_approved_unprepared_and_all_who_prepare_are(names: str, faults: int, ends: bool) -> None:
+    found = check(BarrierModel(names, faults, ends=ends))
+    print(f"{', '.join(names)}, faults {faults}: {found.states} states")
+    assert found.broken is None, found.trace
+    assert found.states > 1000
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        barrier_model.Rules(waits_for_closed=False),
+        barrier_model.Rules(ready_before_prepared=True),
+        barrier_model.Rules(step=barrier_model.failing),
+        barrier_model.Rules(step=barrier_model.any_content),
+    ],
+)
+def test_a_broken_rule_of_a_barrier_is_found(rules: barrier_model.Rules) -> None:
+    found = check(BarrierModel("ab", 1, rules))
     print(found.broken, *found.trace, sep="\n  ")
     assert found.broken is not None
