@@ -25,7 +25,7 @@ from tools.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, 
 from tools.commands import run_program
 from tools.pythons import RUNNING, SUPPORTED, python
 
-GOAL_BYTES = 400_000
+GOAL_BYTES = 500_000
 
 
 @pytest.fixture(scope="module")
