@@ -60,7 +60,7 @@ def test_an_expired_token_is_renewed(cluster: EtcdCluster) -> None:
     token = cluster.root_token(member)
     with closing(cluster.store([member])) as store:
         version = store.swap(KEY, b"one", "")
-        time.sleep(TOKEN_SECONDS + 1.5)
+        time.sleep(TOKEN_SECONDS + 1.5)  # by the clock of etcd
         assert cluster.call(member, "kv/range", token, key="YQ==").status_code == 401, "tokens expire here"
         assert version
         assert store.swap(KEY, b"two", version), "of a write, too"

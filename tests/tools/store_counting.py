@@ -49,7 +49,7 @@ class Counting:
             thread.start()
         try:
             meanwhile()
-        except BaseException as error:
+        except BaseException as error:  # the writers stop first
             self._errors.append(error)
         for thread in threads:
             thread.join(120)
@@ -57,7 +57,8 @@ class Counting:
         if self._errors:
             raise self._errors[0]
         final = _document(self._stores[0].read(self._key).value)
-        assert final["by"] == {f"w{number}": self._times for number in range(len(self._stores))}
+        expected = {f"w{number}": self._times for number in range(len(self._stores))}
+        assert final["by"] == expected, "a swap is lost or doubled, or the last read is stale"
         assert final["sum"] == self._times * len(self._stores)
         pauses = [later - earlier for earlier, later in zip(self._moments, self._moments[1:], strict=False)]
         return Count(self.swaps, self._refused, self._unsure, self._faults, max(pauses))
@@ -66,8 +67,8 @@ class Counting:
         try:
             for number in range(1, self._times + 1):
                 self._add(self._stores[int(me[1:])], me, number)
-                time.sleep(self._pause)
-        except BaseException as error:
+                time.sleep(self._pause)  # so that the counting lasts as long as what happens meanwhile
+        except BaseException as error:  # for the main thread
             self._errors.append(error)
 
     def _add(self, store: Store, me: str, number: int) -> None:
@@ -89,7 +90,7 @@ class Counting:
                 unsure = unsure or fault.unsure
                 self._unsure += fault.unsure
                 self._faults += 1
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_PAUSE_SECONDS)  # as a runner would, before it asks again
         with self._lock:
             self._moments.append(time.monotonic())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -204,15 +204,6 @@ def test_a_list_that_cannot_be_read(body: bytes) -> None:
 
 def test_a_list_of_other_blobs() -> None:
     assert "other blobs" in str(one_answer(listing("x"), lambda blobs: fault_of(lambda: blobs.list("forewarn/"))))
-
-
-@pytest.fixture(scope="module")
-def chaos() -> Iterator[tuple[AnsweringServer, list[Answer]]]:
-    """Return a server that gives the answer in the list."""
-    answers = [status(200)]
-    server = AnsweringServer(lambda _request: answers[0])
-    with server:
-        yield server, answers
 
 
 WORDS = """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -226,15 +226,6 @@ BODIES = st.one_of(
         ),
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def chaos() -> Iterator[tuple[AnsweringServer, list[Answer]]]:
-    """Return a server that gives the answer in the list."""
-    answers = [status(200)]
-    server = AnsweringServer(lambda _request: answers[0])
-    with server:
-        yield server, answers
 
 
 @given(st.sampled_from([200, 200, 200, 201, 302, 400, 401, 403, 404, 408, 409, 429, 500, 503]), BODIES, st.booleans())

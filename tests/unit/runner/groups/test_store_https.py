@@ -37,7 +37,7 @@ def test_one_that_the_server_has_closed_is_opened_anew() -> None:
     with ScriptedServer(status(200, b"a", end="close"), status(200, b"b")) as server:
         with closing(to(server.port)) as connection:
             ask(connection)
-            time.sleep(0.05)
+            time.sleep(0.05)  # until the end of the connection has arrived
             assert ask(connection).body == b"b"
         assert (server.connections, len(server.requests)) == (2, 2)
 

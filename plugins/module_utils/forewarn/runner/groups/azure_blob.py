@@ -17,7 +17,7 @@ from ...imds.errors import GARBAGE, HTTP
 from .address import Address
 from .azure_login import AzureLogin
 from .https import KeptConnection, StoreReply
-from .store import LOGIN, MAX_VALUE_BYTES, TOO_LARGE, StoreFault, Versioned
+from .store import LOGIN, TOO_LARGE, StoreFault, Versioned, check_swap
 from .tls import TlsFiles
 
 ATTEMPT_SECONDS, WHOLE_SECONDS = 2.0, 5.0
@@ -84,11 +84,7 @@ class AzureBlob:
 
     def swap(self, key: str, value: bytes | None, version: str) -> str | None:
         """Write or remove if the key still has ``version``. Raises StoreFault, which may be ``unsure``."""
-        if value is None and version == "":
-            raise ValueError(f"nothing can be removed from {key}, which has nothing")
-        if value is not None and len(value) > MAX_VALUE_BYTES:
-            text = f"{len(value)} bytes are too much for {key}: {MAX_VALUE_BYTES} are the limit."
-            raise StoreFault(text, kind=TOO_LARGE, lasting=True)
+        check_swap(key, value, version)
         condition = {"If-Match": version} if version else {"If-None-Match": "*"}
         if value is None:
             reply = self._ask("DELETE", f"/{quote(key)}", "", condition, write=True)

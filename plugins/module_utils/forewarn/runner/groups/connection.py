@@ -97,6 +97,6 @@ class AddressConnection(http.client.HTTPConnection):
             context.sslsocket_class = _BoundedTls
             plain.settimeout(remaining(self.deadline))
             return context.wrap_socket(plain, server_hostname=self.host)  # type: ignore[return-value]  # of that class
-        except BaseException:
+        except BaseException:  # whatever it is, the socket must not stay open
             plain.close()
             raise

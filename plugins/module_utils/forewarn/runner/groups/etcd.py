@@ -15,7 +15,7 @@ from ...imds.errors import GARBAGE
 from .address import Address
 from .etcd_answers import Header, encoded, header_of, is_expired, object_of, refusal, rows_of, swapped_of, token_of
 from .https import KeptConnection, StoreReply
-from .store import LOGIN, LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, StoreFault, Versioned
+from .store import LOGIN, LOST_DATA, StoreFault, Versioned, check_swap
 from .tls import TlsFiles
 
 ATTEMPT_SECONDS, WHOLE_SECONDS = 2.0, 5.0
@@ -82,11 +82,7 @@ class Etcd:
 
     def swap(self, key: str, value: bytes | None, version: str) -> str | None:
         """Write or remove if the key still has ``version``. Raises StoreFault, which may be ``unsure``."""
-        if value is None and version == "":
-            raise ValueError(f"nothing can be removed from {key}, which has nothing")
-        if value is not None and len(value) > MAX_VALUE_BYTES:
-            text = f"{len(value)} bytes are too much for {key}: {MAX_VALUE_BYTES} are the limit."
-            raise StoreFault(text, kind=TOO_LARGE, lasting=True)
+        check_swap(key, value, version)
 
         def written(answer: Mapping[str, Any]) -> str | None:
             if not swapped_of(answer):

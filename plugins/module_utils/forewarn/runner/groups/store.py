@@ -73,3 +73,12 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
+
+
+def check_swap(key: str, value: bytes | None, version: str) -> None:
+    """Raise StoreFault for a value that is too large, and ValueError for a removal of nothing."""
+    if value is None and version == "":
+        raise ValueError(f"nothing can be removed from {key}, which has nothing")
+    if value is not None and len(value) > MAX_VALUE_BYTES:
+        text = f"{len(value)} bytes are too much for {key}: {MAX_VALUE_BYTES} are the limit."
+        raise StoreFault(text, kind=TOO_LARGE, lasting=True)

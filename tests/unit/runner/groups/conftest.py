@@ -1,0 +1,20 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A server that the tests of both stores ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tools.scripted_imds import Answer, AnsweringServer, status
+
+
+@pytest.fixture(scope="module")
+def chaos() -> Iterator[tuple[AnsweringServer, list[Answer]]]:
+    """Return a server that gives the answer in the list."""
+    answers = [status(200)]
+    server = AnsweringServer(lambda _request: answers[0])
+    with server:
+        yield server, answers
