@@ -19,7 +19,7 @@ from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Document, DocumentError, parse_document, parse_time
 from ..policy.approval import Eligibility, eligibility
-from ..policy.decision import ABSTAIN, GROUPS, Decision, Facts, Verdict
+from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.params import from_options
 from ..policy.timevalues import SECOND
@@ -148,18 +148,8 @@ def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...],
         console.line(console.style(f"limit     at most {most} of {whose} at once"))
     sends = f"not this VM now ({answer.code}): {answer.reason}"
     if answer.send:
-        sends = f"this VM, {_once(decision)}"
+        sends = "this VM, once it is prepared" if decision.prepare else "this VM, now"
     console.line(console.style(f"approval  {sends}"))
-
-
-def _once(decision: Decision) -> str:
-    """Return what an approval waits for."""
-    waits = ["this VM has a slot"] if decision.limits else []
-    if decision.group == GROUPS[1] and len(decision.event.resources) > 1:
-        waits.append("every VM of the event is prepared, or has nothing to prepare")
-    elif decision.prepare:
-        waits.append("it is prepared" if not waits else "is prepared")
-    return f"once {' and '.join(waits)}" if waits else "now"
 
 
 def _show_hooks(console: Console, verdict: Verdict) -> None:

@@ -81,8 +81,18 @@ def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
     artifact = _artifact(args)
     params.update(from_options(args.param, artifact.params))
     policies = PolicySet(artifact, params)
+    _refuse_limits(policies)
     shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
     return Setup(policies, shadow, interval, args, directory, digest, run_config.command_line(given))
+
+
+def _refuse_limits(policies: PolicySet) -> None:
+    """Raise InputError for policies with limits: their VMs would all prepare at once, which a limit rules out."""
+    if policies.limited_rule is not None:
+        raise InputError(
+            f"rule {policies.limited_rule} has a limit, and the runner cannot keep limits yet.",
+            "Leave 'limit' out of the policies that a runner gets.",
+        )
 
 
 def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
