@@ -58,6 +58,7 @@ def test_nobody_is_approved_unprepared_and_all_who_prepare_are(names: str, fault
 @pytest.mark.parametrize(
     "rules",
     [
+        barrier_model.Rules(checks_version=False),
         barrier_model.Rules(waits_for_closed=False),
         barrier_model.Rules(ready_before_prepared=True),
         barrier_model.Rules(step=barrier_model.failing),

@@ -25,13 +25,15 @@ class Member(NamedTuple):
     """A VM. It sees the event with the content of this number, or not at all any more (2).
 
     ``prepared`` is the number of the content that it has prepared for, -1 for none. A crash forgets ``closed``, what it
-    has read last, and ``fence``: what it wrote last may have been applied, or still be.
+    has read last, and ``fence``: what it wrote last may have been applied, or still be. ``said`` is for the judge: the
+    content for which it says that it is ready, -1 for none, -2 where an answer was lost.
     """
 
     sees: int = 0
     prepared: int = -1
     closed: bool = False
     fence: bool = False
+    said: int = -1
 
 
 class State(NamedTuple):
@@ -42,7 +44,7 @@ class State(NamedTuple):
     members: tuple[Member, ...]
     content: int = 0
     approved: int = -1
-    unprepared: str = ""  # a VM that was approved and was not prepared
+    lie: str = ""  # what an approval or a closed barrier rests on, and is not so
     delayed: tuple[tuple[bytes | None, bool], ...] = ()
     faults: int = 0
 
@@ -96,7 +98,7 @@ class BarrierModel:
         for number, (after, newest) in enumerate(state.delayed):
             left = state._replace(delayed=state.delayed[:number] + state.delayed[number + 1 :])
             arrives = newest or not self.rules.checks_version
-            yield Step("a late write arrives", _written(left, after) if arrives else left)
+            yield Step("a late write arrives", self._judged(_written(left, after)) if arrives else left)
 
     def _talks(self, state: State, place: int) -> Iterator[Step]:
         member, name = state.members[place], self.names[place]
@@ -108,8 +110,8 @@ class BarrierModel:
             yield from self._writes(_faulty(state), place, said, state.previous, stale=True)
         after = self._answer(state.document, place, said)
         if after != state.document:
-            unsure = _with(_faulty(state), place, member._replace(fence=True))
-            yield Step(f"{name} writes, unanswered", _written(unsure, after), True)
+            unsure = _with(_faulty(state), place, member._replace(fence=True, said=-2))
+            yield Step(f"{name} writes, unanswered", self._judged(_written(unsure, after), place), True)
             yield Step(f"{name} writes late", unsure._replace(delayed=(*unsure.delayed, (after, True))), True)
 
     def _writes(
@@ -121,11 +123,22 @@ class BarrierModel:
             yield Step(f"{name} reads", _with(state, place, self._told(member, base, said)), stale)
         elif not stale or not self.rules.checks_version:
             told = self._told(member._replace(fence=False), after, said)
-            yield Step(f"{name} writes", _with(_written(state, after), place, told), stale)
+            yield Step(f"{name} writes", self._judged(_with(_written(state, after), place, told)), stale)
 
     def _told(self, member: Member, document: bytes | None, said: Statement | None) -> Member:
         closed = said is not None and barrier.decoded(document).closed_for(said.content) is not None
-        return member._replace(closed=closed)
+        ready = said is not None and said.state == READY
+        return member._replace(closed=closed, said=member.sees if ready else -1)
+
+    def _judged(self, state: State, writer: int | None = None) -> State:
+        """Note whether a barrier was closed now though a VM does not say that it is ready for this content."""
+        before, after = barrier.decoded(state.previous).closed, barrier.decoded(state.document).closed
+        if after is None or after == before:
+            return state
+        content = CONTENTS.index(after.content)
+        others = [(name, each) for place, (name, each) in enumerate(zip(self.names, state.members)) if place != writer]
+        lacking = [name for name, each in others if each.sees < 2 and each.said not in (content, -2)]
+        return state._replace(lie=f"closed without {', '.join(lacking)}") if lacking else state
 
     def _acts(self, state: State, place: int, member: Member) -> Iterator[Step]:
         name = self.names[place]
@@ -140,15 +153,16 @@ class BarrierModel:
         if member.sees < 2 and member.prepared == member.sees and may and state.approved < 0:
             others = zip(self.names, state.members)
             lacking = [other for other, theirs in others if theirs.sees < 2 and theirs.prepared < member.sees]
-            yield Step(f"{name} approves", state._replace(approved=member.sees, unprepared=", ".join(lacking)))
+            lie = f"{', '.join(lacking)} was not prepared" if lacking else state.lie
+            yield Step(f"{name} approves", state._replace(approved=member.sees, lie=lie))
         if state.faults < self.faults:
             restarted = member._replace(closed=False, fence=True)
             yield Step(f"{name} restarts", _with(_faulty(state), place, restarted), True)
 
     def broken(self, state: Hashable) -> str | None:
-        """Return whether an event was approved that still concerns a VM that is not prepared for it."""
+        """Return whether a barrier was closed, or an event approved, without a VM that it still concerns."""
         assert isinstance(state, State)
-        return f"{state.unprepared} was not prepared" if state.unprepared else None
+        return state.lie or None
 
     def settled(self, state: Hashable) -> bool:
         """Return whether the event was approved, or is gone and forgotten."""

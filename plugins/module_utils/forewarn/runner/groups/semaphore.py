@@ -106,11 +106,11 @@ def step(
     me: str,
     wants: Sequence[Want],
     passed_over: Collection[str] = (),
-    ghosts: Collection[str] = (),
+    orphans: Collection[str] = (),
 ) -> Semaphore:
     """Return the document as it should be now that the VM ``me`` wants this. Unchanged: nothing is to be written.
 
-    ``passed_over`` are waiters that have had room and did not take it. ``ghosts`` are events that this VM has seen
+    ``passed_over`` are waiters that have had room and did not take it. ``orphans`` are events that this VM has seen
     listed, and has not for a while: their VMs are free again, unless they have said that they recover.
     """
     me = me.lower()
@@ -125,7 +125,7 @@ def step(
             document = _taken(document, me, want)
         else:
             if not may_take(document, me, want, passed_over):
-                document = _without_ghosts(document, me, ghosts, want.at)
+                document = _without_orphans(document, me, orphans, want.at)
             if may_take(document, me, want, passed_over):
                 document = _taken(document, me, want)
             elif len(want.names) <= want.at_most:
@@ -135,10 +135,10 @@ def step(
 
 def may_take(document: Semaphore, me: str, want: Want, passed_over: Collection[str] = ()) -> bool:
     """Return whether there is room for the event, and nobody is served before it."""
-    if me.lower() in document.disturbed(want.key) and len(want.names) == 1 and want.at_most >= 1:
-        return document.has_room(want.key, want.names, want.at_most)  # it is disturbed already: nobody has to wait more
-    room = document.has_room(want.key, want.names, want.at_most)
-    return room and not document.ahead(want.place, {*passed_over, want.key})
+    if not document.has_room(want.key, want.names, want.at_most):
+        return False
+    disturbed = document.disturbed(want.key) >= {*want.names, me.lower()}  # already: nobody waits longer for it
+    return disturbed or not document.ahead(want.place, {*passed_over, want.key})
 
 
 def is_granted(document: Semaphore, key: str, name: str) -> bool:
@@ -179,7 +179,7 @@ def _kept(document: Semaphore, slot: Slot, want: Want) -> Semaphore:
 
 def _taken(document: Semaphore, me: str, want: Want) -> Semaphore:
     """Take the slots of all VMs of the event, if there is room; otherwise, by force, that of this VM alone."""
-    granted = document.has_room(want.key, want.names, want.at_most) and want.state == TAKE
+    granted = document.has_room(want.key, want.names, want.at_most)
     before = document.slots.get(want.key, Slot({}, granted, want.what, want.at))
     names = dict.fromkeys((*want.names, me) if granted else (me,), HELD)
     slot = before._replace(names={**names, **before.names}, granted=before.granted and granted)
@@ -209,9 +209,9 @@ def _leave(document: Semaphore, me: str, want: Want) -> Semaphore:
     return document._replace(slots=slots, waiting=_without(document.waiting, want.key))
 
 
-def _without_ghosts(document: Semaphore, me: str, ghosts: Collection[str], at: str) -> Semaphore:
+def _without_orphans(document: Semaphore, me: str, orphans: Collection[str], at: str) -> Semaphore:
     why = "its event is no longer listed, and it has not said that it recovers"
-    for key in sorted(set(ghosts) & set(document.slots)):
+    for key in sorted(set(orphans) & set(document.slots)):
         for name, what in sorted(document.slots[key].names.items()):
             if what == HELD and name != me:
                 document = released(document, name, me, why, at, (key,))
