@@ -69,11 +69,12 @@ def test_another_reason_alone_is_not_written_and_a_long_one_is_cut_off() -> None
     )
 )
 def test_it_is_closed_only_while_all_are_ready(steps: list[tuple[str, Statement | None]]) -> None:
-    document, latest = Barrier(), dict.fromkeys(("a", "b"))
+    document = Barrier()
+    latest: dict[str, Statement | None] = dict.fromkeys(("a", "b"))
     for me, own in steps:
         before = document
         document = step(document, me, own, NAMES)
-        latest[me.lower()] = own  # type: ignore[assignment]  # fromkeys knows None only
+        latest[me.lower()] = own
         if document.closed not in (None, before.closed):
             content = document.closed.content
             assert all(each is not None and each[:2] == (content, READY) for each in latest.values())
