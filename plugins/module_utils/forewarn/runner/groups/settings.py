@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...policy.structure import stays_here
 from ..state.secrets import read_secret
 from .address import Address, parse_address
+from .documents import GROUP_WORDS, is_group
 from .store import LOGIN, Store, StoreFault
 
 _ETCD_ONLY = ("certificate_file", "key_file", "user", "password")
@@ -56,6 +57,30 @@ class StoreSettings(NamedTuple):
     password: SecretSource | None = None
     sas: SecretSource | None = None
     identity: str | None = None
+
+
+class GroupSettings(NamedTuple):
+    """The group of this VM, and where its VMs meet. ``members`` are their names, () where they are not listed."""
+
+    name: str
+    members: tuple[str, ...]
+    store: StoreSettings
+
+
+def group_settings(name: str | None, members: Sequence[str] | None, store: Mapping[str, Any] | None) -> GroupSettings:
+    """Return what ``group``, ``group_members`` and ``group_store`` of the configuration file mean, if one of them is
+    there. Raises InputError.
+    """
+    if name is None or store is None:
+        missing = "group" if name is None else "group_store"
+        raise InputError(f"{missing} is missing.", "A group needs both: its name, and the store in which its VMs meet.")
+    if not is_group(name):
+        raise InputError(f"group is {name!r}.", f"The name of a group has {GROUP_WORDS}.")
+    lowered = [member.lower() for member in members or ()]
+    twice = next((member for member in lowered if lowered.count(member) > 1), None)
+    if twice is not None:
+        raise InputError(f"group_members has {twice} twice.", "A share of the group counts each VM once.")
+    return GroupSettings(name, tuple(lowered), store_settings(store))
 
 
 def store_settings(data: Mapping[str, Any]) -> StoreSettings:
