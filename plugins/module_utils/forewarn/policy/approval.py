@@ -24,6 +24,12 @@ NO_TIME = "no-time-left"
 STARTED = "started"
 GROUP = "group-not-ready"
 NO_SLOT = "no-slot"
+# Those that only the runner has.
+PREPARING = "preparing"
+NOT_PREPARED = "preparation-failed"
+NO_JOURNAL = "journal-trouble"
+NEEDS_RUNNER = "needs-runner"
+IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
 
 
 class Eligibility(NamedTuple):
@@ -41,12 +47,37 @@ class Eligibility(NamedTuple):
         return self.code == SEND
 
 
-def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Eligibility:
+class Agreement(NamedTuple):
+    """What the VMs of a group have agreed on about an event, as this VM has just read it in their store.
+
+    ``not_ready``: why not all VMs of the event are known to be prepared, None if they are. ``no_slot``: why they may
+    not be disturbed now, None if they may. ``approver`` is the VM that approves it, None as long as none does, and
+    ``approver_seconds`` for how long this VM has known that.
+    """
+
+    not_ready: str | None
+    no_slot: str | None
+    approver: str | None = None
+    approver_seconds: float = 0.0
+
+
+def needs_barrier(decision: Decision) -> bool:
+    """Return whether all VMs of the event have to say that they are prepared, before one of them approves it."""
+    return decision.group == "ready" and len(decision.event.resources) > 1
+
+
+def eligibility(
+    decision: Decision,
+    vm_name: str | None,
+    now: datetime,
+    approvable_for: float = 0.0,
+    agreement: Agreement | None = None,
+) -> Eligibility:
     """Return whether the VM named ``vm_name`` approves the decided event at ``now``.
 
     ``approvable_for`` is the time in seconds for which this VM has seen ``approve`` decided without a break: a VM
     further down in Resources waits 30 s a place for those before it (SE-25, SE-32), and a witness that is not among
-    them its ``witness_delay``.
+    them its ``witness_delay``. ``agreement`` is that of its group, None where it cannot ask one.
     """
     event = decision.event
     if event.event_status == "Started":
@@ -66,10 +97,18 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
         return Eligibility(
             GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
         )
-    if decision.group == "ready" and len(event.resources) > 1:
-        return Eligibility(GROUP, "nothing here knows whether the event's other VMs are prepared")
+    if needs_barrier(decision):
+        if agreement is None:
+            return Eligibility(GROUP, "nothing here knows whether the event's other VMs are prepared")
+        if agreement.not_ready is not None:
+            return Eligibility(GROUP, agreement.not_ready)
     if decision.limits:
-        return Eligibility(NO_SLOT, "nothing here knows how many VMs of the group are disturbed")
+        if agreement is None:
+            return Eligibility(NO_SLOT, "nothing here knows how many VMs of the group are disturbed")
+        if agreement.no_slot is not None:
+            return Eligibility(NO_SLOT, agreement.no_slot)
+    if agreement is not None and agreement.approver is not None:
+        return _stand_in(decision, vm_name, place, agreement.approver, agreement.approver_seconds)
     if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
         left = math.ceil(wait)
         reason = f"this VM is a witness, and approves in {left} s unless another has by then"
@@ -82,6 +121,21 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
                 NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {left} s", wait
             )
     return Eligibility(SEND, decision.reason)
+
+
+def _stand_in(
+    decision: Decision, vm_name: str | None, place: int | None, approver: str, known_for: float
+) -> Eligibility:
+    """Return whether this VM approves what another has undertaken to approve: only if that one stays silent."""
+    if vm_name is not None and approver.lower() == vm_name.lower():
+        return Eligibility(SEND, decision.reason)
+    event = decision.event
+    wait = ((len(event.resources) if place is None else place) + 1) * TAKE_OVER_SECONDS - known_for
+    if place is None:
+        wait += witness_delay(event.key, vm_name)
+    if wait <= 0:
+        return Eligibility(SEND, decision.reason)
+    return Eligibility(NOT_LEADER, f"{approver} approves it; this VM takes over in {math.ceil(wait)} s", wait)
 
 
 def witness_delay(event_key: str, vm_name: str | None) -> float:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,7 +42,22 @@ from .telemetry.systemd import Notifier
 from .ticks import Ticks
 
 if TYPE_CHECKING:
+    from .groups.coordinator import Coordinator
+    from .groups.settings import GroupSettings
+    from .groups.store import Store
     from .sink.sink import Sink, SinkSettings
+
+
+class GroupEquipment(NamedTuple):
+    """The group of the VM, its store, and what asks it. ``chance`` returns a number from 0 to 1, so that VMs that begin
+    together do not go on together.
+    """
+
+    settings: GroupSettings
+    store: Store
+    requester: Requester
+    chance: Callable[[], float] = lambda: os.urandom(1)[0] / 255
+    sleep: Callable[[float], None] = time.sleep
 
 
 class Equipment(NamedTuple):
@@ -64,6 +81,7 @@ class Equipment(NamedTuple):
     previous: Previous = Previous()
     watch: NeedsWatch | None = None
     sink: SinkSettings | None = None
+    group: GroupEquipment | None = None
 
 
 def assemble(
@@ -130,6 +148,7 @@ def assemble(
         equipment.reload,
         equipment.previous,
         _sink(equipment, recorder, wake, health),
+        _group(equipment, controller.reconciler, scheduler, recorder, health),
     )
 
 
@@ -143,3 +162,23 @@ def _sink(equipment: Equipment, recorder: Recorder, wake: Callable[[], None], he
     return Sink(
         equipment.sink, equipment.directory, executor, recorder, clocks, health.facts, dry_run=equipment.mode.dry_run
     )
+
+
+def _group(
+    equipment: Equipment,
+    reconciler: Reconciler,
+    scheduler: HookScheduler,
+    recorder: Recorder,
+    health: HealthReporter,
+) -> Coordinator | None:
+    if equipment.group is None or equipment.directory is None or equipment.mode.dry_run:
+        return None
+    from .groups.coordinator import Coordinator  # here: most have none
+    from .groups.member import Member
+
+    settings, store, requester, chance, sleep = equipment.group
+    coordinator = Coordinator(
+        settings, store, requester, equipment.directory, recorder, equipment.clocks, health.facts, chance, sleep
+    )
+    reconciler.group = Member(coordinator, scheduler, recorder.journal)
+    return coordinator

@@ -84,6 +84,7 @@ class EventRecord:
         self.confirmed = False  # seen since the runner started; not kept
         self.undecided = False  # the policies cannot be asked about it, or this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
+        self.slot_obstacle = ""  # why it has no slot of its group yet, and has to wait for one; not kept
 
     @property
     def listed(self) -> bool:

@@ -29,6 +29,7 @@ from .telemetry.recorder import Recorder
 from .ticks import Ticks
 
 if TYPE_CHECKING:
+    from .groups.coordinator import Coordinator
     from .shadow import Shadow
     from .sink.sink import Sink
 
@@ -91,6 +92,7 @@ class Runner:
         reload: Callable[[], Reloaded] | None,
         previous: Previous,
         sink: Sink | None = None,
+        group: Coordinator | None = None,
     ) -> None:
         self.controller = controller
         self.scheduler = scheduler
@@ -105,6 +107,7 @@ class Runner:
         self._reload_configuration = reload
         self._previous = previous
         self._sink = sink
+        self._group = group
         self._keep_at = clocks.monotonic()
         self._hurried = False  # a poll should not wait for its tick
 
@@ -138,6 +141,8 @@ class Runner:
         self.scheduler.close()
         if self._sink is not None:
             self._sink.close()
+        if self._group is not None:
+            self._group.close()
         self.recorder.journal.close()
 
     def turn(self) -> None:
@@ -162,7 +167,8 @@ class Runner:
     def _wait(self) -> None:
         exchange, now = self._exchange, self._clocks.monotonic()
         dues = [self._keep_at - now if exchange.busy else self._ticks.remaining()]
-        dues += [due for due in (self.scheduler.next_in(), exchange.next_in()) if due is not None]
+        group_due = None if self._group is None else self._group.next_in()
+        dues += [due for due in (self.scheduler.next_in(), exchange.next_in(), group_due) if due is not None]
         wait = max(0.0, min(dues))
         self.health.turning(wait)
         self._observed.before_wait(wait)
@@ -175,6 +181,8 @@ class Runner:
         until = self._clocks.monotonic() + STOP_PATIENCE_SECONDS
         if self._sink is not None:
             self._sink.close()  # at once: its process does not catch the signal
+        if self._group is not None:
+            self._group.close()
         self.scheduler.close()  # in the journal these hooks are still running, so they run again
         self._exchange.abandon(max(0.0, until - self._clocks.monotonic()))
         self.recorder.log.info("stopped", signal=self._stop.received)
@@ -223,6 +231,11 @@ class Runner:
             self._sink.collect()
         if self.scheduler.collect():
             self._hurried = True  # a prepared event may be approved, which takes a fresh document
+            if self._group is not None:
+                self.controller.decide_again()  # the other VMs wait for this one
+        if self._group is not None and self._group.collect():
+            self._hurried = True  # what they have agreed on may be approved
+            self.controller.decide_again()
         self.controller.resume_late()  # before anything is started, and before requests that concern it
         if self._recoveries is not None:
             self._recoveries.settle()

@@ -14,7 +14,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
-from ..policy.approval import GROUP, NO_SLOT, NOT_LEADER, STARTED, Eligibility, eligibility
+from ..policy.approval import (
+    GROUP,
+    IN_DOUBT,
+    NEEDS_RUNNER,
+    NO_JOURNAL,
+    NO_SLOT,
+    NOT_LEADER,
+    NOT_PREPARED,
+    PREPARING,
+    STARTED,
+    Agreement,
+    Eligibility,
+    eligibility,
+)
 from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
 from . import event_record as states
@@ -31,11 +44,11 @@ from .telemetry.recorder import Recorder
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
+    from .groups.member import Member
     from .shadow import Shadow
 
-# Codes of Eligibility that only the runner has, beside those of policy.approval.
-PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
-IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
+# In a drill nobody asks the other VMs: it rehearses this one, and approves nothing.
+_REHEARSED = Agreement(None, None)
 
 
 class Policy(Protocol):
@@ -87,6 +100,7 @@ class Reconciler:
     ) -> None:
         self.policies = policies
         self.shadow: Shadow | None = None
+        self.group: Member | None = None
         self.nameless = False  # the metadata have no name for this VM
         self.document: Document | None = None
         self.ended: list[EventRecord] = []  # with the latest document
@@ -165,6 +179,8 @@ class Reconciler:
             (self._journal.listed if whole else self._journal.suspect)(listed)
         if self._journal.unread and whole and self._listed_first is None:
             self._listed_first = frozenset(event.key for event in document.events)
+        if self.group is not None and whole:
+            self.group.coordinator.listed([event.key for event in document.events])
         gone = self.tracker.update(document, changed, age_seconds)
         for record in self.tracker.news:
             self._journal.save(record.as_row())
@@ -196,9 +212,10 @@ class Reconciler:
         """
         now = self._now()
         self.ask_late(vm, now)
-        if not self._known.events or self._facts is None or not self._outdated(vm):
+        if self._known.events and self._facts is not None and self._outdated(vm):
+            self._decide(Facts(now, vm, self.tracker.first_seen(now)))
+        elif self.group is None:
             return
-        self._decide(Facts(now, vm, self.tracker.first_seen(now)))
         self._follow_decisions(vm.name, now)
 
     def _follow_decisions(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
@@ -207,9 +224,11 @@ class Reconciler:
         found = []
         for decision in self._decisions:
             self._plan(decision, vm_name)
+            tracked = self.tracker[decision.event]
+            if self.group is not None:
+                self.group.hold_back(decision, tracked.record, vm_name)
             if decision.event.key not in shown:
                 continue
-            tracked = self.tracker[decision.event]
             blocked = self._blocked(decision, tracked.record)
             self.tracker.note_approvable(decision, ready=blocked is None)
             answer = self._eligibility(decision, blocked, vm_name, now)
@@ -217,6 +236,8 @@ class Reconciler:
             if self._pretence is not None and not tracked.record.undecided:
                 self._pretence.act(tracked.record, _acting(decision, vm_name), decision.event.notice_seconds(now))
             found.append((decision, answer))
+        if self.group is not None:
+            self.group.tell(vm_name)
         return found
 
     def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
@@ -289,7 +310,11 @@ class Reconciler:
     def _eligibility(
         self, decision: Decision, blocked: Eligibility | None, vm_name: str | None, now: datetime
     ) -> Eligibility:
-        found = eligibility(decision, vm_name, now, self.tracker.approvable_seconds(decision.event))
+        agreement = _REHEARSED if self.drill else None
+        if self.group is not None:
+            record = self.tracker[decision.event].record
+            agreement = self.group.agreement(decision, record, blocked, vm_name, now)
+        found = eligibility(decision, vm_name, now, self.tracker.approvable_seconds(decision.event), agreement)
         return blocked if blocked is not None and (found.send or found.code in (NOT_LEADER, GROUP, NO_SLOT)) else found
 
     def _drop_notify_hooks(self) -> None:

@@ -40,6 +40,14 @@ def barrier_key(group: str, event_key: str) -> str:
     return f"{prefix(group)}events/{hashlib.sha256(event_key.encode('utf-8', 'backslashreplace')).hexdigest()[:40]}"
 
 
+def claim_key(group: str, event_key: str) -> str:
+    """Return the key of the document in which one of several witnesses undertakes to approve an event.
+
+    It is not the event's barrier: what closes it says nothing about the event's VMs.
+    """
+    return barrier_key(group, f"{event_key} of witnesses")
+
+
 def semaphore_key(group: str) -> str:
     """Return the key of a group's semaphore."""
     return f"{prefix(group)}limit"

@@ -17,6 +17,7 @@ CERTIFICATE = "certificate"  # TLS: theirs was not accepted, or ours
 LOGIN = "login"  # no login, or no permission
 LOST_DATA = "lost data"  # the store has less than it had, or is another one
 TOO_LARGE = "too large"
+CONFLICT = "conflict"  # others were faster, again and again
 
 
 class StoreFault(Fault):

@@ -56,6 +56,20 @@ class Preparation:
         left = self._running.seconds_to_not_before(record.event)
         return min((wait for stage in record.plan.wanted() if (wait := stage.begins_in(left)) > 0.0), default=0.0)
 
+    def may_begin(self, record: EventRecord) -> bool:
+        """Return whether the time has come for one of its stages."""
+        left = self._running.seconds_to_not_before(record.event)
+        return any(stage.begins_in(left) <= 0.0 for stage in record.plan.wanted() if stage.prepare)
+
+    def hurries(self, record: EventRecord) -> bool:
+        """Return whether its hooks, should each take as long as it may, need the time that is left."""
+        left, needed = self._running.seconds_left(record.event), self._needed_seconds(record)
+        return left is not None and left < needed + MARGIN_SECONDS and needed > 0.0
+
+    def _needed_seconds(self, record: EventRecord) -> float:
+        left = {id(run): run for stage in record.plan.wanted() for run in stage.prepare}
+        return sum(commands.timeout(run.hook) for run in left.values() if run.status != SUCCEEDED)
+
     def late(self, record: EventRecord) -> bool:
         """Return whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
         left = self._running.seconds_left(record.event)
@@ -121,6 +135,8 @@ class Preparation:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late:
             return RESUMING
+        if record.slot_obstacle:
+            return record.slot_obstacle
         stages = [stage for stage in record.plan.wanted() if run in stage.prepare]
         undoing = self._running.recovering({theirs.words for stage in stages for theirs in stage.recover})
         if undoing is not None:
@@ -144,10 +160,8 @@ class Preparation:
             or (undoing.run.once_only and not overtakes)
         ):
             return
-        left = {id(other): other for stage in record.plan.wanted() for other in stage.prepare}
-        needed = sum(commands.timeout(other.hook) for other in left.values() if other.status != SUCCEEDED)
         longest = undoing.times_out_at - self._clocks.monotonic() + GRACE_SECONDS
-        if left_seconds < needed + longest:
+        if left_seconds < self._needed_seconds(record) + longest:
             self._running.interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
 
     def _no_time(self, record: EventRecord) -> None:

@@ -129,6 +129,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "forewarn_journal_damaged_records": Metric(
             GAUGE, "Records of events that are damaged or lost, and that nobody has dealt with."
         ),
+        "forewarn_group_store_up": Metric(
+            GAUGE, "Whether the store of the VM's group answered when it was last asked: 1 or 0."
+        ),
+        "forewarn_group_requests_total": Metric(
+            COUNTER, "Documents of the group's store that were looked at, and perhaps changed.", ("result",)
+        ),
+        "forewarn_group_conflicts_total": Metric(
+            COUNTER, "Changes of the group's documents that another VM forestalled, and that were tried again."
+        ),
+        "forewarn_group_slots": Metric(GAUGE, "Events for which this VM holds a slot of a group."),
+        "forewarn_group_waiting": Metric(GAUGE, "Events for which this VM waits for a slot of a group."),
         "forewarn_sink_entries_behind": Metric(GAUGE, "Entries of the journal that the sink has not received yet."),
         "forewarn_sink_requests_total": Metric(COUNTER, "Batches sent to the sink, by their result.", ("result",)),
         "forewarn_sink_last_success_timestamp_seconds": Metric(

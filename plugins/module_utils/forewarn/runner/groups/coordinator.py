@@ -1,0 +1,488 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this VM tells the other VMs of its group, and what it knows of them: the runner's side of the store.
+
+Another thread asks the store (``requester``), so that neither hooks nor polls wait for it. The store is asked only
+while an event of the group is listed here, or while this VM has to take something back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Callable, NamedTuple, Union
+
+from ...imds.errors import CONNECTION, REFUSED, TIMEOUT, Fault
+from ...policy.approval import Agreement
+from ..clocks import Clocks
+from ..requester import Requester
+from ..telemetry.recorder import Recorder
+from . import barrier, cached, documents, obligations, semaphore, transaction
+from .barrier import READY
+from .cached import CachedDocument
+from .intent import Intent, Need
+from .obligations import Obligations, Owed
+from .observations import Gone, Queue
+from .semaphore import FORCE, RECOVER, RELEASE, TAKE, Semaphore, Want
+from .settings import GroupSettings
+from .store import CERTIFICATE, LOGIN, LOST_DATA, Store, StoreFault
+
+# How often somebody who waits reads again: for other VMs, and for a slot, longer for each event that is served first.
+WAITING_SECONDS, QUEUE_SECONDS, QUEUE_STEP_SECONDS = 5.0, 1.0, 0.02
+# After a fault, doubled each time: while an event is listed, and when something is only to be taken back.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_IDLE_PAUSE_SECONDS = 0.5, 8.0, 60.0
+DISK_PAUSE_SECONDS = 1.0
+STORE = "store"  # what its requests are for
+_UNREACHABLE = (TIMEOUT, REFUSED, CONNECTION, CERTIFICATE, LOGIN)
+_ASKED = "the group's store is being asked"
+
+Result = Union[transaction.Changed, Fault]
+
+
+class _Task(NamedTuple):
+    """One document to look at: ``key`` is that of a barrier, or the group of a semaphore with its ``wants``.
+
+    ``step`` makes the document that there should be of the one that there is. ``event`` is the barrier's, ``over``
+    whether this VM has nothing more to say there.
+    """
+
+    cached: CachedDocument
+    key: str
+    step: Callable[[Any], Any]
+    request: Callable[[], transaction.Changed]
+    event: str | None = None
+    over: bool = False
+    wants: tuple[Want, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether this VM may have something to write."""
+        return self.event is not None or bool(self.wants)
+
+
+class Coordinator:
+    """For the main thread alone. ``directory`` is the state directory. ``chance`` returns a number from 0 to 1.
+
+    ``facts`` are for the heartbeat. Nothing here raises: what fails is a reason to hold.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        store: Store,
+        requester: Requester,
+        directory: str,
+        recorder: Recorder,
+        clocks: Clocks,
+        facts: dict[str, Any],
+        chance: Callable[[], float],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.settings = settings
+        self._store = store
+        self._requester = requester
+        self._directory = directory
+        self._journal, self._log, self._metrics = recorder
+        self._clock = clocks.monotonic
+        self._facts = facts
+        self._chance = chance
+        self._sleep = sleep
+        self._me = ""
+        self._intents: dict[str, Intent] = {}
+        self._owed: dict[str, Owed] = {}
+        self._ending: frozenset[str] = frozenset()  # what is owed of these events is taken back
+        self._unsaved = False
+        self._save_at = 0.0
+        self._resumed = False  # an earlier runner may have writes under way
+        self._barriers: dict[str, CachedDocument] = {}
+        self._semaphores: dict[str, CachedDocument] = {}
+        self._queues: dict[str, Queue] = {}
+        self._gone = Gone()
+        self._tasks: list[_Task] = []
+        self._problem: str | None = None
+        self._said: dict[tuple[str, str], str] = {}  # by Event.key and group or barrier: the last line of the log
+        self._resume()
+        self._tell_facts()
+
+    # What this VM has to say
+
+    def listed(self, keys: Collection[str]) -> None:
+        """Take in which events a whole document lists, by ``Event.key``."""
+        self._gone.listed(keys, self._clock())
+
+    def started(self, key: str) -> None:
+        """Note that an event has started: nobody waits for its approval any more."""
+        intent = self._intents.get(key)
+        if intent is None:
+            return
+        waits = intent.want is not None and intent.want.state == TAKE and not self._holds(key, intent.group)
+        self._intents[key] = intent._replace(fresh=False, want=None if waits else intent.want)
+
+    def _holds(self, key: str, group: str) -> bool:
+        known = self._semaphores.get(group)
+        slot = None if known is None or known.document is None else known.document.slots.get(key)
+        return slot is not None and self._me in slot.names
+
+    def owes(self, key: str) -> bool:
+        """Return whether this VM may have written something about an event."""
+        return key in self._owed
+
+    def tell(
+        self, me: str | None, intents: Mapping[str, Intent], known: Collection[str], may_end: Callable[[str], bool]
+    ) -> None:
+        """Tell the store these ``intents`` of the VM ``me``, by ``Event.key``.
+
+        What was told of an event that is still ``known`` stays. For another, all is taken back, provided that it
+        ``may_end``: this VM is sure that it has nothing more to recover.
+        """
+        if me is not None and not self._owed:  # otherwise the name under which that was written
+            self._me = me.lower()
+        self._intents = {key: intent for key, intent in self._intents.items() if key in known}
+        for key, intent in intents.items():
+            if key in self._ending:
+                self._forget(key)  # what is being taken back may look as if it was still there
+            self._intents[key] = intent
+            self._owe(key, intent)
+        over = [key for key in self._owed if key not in self._intents and key not in known]
+        self._ending = frozenset(key for key in over if may_end(key))
+        self._begin()
+        self._tell_facts()
+
+    def _forget(self, key: str) -> None:
+        owed = self._owed[key]
+        for views, keys in ((self._barriers, owed.barriers), (self._semaphores, owed.slots)):
+            for each in keys:
+                if each in views:
+                    views[each].document = None
+
+    def _owe(self, key: str, intent: Intent) -> None:
+        before = self._owed.get(key, Owed(intent.event_id))
+        barriers = {*before.barriers, *([] if intent.statement is None else [intent.barrier])}
+        slots = {*before.slots, *([] if intent.want is None else [intent.group])}
+        owed = Owed(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)))
+        if (barriers or slots) and owed != before:
+            self._owed[key] = owed
+            self._unsaved = True
+
+    # What it knows
+
+    def agreement(
+        self, key: str, content: str, barrier_key: str | None, names: Sequence[str], need: Need | None
+    ) -> Agreement:
+        """Return what the VMs have agreed on about an event.
+
+        ``barrier_key`` is that of the document in which ``names`` have to be ready, None where nobody has to be.
+        """
+        not_ready, approver, seconds = None, None, 0.0
+        if barrier_key is not None:
+            now, known = self._clock(), self._barriers.get(barrier_key)
+            not_ready = _ASKED if known is None else known.doubt(now)
+            if known is not None and not_ready is None:
+                not_ready = cached.why_not_ready(known.document, content, names)
+                closed = known.document.closed_for(content)
+                if closed is not None:
+                    approver, seconds = closed.by, now - known.since
+        no_slot = None if need is None else self._no_slot(key, need, fresh=True)
+        return Agreement(not_ready, no_slot, approver, seconds)
+
+    def slot_obstacle(self, key: str, need: Need) -> str:
+        """Return why this VM may not be prepared for an event yet, "" if it has its slot."""
+        return self._no_slot(key, need, fresh=False) or ""
+
+    def _no_slot(self, key: str, need: Need, *, fresh: bool) -> str | None:
+        if need.impossible:
+            return need.impossible
+        known = self._semaphores.get(need.group)
+        if known is None or known.document is None or known.fence:
+            return _ASKED if known is None else known.problem or _ASKED
+        doubt = known.doubt(self._clock()) if fresh else None
+        return doubt or cached.why_no_slot(known.document, key, need)
+
+    # Asking
+
+    def next_in(self) -> float | None:
+        """Return the seconds until the store is to be asked by the time alone, None if it is not."""
+        if self._requester.busy or not self._me:
+            return None
+        now = self._clock()
+        dues = [due for due in (self._due_at(task, now) for task in self._all_tasks()) if due is not None]
+        return max(0.0, min(dues) - now, self._save_at - now) if dues else None
+
+    def collect(self) -> bool:
+        """Take in what the store has answered, and ask what is due; return whether that may change a decision."""
+        news = False
+        if self._requester.answered:
+            answer = self._requester.take()
+            results = answer.value or [answer.fault] * len(self._tasks)
+            for task, result in zip(self._tasks, results):
+                news = self._take(task, result) or news
+            self._tasks = []
+            self._save()
+            self._report()
+        self._begin()
+        self._tell_facts()
+        return news
+
+    def close(self) -> None:
+        """Abandon what is under way: the next runner looks again."""
+        if not self._requester.busy:
+            self._store.close()
+
+    def _begin(self) -> None:
+        now = self._clock()
+        if self._requester.busy or not self._me or now < self._save_at:
+            return
+        dues = [(task, self._due_at(task, now)) for task in self._all_tasks()]
+        tasks = [task for task, due in dues if due is not None and due <= now]
+        if tasks and self._save():
+            self._tasks = tasks
+            self._requester.begin(STORE, partial(_ask, [task.request for task in tasks]))
+
+    def _all_tasks(self) -> list[_Task]:
+        tasks: list[_Task] = []
+        wants: dict[str, list[Want]] = {}
+        for key, owed in self._owed.items():
+            intent = self._intents.get(key)
+            if intent is None and key not in self._ending:
+                continue
+            tasks += [self._barrier_task(key, each, intent) for each in owed.barriers]
+            for group in owed.slots:
+                want = _want(key, group, intent)
+                if want is not None:
+                    wants.setdefault(group, []).append(want)
+            if intent is not None and intent.group and intent.fresh:  # a witness wants no slot, but has to know
+                wants.setdefault(intent.group, [])
+        return tasks + [self._semaphore_task(group, each) for group, each in wants.items()]
+
+    def _barrier_task(self, key: str, barrier_key: str, intent: Intent | None) -> _Task:
+        known = self._barriers.setdefault(barrier_key, CachedDocument(self._resumed))
+        here = intent if intent is not None and intent.barrier == barrier_key else Intent("", 0)
+        own = here.statement
+        step = partial(barrier.step, me=self._me, own=own, names=here.names)
+        encode = partial(barrier.encoded, event_id=self._owed[key].event_id)
+        request = partial(self._change, barrier_key, barrier.decoded, encode, step, known.fence)
+        return _Task(known, barrier_key, step, request, key, own is None)
+
+    def _semaphore_task(self, group: str, wants: Sequence[Want]) -> _Task:
+        known = self._semaphores.setdefault(group, CachedDocument(self._resumed))
+        passed_over = self._queues[group].passed_over if group in self._queues else frozenset()
+        step = partial(semaphore.step, me=self._me, wants=wants, passed_over=passed_over, orphans=self._gone.orphans)
+        # A slot is free only when the store has acknowledged that.
+        fence = bool(wants) and (known.fence or any(want.state == RELEASE for want in wants))
+        decode = partial(_decoded_semaphore, group)
+        request = partial(self._change, documents.semaphore_key(group), decode, semaphore.encoded, step, fence)
+        return _Task(known, group, step, request, wants=tuple(wants))
+
+    def _change(
+        self,
+        key: str,
+        decode: Callable[[bytes | None], Any],
+        encode: Callable[[Any], bytes | None],
+        step: Callable[[Any], Any],
+        fence: bool,
+    ) -> transaction.Changed:
+        """Look at a document. Runs in the requester's thread."""
+        return transaction.change(self._store, key, decode, encode, step, self._clock, self._pause, fence=fence)
+
+    def _pause(self, attempt: int) -> None:
+        longest = min(transaction.FIRST_PAUSE_SECONDS * 2.0**attempt, transaction.LONGEST_PAUSE_SECONDS)
+        self._sleep(longest * self._chance())
+
+    def _due_at(self, task: _Task, now: float) -> float | None:
+        """Return the monotonic time at which the document is to be looked at, None if there is no need."""
+        known = task.cached
+        ends = task.over or any(want.state == RELEASE for want in task.wants)
+        if (
+            known.document is None
+            or (known.fence and task.writes)
+            or ends
+            or task.step(known.document) != known.document
+        ):
+            return max(known.due, now)
+        interval = self._barrier_interval(task.event) if task.event is not None else self._slot_interval(task)
+        return None if interval is None else max(known.due, known.at + interval)
+
+    def _barrier_interval(self, key: str) -> float | None:
+        """Return after how many seconds a barrier is read again, None if nobody needs that."""
+        intent = self._intents.get(key)
+        said = None if intent is None else intent.statement
+        return WAITING_SECONDS if intent is not None and intent.fresh and said and said.state == READY else None
+
+    def _slot_interval(self, task: _Task) -> float | None:
+        document: Semaphore = task.cached.document
+        intervals = [] if task.wants else [WAITING_SECONDS]
+        for want in task.wants:
+            waiter = document.waiting.get(want.key)
+            if want.state == TAKE and waiter is not None:
+                intervals.append(QUEUE_SECONDS + QUEUE_STEP_SECONDS * len(document.ahead(waiter.place(want.key))))
+            elif want.state in (TAKE, FORCE) and (
+                self._intents[want.key].fresh or not semaphore.is_granted(document, want.key, self._me)
+            ):
+                intervals.append(WAITING_SECONDS)
+        return min(intervals, default=None)
+
+    # Answers
+
+    def _take(self, task: _Task, result: Result) -> bool:
+        """Take in one answer; return whether it may change a decision."""
+        known = task.cached
+        self._metrics.count("forewarn_group_requests_total", result="failed" if isinstance(result, Fault) else "ok")
+        if isinstance(result, Fault):
+            longest = LONGEST_PAUSE_SECONDS if self._intents else LONGEST_IDLE_PAUSE_SECONDS
+            pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(known.failures, 16), longest)
+            known.failed(result.message, self._clock() + pause * (1.0 - 0.5 * self._chance()), unsure=result.unsure)
+            self._problem_is(result)
+            return False
+        news = known.doubt(self._clock()) is not None or known.document != result.document
+        self._metrics.count("forewarn_group_conflicts_total", float(max(0, result.swaps - 1)))
+        known.read(result.document, result.at)
+        self._problem_is(None)
+        if task.event is not None:
+            if task.over and not self._says(task.event, task.key):
+                self._taken_back(task.event, barriers=task.key)
+            return news
+        for want in task.wants:
+            if want.state == RELEASE and want.key not in self._intents:
+                self._taken_back(want.key, slots=task.key)
+        takes = [want.at_most for want in task.wants if want.state == TAKE]
+        if takes:
+            own = [want.key for want in task.wants]
+            self._queues.setdefault(task.key, Queue()).look(result.document, result.at, min(takes), own)
+        return news
+
+    def _says(self, key: str, barrier_key: str) -> bool:
+        intent = self._intents.get(key)
+        return intent is not None and intent.barrier == barrier_key and intent.statement is not None
+
+    def _taken_back(self, key: str, barriers: str = "", slots: str = "") -> None:
+        """Note that the store has acknowledged that this VM has nothing there any more."""
+        owed = self._owed.get(key)
+        if owed is None:
+            return
+        left = owed._replace(
+            barriers=tuple(each for each in owed.barriers if each != barriers),
+            slots=tuple(each for each in owed.slots if each != slots),
+        )
+        self._unsaved = True
+        self._barriers.pop(barriers, None)
+        if slots and (key, slots) in self._said:
+            self._write("slot-free", key, left, slots)
+            del self._said[key, slots]
+        self._said.pop((key, barriers), None)
+        if left.barriers or left.slots:
+            self._owed[key] = left
+        else:
+            del self._owed[key]
+            self._ending -= {key}
+
+    # Keeping what is owed
+
+    def _resume(self) -> None:
+        try:
+            found = obligations.read(self._directory)
+        except ValueError as error:
+            reason = f"what this VM still holds in the group's store is not known: {error}"
+            hint = "Does it hold a slot? See forewarn group status, and forewarn group release."
+            self._log.error("group-trouble", reason=reason, hint=hint)
+            self._resumed = True
+            return
+        if found is not None:
+            self._me, self._owed, self._resumed = found.vm, dict(found.events), True
+
+    def _save(self) -> bool:
+        """Return whether the file has all that is owed: nothing is asked before."""
+        if not self._unsaved:
+            return True
+        try:
+            obligations.write(self._directory, Obligations(self._me, self._owed))
+        except OSError as error:
+            self._save_at = self._clock() + DISK_PAUSE_SECONDS
+            self._problem_is(StoreFault(f"{self._directory}: {error.strerror or error}", kind=LOST_DATA))
+            return False
+        self._unsaved = False
+        return True
+
+    # What is said about it
+
+    def _problem_is(self, fault: Fault | None) -> None:
+        message = None if fault is None else fault.message
+        self._metrics.set("forewarn_group_store_up", 1.0 if fault is None else 0.0)
+        if message == self._problem:
+            return
+        if fault is None:
+            self._log.info("group-store-recovered", store=self._store.name)
+        else:
+            self._log.warning("group-store-failed", reason=message, hint=fault.hint or None)
+        self._problem = message
+
+    def _report(self) -> None:
+        """Log, and keep, what has changed for this VM's events."""
+        for key, owed in self._owed.items():
+            for group in owed.slots:
+                known = self._semaphores.get(group)
+                if known is not None and known.document is not None:
+                    self._say(cached.slot_line(known.document, key, self._me), key, owed, group)
+            for barrier_key in owed.barriers:
+                known = self._barriers.get(barrier_key)
+                closed = None if known is None or known.document is None else known.document.closed
+                if closed is not None and closed.by == self._me:
+                    self._say("barrier-closed", key, owed, barrier_key)
+
+    def _say(self, line: str, key: str, owed: Owed, where: str) -> None:
+        if line and line != self._said.get((key, where)):
+            self._said[key, where] = line
+            self._write(line, key, owed, self.settings.name if line == "barrier-closed" else where)
+
+    def _write(self, line: str, key: str, owed: Owed, group: str) -> None:
+        intent = self._intents.get(key)
+        self._log.info(line, event_id=owed.event_id, group=group)
+        self._journal.note(line, None if intent is None else intent.record, event_id=owed.event_id, group=group)
+
+    def _tell_facts(self) -> None:
+        lines = list(self._said.values())
+        slots, waiting = sum(map(lines.count, cached.HOLDING)), lines.count(cached.WAITS)
+        self._metrics.set("forewarn_group_slots", float(slots))
+        self._metrics.set("forewarn_group_waiting", float(waiting))
+        self._facts["group"] = {
+            "name": self.settings.name,
+            "store": self._store.name,
+            "problem": self._problem,
+            "slots": slots,
+            "waiting": waiting,
+            "taking_back": len(self._ending),
+        }
+
+
+def _want(key: str, group: str, intent: Intent | None) -> Want | None:
+    """Return what this VM wants of a group for an event, None if nothing."""
+    if intent is None:
+        return Want(key, RELEASE)
+    if intent.recovering:
+        return Want(key, RECOVER)
+    return intent.want if intent.group == group else None
+
+
+def _ask(requests: Sequence[Callable[[], transaction.Changed]]) -> list[Result]:
+    """Make one request after another. Once the store cannot be reached, it is not tried for the others."""
+    results: list[Result] = []
+    for request in requests:
+        last = results[-1] if results else None
+        if isinstance(last, Fault) and last.kind in _UNREACHABLE:
+            results.append(StoreFault(last.message, last.hint, kind=last.kind))
+            continue
+        try:
+            results.append(request())
+        except Fault as fault:
+            results.append(fault)
+    return results
+
+
+def _decoded_semaphore(group: str, content: bytes | None) -> Semaphore:
+    """Return the semaphore. Raises SharedDocumentError, and StoreFault where there is none."""
+    if content is None:
+        text = f"the store has no semaphore of group {group}: it was never created, or the store has lost its data."
+        hint = "When no VM of the group is disturbed: forewarn group create."
+        raise StoreFault(text, hint, kind=LOST_DATA, lasting=True)
+    return semaphore.decoded(content)

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""This VM as a member of its group: from its events and hooks to what it tells the others, and back.
+
+``reconciler`` asks it about each event that it decides; ``coordinator`` knows the store.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from ...policy.approval import Agreement, Eligibility, needs_barrier
+from ...policy.decision import APPROVE, Decision
+from .. import event_record as states
+from ..event_record import EventRecord
+from ..hooks.scheduler import HookScheduler
+from ..journal.writer import Journal
+from . import documents
+from .coordinator import Coordinator
+from .intent import Intent, Need, need_of, statement_of, what_of
+from .semaphore import FORCE, TAKE, Want
+
+
+class Member:
+    """For real events, in the main thread. ``scheduler`` knows how far they are, ``journal`` whether all is known."""
+
+    def __init__(self, coordinator: Coordinator, scheduler: HookScheduler, journal: Journal) -> None:
+        self.coordinator = coordinator
+        self._scheduler = scheduler
+        self._journal = journal
+        self._intents: dict[str, Intent] = {}
+
+    def hold_back(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
+        """Let the event's preparation wait for a slot, if it needs one and time allows."""
+        record.slot_obstacle = ""
+        need = self._need(decision, vm_name)
+        if need is not None and not record.plan.begun() and not self._scheduler.preparation.hurries(record):
+            record.slot_obstacle = self.coordinator.slot_obstacle(record.event.key, need)
+
+    def agreement(
+        self, decision: Decision, record: EventRecord, blocked: Eligibility | None, vm_name: str | None, now: datetime
+    ) -> Agreement | None:
+        """Return what the group has agreed on about an event, and note what this VM has to say about it.
+
+        ``blocked`` is what keeps this VM from approving, whatever the others do, or None. None: it concerns others.
+        """
+        event = decision.event
+        affected = event.place_of(vm_name) is not None
+        witness = not affected and decision.approver == "witness"
+        if vm_name is None or event.problems or not (affected or witness):
+            return None
+        needs = needs_barrier(decision)
+        need = self._need(decision, vm_name)
+        barrier_key = None
+        if needs or witness:
+            key_of = documents.barrier_key if needs else documents.claim_key
+            barrier_key = key_of(self.coordinator.settings.name, event.key)
+        if event.event_status == "Scheduled":
+            self._intents[event.key] = self._intent(decision, record, blocked, barrier_key, need, now, affected)
+        else:
+            self.coordinator.started(event.key)
+        names = event.resources if needs else ()
+        return self.coordinator.agreement(event.key, record.content, barrier_key, names, need)
+
+    def tell(self, vm_name: str | None) -> None:
+        """Tell the store what has been noted since the last time, and which events this VM recovers from."""
+        ours = [record for record in self._scheduler.records if not record.drill]
+        known = {record.event.key for record in ours}
+        listed = {record.event.key for record in ours if record.listed}
+        for record in ours:
+            key = record.event.key
+            if record.state == states.RECOVERING and key not in listed and self.coordinator.owes(key):
+                self._intents[key] = Intent(record.event.event_id, record.identifier, recovering=True)
+        intents, self._intents = self._intents, {}
+        self.coordinator.tell(vm_name, intents, known, self._may_end)
+
+    def _may_end(self, key: str) -> bool:
+        """Return whether it is certain that nothing is left to recover of an event that has no record any more."""
+        return not (self._journal.unread or self._journal.late) and self._journal.doubt(key) is None
+
+    def _need(self, decision: Decision, vm_name: str | None) -> Need | None:
+        return None if vm_name is None else need_of(decision, vm_name, self.coordinator.settings)
+
+    def _intent(
+        self,
+        decision: Decision,
+        record: EventRecord,
+        blocked: Eligibility | None,
+        barrier_key: str | None,
+        need: Need | None,
+        now: datetime,
+        affected: bool,
+    ) -> Intent:
+        event = decision.event
+        statement = None
+        names = event.resources if affected or needs_barrier(decision) else ()
+        if barrier_key is None and affected and len(event.resources) > 1:  # the others may wait for it
+            barrier_key = documents.barrier_key(self.coordinator.settings.name, event.key)
+        if barrier_key is not None and record.content and not record.undecided:
+            statement = statement_of(decision, record.content, blocked)
+        want = None if need is None or not affected or record.undecided else self._want(decision, record, need, now)
+        return Intent(
+            event.event_id,
+            record.identifier,
+            barrier_key or "",
+            statement,
+            names,
+            "" if need is None else need.group,
+            want,
+            fresh=blocked is None and decision.output == APPROVE,
+        )
+
+    def _want(self, decision: Decision, record: EventRecord, need: Need, now: datetime) -> Want | None:
+        """Return the slots that the event needs now, None if none: its time has not come, or it never gets them."""
+        event, preparation = decision.event, self._scheduler.preparation
+        disturbed = record.plan.begun() or record.approvals > 0 or record.unanswered
+        forced = disturbed or preparation.hurries(record)
+        if need.impossible and not disturbed:
+            return None
+        stages = [stage for stage in record.plan.wanted() if stage.prepare]
+        if not disturbed and not (preparation.may_begin(record) if stages else decision.output == APPROVE):
+            return None
+        moment = event.not_before
+        return Want(
+            event.key,
+            FORCE if forced else TAKE,
+            need.names,
+            need.at_most,
+            None if moment is None else moment.timestamp(),
+            what_of(event),
+            now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )

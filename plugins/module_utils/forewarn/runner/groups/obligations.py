@@ -1,0 +1,76 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this VM may have written into the store and has to take back: kept in a file of the state directory.
+
+It is noted before anything is asked of the store, so that neither a crash nor a lost answer leaves a slot behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FILE_NAME = "groups.json"
+_MAX_BYTES = 1024 * 1024
+_SCHEMA = {"schema": "obligations", "version": 1}
+
+
+class Owed(NamedTuple):
+    """For one event: the keys of ``barriers`` in which this VM may have a statement, the groups of its ``slots``.
+
+    ``event_id`` is for people.
+    """
+
+    event_id: str
+    barriers: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()
+
+
+class Obligations(NamedTuple):
+    """``vm`` is the name under which they were written, ``events`` are by ``Event.key``."""
+
+    vm: str
+    events: Mapping[str, Owed]
+
+
+def read(directory: str) -> Obligations | None:
+    """Return what the state directory has, None if it has none. Raises ValueError for a file that cannot be read."""
+    path = Path(directory, FILE_NAME)
+    try:
+        with path.open("rb") as file:
+            data = json.loads(file.read(_MAX_BYTES).decode("utf-8"))
+        if data["forewarn"] != _SCHEMA or not isinstance(data["vm"], str):
+            raise ValueError("another version has written it")
+        return Obligations(data["vm"], {key: _owed(value) for key, value in data["events"].items()})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def write(directory: str, obligations: Obligations) -> None:
+    """Replace the file, atomically and on the disk. Raises OSError."""
+    path = Path(directory, FILE_NAME)
+    if not obligations.events:
+        path.unlink(missing_ok=True)
+        return
+    draft = path.with_name(f".{FILE_NAME}.new")
+    events = {key: owed._asdict() for key, owed in obligations.events.items()}
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        content = {"forewarn": _SCHEMA, "vm": obligations.vm, "events": events}
+        file.write(json.dumps(content).encode("ascii") + b"\n")
+        file.flush()
+        os.fsync(descriptor)
+    draft.replace(path)
+
+
+def _owed(data: Mapping[str, Any]) -> Owed:
+    texts = data["event_id"], *data["barriers"], *data["slots"]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("it is damaged")
+    return Owed(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]))

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this VM has observed for long enough to act on it: by its own clock, and only while it could see.
+
+Both tell it that somebody else is no longer there. All times are monotonic, in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .semaphore import Semaphore
+
+# An event that waits and has had room for this long has nobody who takes it: others are served.
+PASSED_OVER_SECONDS = 10.0
+# An event that has left the list for this long is over, also for a VM that cannot say so any more.
+ORPHAN_SECONDS = 600.0
+# A longer gap between two looks counts as this: what happened in between was not seen.
+_LONGEST_LOOK_SECONDS = 3.0
+_LONGEST_POLL_SECONDS = 10.0
+_MOST_GONE = 1000
+
+
+class Queue:
+    """Who waits at the head of one group's queue, and does not take what is free."""
+
+    def __init__(self) -> None:
+        self._free_for: dict[str, float] = {}  # by Event.key: how long it has had room, at the head
+        self._looked_at: float | None = None
+
+    def look(self, document: Semaphore, at: float, at_most: int, own: Collection[str]) -> None:
+        """Take in the document as it was ``at`` a time. ``own`` are the events of this VM."""
+        gap = 0.0 if self._looked_at is None else min(max(0.0, at - self._looked_at), _LONGEST_LOOK_SECONDS)
+        self._looked_at = at
+        free_for: dict[str, float] = {}
+        for _place, key in sorted((waiter.place(key), key) for key, waiter in document.waiting.items()):
+            if key in own:
+                continue
+            if not document.has_room(key, document.waiting[key].names, at_most):
+                break
+            free_for[key] = self._free_for[key] + gap if key in self._free_for else 0.0
+            if free_for[key] < PASSED_OVER_SECONDS:
+                break
+        self._free_for = free_for
+
+    @property
+    def passed_over(self) -> frozenset[str]:
+        """The events at the head that have had room for long enough."""
+        return frozenset(key for key, seconds in self._free_for.items() if seconds >= PASSED_OVER_SECONDS)
+
+
+class Gone:
+    """The events that this VM has seen listed, and does not any more."""
+
+    def __init__(self) -> None:
+        self._listed: frozenset[str] = frozenset()
+        self._gone_for: dict[str, float] = {}
+        self._polled_at: float | None = None
+
+    def listed(self, keys: Collection[str], at: float) -> None:
+        """Take in what a whole document lists, by ``Event.key``."""
+        gap = 0.0 if self._polled_at is None else min(max(0.0, at - self._polled_at), _LONGEST_POLL_SECONDS)
+        self._polled_at = at
+        for key in self._gone_for:
+            self._gone_for[key] += gap
+        self._gone_for.update((key, 0.0) for key in self._listed.difference(keys))
+        for key in keys:
+            self._gone_for.pop(key, None)
+        for key in list(self._gone_for)[:-_MOST_GONE]:
+            del self._gone_for[key]
+        self._listed = frozenset(keys)
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        """Those that have been gone for long enough."""
+        return frozenset(key for key, seconds in self._gone_for.items() if seconds >= ORPHAN_SECONDS)
