@@ -16,7 +16,7 @@ from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.runner import assembly
-from forewarn.runner.assembly import Equipment, assemble
+from forewarn.runner.assembly import Equipment, GroupEquipment, assemble
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.hooks import scheduler
 from forewarn.runner.hooks.commands import Command
@@ -317,8 +317,9 @@ def new_runner(
     vm: str,
     journal: Callable[..., Journal] = Journal,
     until: Callable[[], bool] = lambda: False,
+    group: Callable[[], GroupEquipment] | None = None,
 ) -> Instance:
-    """Assemble a runner on a state directory, as ``forewarn run`` does."""
+    """Assemble a runner on a state directory, as ``forewarn run`` does; ``group`` makes its part in a group."""
     clocks = world.clocks()
     executor = WorldExecutor(world)
     client: Any = WorldClient(world, vm)
@@ -349,7 +350,14 @@ def new_runner(
             world.note("known")
         previous = Previous(last_poll, downtime(beat, clocks) if beat else None)
         equipment = Equipment(
-            clocks, log, Mode(world.dry_run), directory, requester=requester, reload=reload, previous=previous
+            clocks,
+            log,
+            Mode(world.dry_run),
+            directory,
+            requester=requester,
+            reload=reload,
+            previous=previous,
+            group=None if group is None else group(),
         )
         runner = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
     watchers.append(_show_drills(world, runner.controller._rehearsal.reconciler))

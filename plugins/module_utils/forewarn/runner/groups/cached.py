@@ -14,7 +14,6 @@ from .semaphore import Semaphore
 
 # An approval rests on nothing that was read earlier than this.
 FRESH_SECONDS = 10.0
-_NOT_CLOSED = "all its VMs are ready, and the last of them has yet to say so to the others"
 # Lines of the log.
 TAKEN, BEYOND, WAITS = "slot-taken", "slot-beyond-limit", "slot-waits"
 HOLDING = (TAKEN, BEYOND)
@@ -58,12 +57,12 @@ class CachedDocument:
         return self.problem or "the group's store is being asked"
 
 
-def why_not_ready(document: Barrier, content: str, names: Sequence[str]) -> str | None:
-    """Return which VMs of an event are not known to be ready, None if its barrier is closed."""
+def why_not_ready(document: Barrier, content: str, names: Sequence[str], me: str) -> str | None:
+    """Return which VMs of an event are not known to ``me`` to be ready, None if its barrier is closed."""
     if document.closed_for(content) is not None:
         return None
-    missing = document.missing(content, names)
-    return f"waits for {_listed([_said(document, name, content) for name in missing])}" if missing else _NOT_CLOSED
+    missing = [_said(document, name, content) for name in document.missing(content, names) if name.lower() != me]
+    return f"waits for {_listed(missing)}" if missing else "the group's store is being told that this VM is ready"
 
 
 def _said(document: Barrier, name: str, content: str) -> str:

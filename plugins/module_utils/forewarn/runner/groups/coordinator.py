@@ -92,6 +92,7 @@ class Coordinator:
         self._me = ""
         self._intents: dict[str, Intent] = {}
         self._owed: dict[str, Owed] = {}
+        self._known: frozenset[str] = frozenset()  # the events that have a record here
         self._ending: frozenset[str] = frozenset()  # what is owed of these events is taken back
         self._unsaved = False
         self._save_at = 0.0
@@ -112,13 +113,11 @@ class Coordinator:
         """Take in which events a whole document lists, by ``Event.key``."""
         self._gone.listed(keys, self._clock())
 
-    def started(self, key: str) -> None:
-        """Note that an event has started: nobody waits for its approval any more."""
-        intent = self._intents.get(key)
-        if intent is None:
-            return
-        waits = intent.want is not None and intent.want.state == TAKE and not self._holds(key, intent.group)
-        self._intents[key] = intent._replace(fresh=False, want=None if waits else intent.want)
+    def started(self, key: str, intent: Intent) -> Intent:
+        """Return what is left to tell of an event that has started: ``intent`` where nothing was told before."""
+        before = self._intents.get(key, intent)
+        waits = before.want is not None and before.want.state == TAKE and not self._holds(key, before.group)
+        return before._replace(fresh=False, want=None if waits else before.want)
 
     def _holds(self, key: str, group: str) -> bool:
         known = self._semaphores.get(group)
@@ -139,6 +138,7 @@ class Coordinator:
         """
         if me is not None and not self._owed:  # otherwise the name under which that was written
             self._me = me.lower()
+        self._known = frozenset(known)
         self._intents = {key: intent for key, intent in self._intents.items() if key in known}
         for key, intent in intents.items():
             if key in self._ending:
@@ -160,7 +160,7 @@ class Coordinator:
     def _owe(self, key: str, intent: Intent) -> None:
         before = self._owed.get(key, Owed(intent.event_id))
         barriers = {*before.barriers, *([] if intent.statement is None else [intent.barrier])}
-        slots = {*before.slots, *([] if intent.want is None else [intent.group])}
+        slots = {*before.slots, *([intent.group] if intent.slot else [])}
         owed = Owed(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)))
         if (barriers or slots) and owed != before:
             self._owed[key] = owed
@@ -180,7 +180,7 @@ class Coordinator:
             now, known = self._clock(), self._barriers.get(barrier_key)
             not_ready = _ASKED if known is None else known.doubt(now)
             if known is not None and not_ready is None:
-                not_ready = cached.why_not_ready(known.document, content, names)
+                not_ready = cached.why_not_ready(known.document, content, names, self._me)
                 closed = known.document.closed_for(content)
                 if closed is not None:
                     approver, seconds = closed.by, now - known.since
@@ -267,6 +267,7 @@ class Coordinator:
 
     def _semaphore_task(self, group: str, wants: Sequence[Want]) -> _Task:
         known = self._semaphores.setdefault(group, CachedDocument(self._resumed))
+        wants = [*wants, *(Want(key, RELEASE) for key in self._left_over(known.document))] if wants else wants
         passed_over = self._queues[group].passed_over if group in self._queues else frozenset()
         step = partial(semaphore.step, me=self._me, wants=wants, passed_over=passed_over, orphans=self._gone.orphans)
         # A slot is free only when the store has acknowledged that.
@@ -274,6 +275,13 @@ class Coordinator:
         decode = partial(_decoded_semaphore, group)
         request = partial(self._change, documents.semaphore_key(group), decode, semaphore.encoded, step, fence)
         return _Task(known, group, step, request, wants=tuple(wants))
+
+    def _left_over(self, document: Semaphore | None) -> list[str]:
+        """Return the events that are over, and for which others have taken a slot for this VM when it did not run."""
+        if document is None:
+            return []
+        over = self._gone.orphans - self._owed.keys() - self._known
+        return sorted(key for key in over if key in document.slots and self._me in document.slots[key].names)
 
     def _change(
         self,
@@ -339,6 +347,9 @@ class Coordinator:
         self._metrics.count("forewarn_group_conflicts_total", float(max(0, result.swaps - 1)))
         known.read(result.document, result.at)
         self._problem_is(None)
+        if task.event is None:
+            ours = [key for key, slot in result.document.slots.items() if self._me in slot.names]
+            self._gone.unlisted([key for key in ours if key not in self._owed and key not in self._known])
         if task.event is not None:
             if task.over and not self._says(task.event, task.key):
                 self._taken_back(task.event, barriers=task.key)

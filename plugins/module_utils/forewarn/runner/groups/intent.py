@@ -32,8 +32,9 @@ class Intent(NamedTuple):
     """What this VM has to tell the store about one event. ``event_id`` and ``record``, its number, are for people.
 
     It makes its ``statement``, unless None, in the document ``barrier``, where ``names`` have to be ready: nobody, for
-    an approval that only one witness sends. It wants ``want``, unless None, of ``group``. ``fresh``: as far as this VM
-    is concerned, the event may be approved now. ``recovering``: the event has left the list.
+    an approval that only one witness sends. It wants ``want``, unless None, of ``group``. ``slot``: it may get a slot
+    there, be it from another VM of the event. ``fresh``: as far as this VM is concerned, the event may be approved now.
+    ``recovering``: the event has left the list.
     """
 
     event_id: str
@@ -43,6 +44,7 @@ class Intent(NamedTuple):
     names: tuple[str, ...] = ()
     group: str = ""
     want: Want | None = None
+    slot: bool = False
     fresh: bool = False
     recovering: bool = False
 

@@ -58,8 +58,10 @@ class Member:
             barrier_key = key_of(self.coordinator.settings.name, event.key)
         if event.event_status == "Scheduled":
             self._intents[event.key] = self._intent(decision, record, blocked, barrier_key, need, now, affected)
-        else:
-            self.coordinator.started(event.key)
+        else:  # nobody waits for it any more
+            group = need.group if need is not None and affected else ""
+            untold = Intent(event.event_id, record.identifier, group=group, slot=group != "")
+            self._intents[event.key] = self.coordinator.started(event.key, untold)
         names = event.resources if needs else ()
         return self.coordinator.agreement(event.key, record.content, barrier_key, names, need)
 
@@ -108,6 +110,7 @@ class Member:
             names,
             "" if need is None else need.group,
             want,
+            slot=need is not None and affected,
             fresh=blocked is None and decision.output == APPROVE,
         )
 

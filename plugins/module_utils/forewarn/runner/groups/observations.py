@@ -51,7 +51,7 @@ class Queue:
 
 
 class Gone:
-    """The events that this VM has seen listed, and does not any more."""
+    """The events that this VM has seen listed, and does not any more, or that name it and are not listed to it."""
 
     def __init__(self) -> None:
         self._listed: frozenset[str] = frozenset()
@@ -70,6 +70,12 @@ class Gone:
         for key in list(self._gone_for)[:-_MOST_GONE]:
             del self._gone_for[key]
         self._listed = frozenset(keys)
+
+    def unlisted(self, keys: Collection[str]) -> None:
+        """Take in events that name this VM, as the store has it: one that is not listed may be over."""
+        for key in keys:
+            if key not in self._listed:
+                self._gone_for.setdefault(key, 0.0)
 
     @property
     def orphans(self) -> frozenset[str]:

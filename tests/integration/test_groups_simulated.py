@@ -1,0 +1,134 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real runners of a group in virtual time, with faults of the service, the store, hooks and VMs: deterministic.
+
+``FOREWARN_SEEDS=N`` plays N stories of each kind, beginning with ``FOREWARN_FIRST_SEED``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from forewarn.policy.decision import Decision
+from forewarn.runner.groups import cached, coordinator, documents, intent, member, obligations, semaphore
+from forewarn.runner.groups.barrier import Barrier
+from forewarn.runner.groups.coordinator import Coordinator
+from forewarn.runner.groups.intent import Need
+from forewarn.runner.groups.semaphore import RELEASE
+from forewarn.runner.groups.settings import GroupSettings
+from forewarn.runner.groups.store import StoreFault
+from tools.group_scenario import Scenario
+from tools.group_world import GROUP
+from tools.timed_runner import memory
+
+SEEDS = int(os.environ.get("FOREWARN_SEEDS", "12"))
+FIRST = int(os.environ.get("FOREWARN_FIRST_SEED", "0"))
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with memory() as made:
+        yield made
+
+
+def seeds(divisor: int = 1) -> range:
+    return range(FIRST, FIRST + max(1, SEEDS // divisor))
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_whatever_fails_no_promise_is_broken(seed: int, directory: Path) -> None:
+    assert Scenario(seed, directory, 3 + seed % 6, faults=True).play() == []
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_if_nothing_fails_every_event_is_approved(seed: int, directory: Path) -> None:
+    assert Scenario(seed, directory, 3 + seed % 6, faults=False).play() == []
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_the_same_holds_for_fifty_vms(seed: int, directory: Path) -> None:
+    assert Scenario(seed, directory, 50, faults=True).play() == []
+
+
+def no_slots(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_no_slot", lambda *_arguments, **_options: None)
+
+
+def no_barrier(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cached, "why_not_ready", lambda *_arguments: None)
+
+
+def stale_readiness(patch: pytest.MonkeyPatch) -> None:
+    """What was said of another content counts."""
+    patch.setattr(
+        Barrier, "missing", lambda self, _content, names: [name for name in names if name not in self.members]
+    )
+    patch.setattr(Barrier, "closed_for", lambda self, _content: self.closed)
+
+
+def free_when_gone(patch: pytest.MonkeyPatch) -> None:
+    """A slot is given back when the event has left the list, before the recovery."""
+    patch.setattr(coordinator, "RECOVER", RELEASE)
+
+
+def free_at_restart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_resume", _free_all)
+
+
+def _free_all(self: Coordinator) -> None:
+    found = obligations.read(self._directory)
+    key = documents.semaphore_key(GROUP)
+    with contextlib.suppress(StoreFault):
+        version = self._store.read(key)
+        if found is not None and version.value is not None:
+            document = semaphore.decoded(version.value)
+            self._store.swap(
+                key, semaphore.encoded(semaphore.released(document, found.vm, "", "", "")), version.version
+            )
+
+
+def forced_approves(patch: pytest.MonkeyPatch) -> None:
+    """What was prepared without a slot is approved."""
+    patch.setattr(semaphore.Slot, "granted", True)
+
+
+def for_itself_only(patch: pytest.MonkeyPatch) -> None:
+    """A VM takes its own slot, not those of all VMs of the event."""
+    real = intent.need_of
+
+    def need_of(decision: Decision, vm_name: str, settings: GroupSettings) -> Need | None:
+        need = real(decision, vm_name, settings)
+        return None if need is None else need._replace(names=(vm_name.lower(),), impossible="")
+
+    patch.setattr(member, "need_of", need_of)
+
+
+def forgets_what_it_owes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(obligations, "write", lambda *_arguments: None)
+
+
+DEFECTS = (
+    no_slots,
+    no_barrier,
+    stale_readiness,
+    free_when_gone,
+    free_at_restart,
+    forced_approves,
+    for_itself_only,
+    forgets_what_it_owes,
+)
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
+def test_a_runner_with_a_defect_is_found(defect: Callable[[pytest.MonkeyPatch], None]) -> None:
+    for seed in range(40):
+        with memory() as directory, pytest.MonkeyPatch.context() as patch:
+            defect(patch)
+            if Scenario(seed, directory, 3 + seed % 3, faults=True).play():
+                return
+    pytest.fail("40 stories were played, and the judge has found nothing")

@@ -1,0 +1,162 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges what VMs of a group did to each other, from outside: by hooks, approvals and the service's events.
+
+It knows nothing of stores, slots or barriers; docs/groups.md has the promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import NamedTuple
+
+from tools.runner_world import EPOCH, Entry
+
+# A preparation that begins with less time than its hook may take, and some seconds to stop it, cannot wait any longer.
+HURRY_SECONDS = 15.0
+
+
+class Listed(NamedTuple):
+    """An event as the service had it: ``contents`` are the moments at which it was listed with other content."""
+
+    event_id: str
+    names: tuple[str, ...]
+    rule: str
+    contents: tuple[float, ...]
+    gone_at: float
+
+
+class Rule(NamedTuple):
+    """What the policy says for an event of this Description. ``prepare_seconds``: the hook's timeout, None without."""
+
+    ready: bool
+    limited: bool
+    prepare_seconds: float | None
+
+
+class _Disturbance:
+    """Which VMs are disturbed by our hand, and for which events."""
+
+    def __init__(self) -> None:
+        self.by_vm: dict[str, set[str]] = {}
+
+    def begin(self, vm: str, event: str) -> None:
+        self.by_vm.setdefault(vm, set()).add(event)
+
+    def end(self, vm: str, event: str) -> None:
+        self.by_vm.get(vm, set()).discard(event)
+
+    @property
+    def vms(self) -> list[str]:
+        return sorted(vm for vm, events in self.by_vm.items() if events)
+
+
+class Judge:
+    """``events`` by EventId, ``rules`` by their names; ``deleted`` are the VMs that have vanished, and when."""
+
+    def __init__(
+        self, events: Mapping[str, Listed], rules: Mapping[str, Rule], at_most: int, deleted: Mapping[str, float]
+    ) -> None:
+        self._events = events
+        self._rules = rules
+        self._at_most = at_most
+        self._deleted = deleted
+        self._disturbed = _Disturbance()
+        self._prepared: dict[tuple[str, str], float] = {}  # VM and event: when the hook that succeeded last had begun
+        self._hooks: dict[tuple[str, int], tuple[str, str, float]] = {}
+        self._told: dict[tuple[str, str], float | None] = {}  # VM and event: NotBefore, as the VM was told last
+        self._forced: set[tuple[str, str]] = set()  # VM and event: prepared because there was no more time to wait
+        self.broken: list[str] = []
+
+    def judge(self, ledgers: Mapping[str, Iterable[Entry]]) -> list[str]:
+        """Return which promises were broken, in words."""
+        moments: list[tuple[float, int, int, str, Entry | None]] = []
+        for vm, ledger in ledgers.items():
+            moments += [(entry.at, 1, number, vm, entry) for number, entry in enumerate(ledger)]
+        moments += [(event.gone_at, 0, 0, event.event_id, None) for event in self._events.values()]
+        moments += [(at, 0, 0, vm, None) for vm, at in self._deleted.items()]
+        for at, _order, _number, who, entry in sorted(moments, key=lambda each: each[:3]):
+            if entry is None:
+                self._over(who)
+            elif entry.kind == "start" and entry.fields["uid"] > 0:
+                self._started(at, who, entry.fields)
+            elif entry.kind == "document":
+                self._told.update(((who, each["id"]), each["not_before"]) for each in entry.fields["events"])
+            elif entry.kind in ("end", "exit", "leftover", "stopped"):
+                self._ended(at, who, entry.fields)
+            elif entry.kind == "post" and entry.fields["result"] in ("taken", "lost"):
+                for event_id in entry.fields["ids"]:
+                    self._approved(at, who, self._events[event_id], entry.fields["age"])
+        return self.broken
+
+    def told(self, vm: str, event_id: str) -> bool:
+        """Return whether the service has ever listed an event to a VM's runner."""
+        return (vm, event_id) in self._told
+
+    def _started(self, at: float, vm: str, fields: Mapping[str, object]) -> None:
+        event, phase, uid = str(fields["event"]), str(fields["phase"]), fields["uid"]
+        assert isinstance(uid, int)
+        self._hooks[vm, uid] = event, phase, at
+        listed = self._events[event]
+        rule = self._rules[listed.rule]
+        if phase == "prepare":  # what is over and not recovered yet is left to this event
+            for other in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= at]:
+                self._disturbed.end(vm, other)
+        if phase == "prepare" and rule.limited and (vm, event) not in self._forced:
+            not_before = self._told.get((vm, event))
+            left = inf if not_before is None else not_before - EPOCH - at
+            if left > (rule.prepare_seconds or 0.0) + HURRY_SECONDS:
+                self._disturb(at, vm, listed, "prepares")
+            else:
+                self._forced.add((vm, event))
+
+    def _ended(self, at: float, vm: str, fields: Mapping[str, object]) -> None:
+        uid = fields["uid"]
+        assert isinstance(uid, int)
+        event, phase, began = self._hooks.get((vm, uid), ("", "", at))
+        if fields.get("result") != "succeeded":
+            return
+        if phase == "prepare":
+            self._prepared[vm, event] = began
+        elif phase == "recover":  # once for all events that are over
+            for over in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= began]:
+                self._disturbed.end(vm, over)
+            self._prepared.pop((vm, event), None)
+
+    def _over(self, who: str) -> None:
+        """Let a VM be deleted, or an event be over: for those who have nothing to recover, or who are left prepared for
+        another event that is still listed.
+        """
+        if who not in self._events:
+            self._disturbed.by_vm.pop(who, None)
+            return
+        begun = {(vm, event) for (vm, _uid), (event, phase, _at) in self._hooks.items() if phase == "prepare"}
+        now = self._events[who].gone_at
+        for vm in self._events[who].names:
+            others = [event for name, event in begun if name == vm and self._events[event].gone_at > now]
+            if (vm, who) not in begun or others:
+                self._disturbed.end(vm, who)
+
+    def _approved(self, at: float, vm: str, event: Listed, age: float) -> None:
+        rule = self._rules[event.rule]
+        if rule.ready and len(event.names) > 1:
+            content_since = max(moment for moment in event.contents if moment <= at - age)
+            for name in event.names:
+                began = self._prepared.get((name, event.event_id))
+                if rule.prepare_seconds is not None and (began is None or began < content_since):
+                    self.broken.append(f"{at:.3f}: {vm} approved {event.event_id}, and {name} was not prepared for it")
+        if at >= event.gone_at:
+            return
+        if rule.limited:
+            for name in event.names:
+                self._disturb(at, name, event, f"is approved by {vm}")
+
+    def _disturb(self, at: float, vm: str, event: Listed, how: str) -> None:
+        if vm in self._deleted and at >= self._deleted[vm]:
+            return
+        self._disturbed.begin(vm, event.event_id)
+        if len(self._disturbed.vms) > self._at_most:
+            vms = ", ".join(self._disturbed.vms)
+            self.broken.append(f"{at:.3f}: {vm} {how} for {event.event_id}: now {vms}, of {self._at_most}")
