@@ -38,11 +38,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "hook_kinds", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
-    *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
+    *("cli.run_setup", "cli.run_config", "cli.run_group", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
     *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
     *("cli.doctor_service", "cli.hook_list", "cli.hook_show", "cli.hook_try"),
+    *("cli.group_common", "cli.group_create", "cli.group_release", "cli.group_status", "cli.doctor_group"),
 )
 SENT_BY_ANSIBLE = ("adhoc.task",)  # to a VM, with its own modules: not part of the runner
 # The standard library of the Python that runs the tests, less what not every Python from 3.8 to 3.13 has.

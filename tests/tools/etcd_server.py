@@ -109,6 +109,18 @@ class EtcdCluster:
             defaults.update(user=USER, password=lambda: PASSWORD)
         return Etcd([member.address for member in members or self.members], **{**defaults, **options})
 
+    def settings(self) -> dict[str, Any]:
+        """Return the cluster as ``group_store`` of a runner's configuration."""
+        names = ("ca_file", "certificate_file", "key_file")
+        found: dict[str, Any] = {"etcd": [member.url for member in self.members]}
+        found.update(zip(names, (self.files.ca_file, self.files.certificate_file, self.files.key_file)))
+        if self._has_users:
+            secret = self.directory / "password"
+            secret.write_text(PASSWORD)
+            secret.chmod(0o600)
+            found.update(user=USER, password={"file": str(secret)})
+        return found
+
     def root_token(self, member: Member) -> str:
         """Return a token with which a member lets everything be done."""
         return str(self.call(member, "auth/authenticate", name="root", password="root-pw").json()["token"])

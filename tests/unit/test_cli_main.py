@@ -171,7 +171,7 @@ def test_every_command_has_its_file_and_its_help(arguments: list[str], capsys: p
 
 
 def test_every_file_of_a_command_is_a_command(package: Path) -> None:
-    tables = (entry.COMMANDS, entry.POLICY_COMMANDS, entry.HOOK_COMMANDS, entry.EMULATE_COMMANDS)
+    tables = (entry.COMMANDS, entry.POLICY_COMMANDS, entry.HOOK_COMMANDS, entry.GROUP_COMMANDS, entry.EMULATE_COMMANDS)
     named = {module for table in tables for module, _help in table.values()}
     files = {path.stem for path in (package / "cli").glob("*.py") if "def add_arguments(" in path.read_text()}
     assert files <= named

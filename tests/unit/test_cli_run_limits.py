@@ -1,11 +1,13 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner does not start with policies whose limits it cannot keep."""
+"""The runner does not start with policies whose limits nobody could keep."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forewarn.cli.main import main
@@ -25,13 +27,51 @@ rule:
 """
 
 
-@pytest.mark.parametrize(("limit", "code"), [("limit: 1", 2), ("limit: 25%", 2), ("group: ready", 0)])
-def test_a_limit_is_refused(limit: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+STORE = {"etcd": ["https://etcd-1.example.com:2379"]}
+GROUP = {"group": "web", "group_store": STORE}
+
+
+def checked(
+    limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *more: str, **config: Any
+) -> tuple[int, str]:
+    """Check a configuration; return the exit code and all that was written."""
     policy = tmp_path / "web.yml"
     policy.write_text(POLICY.format(limit=limit), encoding="utf-8")
-    state = str(tmp_path / "state")
-    assert (
-        main(["run", "--check", "--policy", str(policy), "--endpoint", "http://127.0.0.1:9", "--state", state]) == code
-    )
-    written = "".join(capsys.readouterr())
-    assert ("rule web/outer.drain has a limit" in written) == (code == 2), written
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"policy": ["web.yml"], "state": "state", **config}), encoding="utf-8")
+    code = main(["run", "--check", "--config", str(file), "--endpoint", "http://127.0.0.1:9", *more])
+    return code, "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("limit", "config", "code", "text"),
+    [
+        ("limit: 1", {}, 2, "rule web/outer.drain has a limit, and this VM has no group_store"),
+        ("group: ready", {}, 0, ""),
+        ("limit: 1", GROUP, 0, ""),
+        ("limit: 25%", GROUP, 2, "nobody knows how many VMs that has"),
+        ("limit: 25%", {**GROUP, "group_members": ["web-1", "web-2"]}, 0, ""),
+        ("limit: {at_most: 1, group: vm.scale_set}", GROUP, 0, ""),
+        ("limit: {at_most: 25%, group: vm.scale_set}", {**GROUP, "group_members": ["a"]}, 2, "CEL"),
+        ("group: ready", {"group": "web"}, 2, "group_store is missing"),
+        ("group: ready", {"group_store": STORE}, 2, "group is missing"),
+        ("group: ready", {**GROUP, "group_members": ["web-1", ""]}, 2, "group_members is not a list of names"),
+        ("group: ready", {**GROUP, "group_members": ["web-1", "WEB-1"]}, 2, "web-1 twice"),
+        ("group: ready", {**GROUP, "group": "web/1"}, 2, "group is 'web/1'"),
+        ("group: ready", {"group": "web", "group_store": {}}, 2, "exactly one of etcd and blob"),
+        ("group: ready", {**GROUP, "group_store": {**STORE, "ca_file": "/nowhere/ca.pem"}}, 2, "/nowhere/ca.pem"),
+    ],
+)
+def test_what_a_limit_needs_is_checked(
+    limit: str, config: dict[str, Any], code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, written = checked(limit, tmp_path, capsys, **config)
+    assert (found, text in written) == (code, True), written
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--once"])
+def test_where_nothing_is_prepared_nobody_is_counted(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, written = checked("limit: 1", tmp_path, capsys, option)
+    assert code == 0, written

@@ -86,6 +86,7 @@ def examine_machine(args: argparse.Namespace, machine: Machine) -> list[Check]:
         *policy,
         *runner,
         *_azure(machine, setup, known["vm"]),
+        *_group(machine, setup, known["vm"]),
         *doctor_handlers.handlers(machine, _own_pids(machine, known["pid"], directory, unit), unit),
         doctor_machine.clock(machine),
     ]
@@ -134,6 +135,20 @@ def _azure(machine: Machine, setup: Setup | None, known_name: str | None) -> lis
             service, document = doctor_service.service(client, time.monotonic)
         name = doctor_service.name(client, document, given, known_name, socket.gethostname())
     return [platform, service, name]
+
+
+def _group(machine: Machine, setup: Setup | None, known_name: str | None) -> list[Check]:
+    """Check the store of the VM's group, if it belongs to one."""
+    if setup is None or setup.group is None:
+        return []
+    from . import doctor_group  # here: most have none
+
+    try:
+        endpoint = resolve(setup.args.endpoint, machine.environ) if setup.group.store.identity is not None else ""
+    except InputError as error:
+        return [Check(doctor_group.NAME, TROUBLE, error.message, error.hint)]
+    name = setup.args.vm_name or known_name
+    return [doctor_group.group(setup.group, bool(setup.policies.limits), name, endpoint)]
 
 
 def _own_pids(machine: Machine, runner: float | None, directory: str | None, unit: str) -> set[int]:

@@ -38,6 +38,7 @@ COMMANDS = {
     "drill": ("drill", "rehearse an event through the running service"),
     "recover": ("recover", "run a recovery that fails again, or end it"),
     "hook": ("hook_list", "list, explain and try the kinds of hooks"),
+    "group": ("group_status", "show and mend what VMs of a group share"),
     "emulate": ("emulate", "serve an emulated Scheduled Events service"),
     "policy": ("policy_common", "check, test, explain and compile policies"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
@@ -58,6 +59,11 @@ HOOK_COMMANDS = {
     "show": ("hook_show", "explain one kind, with its options"),
     "try": ("hook_try", "run a hook on this VM now"),
 }
+GROUP_COMMANDS = {
+    "status": ("group_status", "show who holds a slot, who waits, and how far the VMs of each event are"),
+    "create": ("group_create", "create the semaphore of a group, before its first limit"),
+    "release": ("group_release", "free the slots of a VM that will not do it itself"),
+}
 EMULATE_COMMANDS = {
     "publish": ("emulate_publish", "make a running emulator announce an event"),
     "cancel": ("emulate_event", "remove an event that has not started"),
@@ -71,8 +77,13 @@ EMULATE_COMMANDS = {
     "switch-off": ("emulate_service", "switch the service off, as a day without requests does"),
     "reset": ("emulate_service", "restart the scenario"),
 }
-_SUBCOMMANDS = {"policy": POLICY_COMMANDS, "hook": HOOK_COMMANDS, "emulate": EMULATE_COMMANDS}
-_GROUPS = ("policy", "hook")  # which do nothing by themselves
+_SUBCOMMANDS = {
+    "policy": POLICY_COMMANDS,
+    "hook": HOOK_COMMANDS,
+    "group": GROUP_COMMANDS,
+    "emulate": EMULATE_COMMANDS,
+}
+_GROUPS = ("policy", "hook", "group")  # which do nothing by themselves
 
 
 _UNSET = "Is a variable of the shell not set?"

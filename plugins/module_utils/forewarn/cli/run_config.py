@@ -40,6 +40,9 @@ _OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
     "sink_format": ((str,), "a text"),
     "sink_bearer_file": ((str,), "a path"),
     "sink_credential": ((str,), "the name of a credential"),
+    "group": ((str,), "the name of a group"),
+    "group_members": ((list,), "a list of names of VMs"),
+    "group_store": ((dict,), "an object of settings"),
 }
 _MAX_BYTES = 1024 * 1024
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ from .. import __version__
 from ..errors import InputError
 from ..imds import azure
 from ..imds.client import Client
-from ..runner.assembly import Equipment, assemble
+from ..runner.assembly import Equipment, GroupEquipment, assemble
 from ..runner.clocks import Clocks, Stamp
+from ..runner.groups import obligations
 from ..runner.hooks import commands
 from ..runner.hooks.needs import Needs, examine
 from ..runner.hooks.needs_watch import Look, NeedsWatch
@@ -119,11 +121,15 @@ def _serve(
         requester=requester,
         elsewhere=elsewhere,
         shadow=None if setup.shadow is None else Shadow(setup.shadow),
-        reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
+        reload=lambda: _reloaded(read_again(), setup, mode),
         previous=Previous(_last_poll(beat), None if beat is None else downtime(beat, clocks)),
         watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
         sink=None if mode.once else _sink(args, settings),
+        group=None if mode.once or mode.dry_run else _group(setup, client, stop, clocks),
     )
+    if setup.group is None and directory is not None and Path(directory, obligations.FILE_NAME).exists():
+        reason = "this VM may still hold a slot of the group that it belonged to, and has no group_store any more"
+        log.warning("group-trouble", reason=reason, hint="See forewarn group status, and forewarn group release.")
     identity = VmIdentity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
     runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
     try:
@@ -149,6 +155,16 @@ def _sink(args: argparse.Namespace, hooks: commands.HookSettings) -> SinkSetting
 
     wanted = args.sink_format or SINK_FORMATS[0]
     return SinkSettings(args.sink_url, wanted, args.sink_bearer_file, args.sink_credential, hooks)
+
+
+def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> GroupEquipment | None:
+    if setup.group is None:
+        return None
+    from ..runner.groups.settings import open_store  # here: most have none
+
+    # Where the Scheduled Events are is where the tokens of the VM's identity are.
+    store = open_store(setup.group.store, os.environ.get("CREDENTIALS_DIRECTORY") or None, client.endpoint.url)
+    return GroupEquipment(setup.group, store, ThreadRequester(stop.wake, clocks.monotonic))
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:
@@ -234,14 +250,16 @@ def _last_poll(beat: Beat | None) -> Stamp | None:
         return None
 
 
-def _reloaded(setup: Setup, api_version: str, mode: Mode) -> Reloaded:
+def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Reloaded:
     """Return the settings that a reload can change. Raises InputError if they are wrong or need a restart."""
-    if setup.policies.api_version != api_version:
+    if setup.policies.api_version != before.policies.api_version:
         raise InputError(
             f"the policies are now for api-version {setup.policies.api_version}, and the service is asked for "
-            f"{api_version}",
+            f"{before.policies.api_version}",
             "Restart the runner.",
         )
+    if setup.group != before.group:
+        raise InputError("the group of this VM, its members or its store have changed", "Restart the runner.")
     needs = _trusted_needs(setup, mode)
     shadow = None if setup.shadow is None else Shadow(setup.shadow)
     return Reloaded(

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
@@ -22,7 +22,11 @@ from ..policy.structure import stays_here
 from ..runner.hooks.commands import shown_url
 from ..runner.state import directories, dry_runs, trust
 from . import run_config  # at the top: an upgrade may have replaced this file by the time it is used
+from .run_group import check_limits, read_group
 from .service import refuse_empty_name
+
+if TYPE_CHECKING:
+    from ..runner.groups.settings import GroupSettings
 
 # The service allows one request per second on average, including other agents'; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
@@ -48,6 +52,7 @@ class Setup(NamedTuple):
     directory: str | None
     config: str | None
     options: Mapping[str, Any]
+    group: GroupSettings | None = None
 
 
 def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
@@ -81,18 +86,11 @@ def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
     artifact = _artifact(args)
     params.update(from_options(args.param, artifact.params))
     policies = PolicySet(artifact, params)
-    _refuse_limits(policies)
+    group = read_group(args)
+    if not (args.dry_run or args.once):  # these prepare nothing
+        check_limits(policies, group)
     shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
-    return Setup(policies, shadow, interval, args, directory, digest, run_config.command_line(given))
-
-
-def _refuse_limits(policies: PolicySet) -> None:
-    """Raise InputError for policies with limits: their VMs would all prepare at once, which a limit rules out."""
-    if policies.limited_rule is not None:
-        raise InputError(
-            f"rule {policies.limited_rule} has a limit, and the runner cannot keep limits yet.",
-            "Leave 'limit' out of the policies that a runner gets.",
-        )
+    return Setup(policies, shadow, interval, args, directory, digest, run_config.command_line(given), group)
 
 
 def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..runner.journal.schema import EventRow
 
 WOULD = ("would-run", "would-approve")
+_WAITS = "waits for "  # how the reasons of a group begin that name whom an event waits for
 _ENTRIES = 100  # the newest of an event, which include those of running hooks
 
 
@@ -86,6 +87,8 @@ class Waiting:
             return f"nothing here: {why}"
         if eligibility == approval.NOT_LEADER:
             return self._leader(record, decision)
+        if eligibility in (approval.GROUP, approval.NO_SLOT) and why.startswith(_WAITS):
+            return why[len(_WAITS) :]
         if eligibility in (approval.NO_TIME, approval.GROUP, approval.NO_SLOT):
             return f"NotBefore: {why}"
         if eligibility == approval.SEND:

@@ -108,8 +108,10 @@ class PolicySet:
         self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
         self.names = tuple(policy.name for policy in self._policies)
         rules = ((policy.name, match) for policy in self._policies for match in policy.program.every)
-        limited = (f"{name}/{match.rule}" for name, match in rules if "limit" in match.data)
-        self.limited_rule = next(limited, None)  # the first rule with a limit, as POLICY/RULE
+        # The limits as the artifact has them, each with its rule as POLICY/RULE.
+        self.limits = tuple(
+            (f"{name}/{match.rule}", match.data["limit"]) for name, match in rules if "limit" in match.data
+        )
 
     def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
         """Decide every event of a document, in its order."""

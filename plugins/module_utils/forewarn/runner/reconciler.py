@@ -358,6 +358,8 @@ class Reconciler:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
         if late and state == WAITING:
             return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
+        if record.slot_obstacle and state == WAITING:
+            return Eligibility(NO_SLOT, record.slot_obstacle)
         pause = self._scheduler.preparation.begins_in(record)
         if pause and state == WAITING and not record.plan.begun():
             return Eligibility(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
@@ -411,6 +413,10 @@ class Reconciler:
         record = tracked.record
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
         if tracked.logged == news:
+            known = record.decision
+            if where.code in (GROUP, NO_SLOT) and known is not None and known["eligibility_reason"] != where.reason:
+                record.decision = {**known, "eligibility_reason": where.reason}  # whom it waits for now
+                self._journal.save(record.as_row())
             return
         tracked.logged = news
         notice = event.notice_seconds(now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...events import Event
-from ...policy.approval import NOT_PREPARED, PREPARING, Eligibility
+from ...policy.approval import NO_SLOT, NOT_PREPARED, PREPARING, Eligibility
 from ...policy.decision import APPROVE, Decision, Limit
 from . import barrier
 from .barrier import Statement
@@ -89,7 +89,7 @@ def statement_of(decision: Decision, content: str, blocked: Eligibility | None) 
         return Statement(content, barrier.HELD, "its policies do not say group: ready")
     if blocked is None:
         return Statement(content, barrier.READY)
-    states = {PREPARING: barrier.PREPARING, NOT_PREPARED: barrier.FAILED}
+    states = {PREPARING: barrier.PREPARING, NO_SLOT: barrier.PREPARING, NOT_PREPARED: barrier.FAILED}
     return Statement(content, states.get(blocked.code, barrier.HELD), blocked.reason)
 
 
