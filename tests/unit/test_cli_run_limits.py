@@ -75,3 +75,16 @@ def test_where_nothing_is_prepared_nobody_is_counted(
 ) -> None:
     code, written = checked("limit: 1", tmp_path, capsys, option)
     assert code == 0, written
+
+
+def test_a_credential_of_the_store_is_promised_or_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    group = {**GROUP, "group_store": {**STORE, "user": "vm", "password": {"credential": "store"}}}
+    code, written = checked("limit: 1", tmp_path, capsys, **group)
+    assert (code, "there is no credential store" in written, "LoadCredential=store:" in written) == (2, True, True)
+    assert checked("limit: 1", tmp_path, capsys, "--credential", "store", **group)[0] == 0
+    assert checked("limit: 1", tmp_path, capsys, "--dry-run", **group)[0] == 0, "it never asks the store"
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert checked("limit: 1", tmp_path, capsys, **group)[0] == 0

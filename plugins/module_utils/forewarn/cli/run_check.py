@@ -17,6 +17,7 @@ from ..runner.hooks.commands import find_program
 from ..runner.hooks.needs import Needs, examine
 from . import run_config
 from .console import Console, one_line, write_json
+from .run_group import check_credential
 from .run_setup import Setup, read
 
 _SYSTEMD = "/run/systemd/system"  # exists where systemd is the init: sd_booted(3)
@@ -39,6 +40,7 @@ def check(given: Mapping[str, Any]) -> int:
         if not (setup.args.dry_run or setup.args.once):  # these run no hooks
             promised = frozenset(given["credential"])
             directory = os.environ.get("CREDENTIALS_DIRECTORY") or None
+            check_credential(setup.group, directory, promised)
             needs = examine(setup.policies.hooks_by_rule(), directory, promised, _unit_problem)
         needs.refuse_untrusted()
     except InputError as found:

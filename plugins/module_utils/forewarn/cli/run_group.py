@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 
 from ..errors import InputError
 from ..policy.engine import PolicySet
@@ -33,6 +34,18 @@ def read_group(args: argparse.Namespace) -> GroupSettings | None:
     if files.key_file is not None:
         trust.check_secret(files.key_file)
     return settings
+
+
+def check_credential(group: GroupSettings | None, directory: str | None, promised: Collection[str]) -> None:
+    """Raise InputError if the store needs a credential that the runner would not have: it would not start.
+
+    ``directory`` is that of this process's credentials, None if it has none; those ``promised`` the runner will have.
+    """
+    if group is None:
+        return
+    for source in (group.store.password, group.store.sas):
+        if source is not None and source.credential not in promised:
+            source.path(directory)
 
 
 def check_limits(policies: PolicySet, group: GroupSettings | None) -> None:
