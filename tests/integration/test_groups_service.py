@@ -118,7 +118,7 @@ def test_an_event_of_two_is_approved_once_both_are_prepared_and_the_third_vm_wai
             in next(event for event in status(config)["events"] if event["event"] == both)["members"]
         )
     )
-    assert found["approved_by"] is None
+    assert found["closed_by"] is None
     assert approvals(emulator) == []
     assert sorted(holders(config)) == ["web_0", "web_1"]
     code, text = group(config, "status")
@@ -200,9 +200,9 @@ def test_a_person_frees_a_slot_and_says_why(run: Run, config: Path, emulator: Em
     process.wait_for("slot-taken")
     process.stop(signal.SIGKILL)
     code, text = group(config, "release", "WEB_0", "--why", "its VM is deleted", "--event", event[:8])
-    assert (code, text) == (0, f"WEB_0 no longer holds a slot of web for Reboot {event}.\n")
+    assert (code, text.splitlines()[0]) == (0, f"WEB_0 no longer holds a slot of web for Reboot {event}.")
     (release,) = status(config)["semaphore"]["releases"]
-    assert (release["name"], release["why"]) == ("web_0", "its VM is deleted")
+    assert (release["vm"], release["why"]) == ("web_0", "its VM is deleted")
     assert "freed  web_0 by " in group(config, "status")[1]
 
 

@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "It changes nothing, but its request for the scheduled events switches the service on where nothing else has. "
+        "It changes nothing on this VM, but its request for the scheduled events switches the service on where nothing "
+        "else has, and it writes a value to the store of the VM's group, which it removes again. "
         "Exit codes: 0 if there is no trouble, 1 if there is, 2 for bad usage. Warnings are no trouble."
     )
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from ..errors import InputError
+from ..imds.errors import GARBAGE
 from ..runner.groups import documents, semaphore
 from ..runner.groups.documents import SharedDocumentError
 from ..runner.groups.settings import GroupSettings, open_store
@@ -17,6 +19,7 @@ from .doctor_check import AS_ROOT, NOT_CHECKED, OK, TROUBLE, WARNING, Check
 from .group_common import credentials_directory
 
 NAME = "group"
+_PROBE = b"{}"
 
 
 def group(settings: GroupSettings, limited: bool, vm_name: str | None, endpoint: str) -> Check:
@@ -24,26 +27,30 @@ def group(settings: GroupSettings, limited: bool, vm_name: str | None, endpoint:
 
     ``limited``: a policy has a limit. ``vm_name`` is None while it is not known. ``endpoint``: of the VM's metadata.
     """
+    as_root = os.geteuid() == 0
     try:
-        store = open_store(settings.store, credentials_directory(), endpoint)
+        store = open_store(settings.store, credentials_directory(settings.store), endpoint)
     except InputError as error:
-        return Check(NAME, TROUBLE, error.message, error.hint)
+        return Check(NAME, TROUBLE if as_root else NOT_CHECKED, error.message, error.hint if as_root else AS_ROOT)
     try:
-        began = time.monotonic()
-        _write(store, f"{documents.prefix(settings.name)}doctor-{os.urandom(6).hex()}")
-        took = (time.monotonic() - began) * 1000.0 / 3.0
+        seconds = _try(store, f"{documents.prefix(settings.name)}doctor-{os.urandom(6).hex()}")
         found = store.read(documents.semaphore_key(settings.name)).value
         if found is not None:
             semaphore.decoded(found)
     except StoreFault as fault:
-        hidden = "ermission denied" in fault.message
+        hidden = not as_root and "ermission denied" in fault.message  # of a file
         return Check(NAME, NOT_CHECKED if hidden else TROUBLE, fault.message, AS_ROOT if hidden else fault.hint)
     except SharedDocumentError as error:
-        return Check(NAME, TROUBLE, f"the semaphore of {settings.name} cannot be used: {error}")
+        hint = "Find out who has written it; Forewarn never replaces it."
+        return Check(NAME, TROUBLE, f"the semaphore of {settings.name} cannot be used: {error}", hint)
     finally:
         store.close()
-    text = f"{settings.name}: {store.name} answers in {took:.1f} ms, and lets this VM read and write"
-    if found is None and limited:
+    return _judged(settings, limited, vm_name, f"{store.name} answers in {seconds * 1000.0:.1f} ms", found is not None)
+
+
+def _judged(settings: GroupSettings, limited: bool, vm_name: str | None, said: str, has_semaphore: bool) -> Check:
+    text = f"{settings.name}: {said}, and lets this VM read and write"
+    if limited and not has_semaphore:
         hint = "Once no VM of the group is disturbed: forewarn group create."
         return Check(NAME, TROUBLE, f"{text}, but has no semaphore: events with a limit are held", hint)
     if settings.members and vm_name is not None and vm_name.lower() not in settings.members:
@@ -52,9 +59,20 @@ def group(settings: GroupSettings, limited: bool, vm_name: str | None, endpoint:
     return Check(NAME, OK, text)
 
 
-def _write(store: Store, key: str) -> None:
-    """Write and remove a value. Raises StoreFault."""
-    version = store.swap(key, b"{}", "")
-    if version is not None:
-        store.read(key)
-        store.swap(key, None, version)
+def _try(store: Store, key: str) -> float:
+    """Write, read and remove a value; return the seconds of the read. Leaves nothing behind. Raises StoreFault."""
+    try:
+        store.swap(key, _PROBE, "")
+        began = time.monotonic()
+        found = store.read(key)
+        seconds = time.monotonic() - began
+        if found.value != _PROBE:
+            raise StoreFault(f"{store.name} does not have what was just written to it.", kind=GARBAGE)
+        store.swap(key, None, found.version)
+    except StoreFault:
+        with suppress(StoreFault):  # the first fault says more
+            left = store.read(key)
+            if left.value is not None:
+                store.swap(key, None, left.version)
+        raise
+    return seconds

@@ -10,99 +10,128 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InputError, ServiceError
 from ..imds.endpoint import resolve
-from ..runner.groups import documents, semaphore
+from ..runner.groups import documents, semaphore, transaction
 from ..runner.groups.documents import SharedDocumentError
 from ..runner.groups.semaphore import Semaphore
-from ..runner.groups.settings import GroupSettings, open_store
+from ..runner.groups.settings import GroupSettings, StoreSettings, open_store
 from ..runner.groups.store import Store, StoreFault
+from ..runner.state import trust
 from .run_config import read_config
 from .run_group import OPTIONS, read_group
 
 DEFAULT_CONFIG = "/etc/forewarn/config.json"
-# Where the secrets are if this command has none of its own: what systemd gives the service, and what the role installs.
-_CREDENTIALS = ("/run/credentials/forewarn.service", "/etc/forewarn/credentials")
-MOST_ATTEMPTS = 20
+# Where the credentials are if this command has none of its own: what systemd gives the service, and what the role
+# installs, for a systemd that cannot encrypt them.
+CREDENTIALS = ("/run/credentials/forewarn.service", "/etc/forewarn/credentials")
+_PATIENCE_SECONDS = 15.0  # with a store that does not say whether it has written
 _PAUSE_SECONDS = 0.05
+_UNSURE = "It may have been done all the same: see forewarn group status."
 
 
 class Group(NamedTuple):
-    """A group, and its open store."""
+    """The group that a command is about, and the open store. ``settings`` are those of the configuration's group."""
 
+    name: str
     settings: GroupSettings
     store: Store
 
 
-def add_config_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--config``."""
+def add_group_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--config``, ``--group`` and ``--json``."""
     parser.add_argument(
         "--config",
         metavar="FILE",
         default=DEFAULT_CONFIG,
-        help="configuration that has the group and its store (default: %(default)s)",
+        help="configuration of the runner, or a JSON file with group and group_store alone (default: %(default)s)",
     )
+    parser.add_argument(
+        "--group", metavar="NAME", help="a group that policies name by CEL (default: the configuration's)"
+    )
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
 
 
 @contextmanager
 def open_group(args: argparse.Namespace) -> Iterator[Group]:
     """Open the store that a configuration names, and close it. Raises InputError, and ServiceError for its faults."""
-    options = read_config(args.config).options
+    options = _options(args.config)
     settings = read_group(argparse.Namespace(**options))
     if settings is None:
         raise InputError(f"{args.config} names no group.", f"Set {', '.join(OPTIONS)}: see docs/groups.md.")
+    name = args.group or settings.name
+    if not documents.is_group(name):  # it becomes part of keys
+        raise InputError(f"--group is {name!r}.", f"The name of a group has {documents.GROUP_WORDS}.")
     endpoint = resolve(options.get("endpoint"), os.environ) if settings.store.identity is not None else ""
-    store = open_store(settings.store, credentials_directory(), endpoint)
+    store = open_store(settings.store, credentials_directory(settings.store), endpoint)
     try:
-        yield Group(settings, store)
+        yield Group(name, settings, store)
     except StoreFault as fault:
-        raise ServiceError(fault.message, fault.hint) from fault
+        raise ServiceError(fault.message, _UNSURE if fault.unsure else fault.hint) from fault
     except SharedDocumentError as error:
-        raise ServiceError(f"What {store.name} has cannot be used: {error}.") from error
+        raise ServiceError(f"The semaphore of {name} in {store.name} cannot be used: {error}.") from error
     finally:
         store.close()
 
 
-def credentials_directory() -> str | None:
-    """Return the directory that has the secrets, None if there is none."""
+def _options(path: str) -> dict[str, Any]:
+    """Return the options of a file that only root and this user can change: it says where secrets are sent."""
+    try:
+        trust.check_file(path, "configuration")
+        return read_config(path).options
+    except trust.UntrustedError:
+        raise
+    except InputError as error:
+        hint = "Run this as root on a VM, or name a JSON file that has group and group_store: --config FILE."
+        raise InputError(error.message, error.hint or hint) from error
+
+
+def credentials_directory(store: StoreSettings) -> str | None:
+    """Return the directory that has the credential of the store, None if it needs none. Raises InputError."""
     given = os.environ.get("CREDENTIALS_DIRECTORY")
-    return given or next((path for path in _CREDENTIALS if Path(path).is_dir()), None)
+    sources = (source for source in (store.password, store.sas) if source is not None)
+    name = next((source.credential for source in sources if source.credential is not None), None)
+    if given or name is None:
+        return given or None
+    for directory in CREDENTIALS:
+        if os.access(f"{directory}/{name}", os.R_OK):
+            return directory
+    hint = (
+        f"Run this as root on a VM whose runner runs. Elsewhere set CREDENTIALS_DIRECTORY to a directory that has the "
+        f"file {name}."
+    )
+    raise InputError(f"the store needs the credential {name}, which cannot be read here.", hint)
 
 
-def read_semaphore(group: Group, name: str) -> tuple[Semaphore | None, str]:
-    """Return the semaphore of a group with its version, None if there is none. Raises StoreFault."""
-    found = group.store.read(documents.semaphore_key(name))
-    return None if found.value is None else semaphore.decoded(found.value), found.version
+def read_semaphore(group: Group) -> Semaphore | None:
+    """Return the semaphore of the group, None if there is none. Raises StoreFault and SharedDocumentError."""
+    found = group.store.read(documents.semaphore_key(group.name)).value
+    return None if found is None else semaphore.decoded(found)
 
 
-def change_semaphore(group: Group, name: str, step: Callable[[Semaphore], Semaphore]) -> Semaphore:
-    """Change a group's semaphore, however often others are faster; return what it was before.
+def change_semaphore(group: Group, step: Callable[[Semaphore | None], Semaphore]) -> None:
+    """Write what ``step`` makes of the group's semaphore, which is None if there is none, unless that is the same.
 
-    Raises StoreFault, and what ``step`` raises. A write whose answer was lost is not repeated blindly.
+    Others may change it meanwhile, and an answer may be lost: so ``step`` may be called several times, also with what
+    it has made. Raises StoreFault, and what ``step`` raises.
     """
-    unsure: tuple[Semaphore, Semaphore] | None = None  # before a write whose answer was lost, and after it
-    for _attempt in range(MOST_ATTEMPTS):
-        document, version = read_semaphore(group, name)
-        if unsure is not None and document == unsure[1]:
-            return unsure[0]
-        if document is None:
-            raise InputError(
-                f"{group.store.name} has no semaphore of group {name}.", "Create it with: forewarn group create."
-            )
-        after = step(document)
-        if after == document:
-            return document
+    key = documents.semaphore_key(group.name)
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
         try:
-            written = group.store.swap(documents.semaphore_key(name), semaphore.encoded(after), version)
+            transaction.change(group.store, key, _decoded, semaphore.encoded, step, time.monotonic, _pause)
+            return
         except StoreFault as fault:
-            if not fault.unsure or unsure is not None:
+            if not fault.unsure or fault.lasting or time.monotonic() >= until:
                 raise
-            unsure = document, after
-            continue
-        if written is not None:
-            return document
-        time.sleep(_PAUSE_SECONDS)
-    raise ServiceError(f"Others change the semaphore of {name} all the time.", "Try it again.")
+        _pause()
+
+
+def _decoded(content: bytes | None) -> Semaphore | None:
+    return None if content is None else semaphore.decoded(content)
+
+
+def _pause(_attempt: int = 0) -> None:
+    time.sleep(_PAUSE_SECONDS)

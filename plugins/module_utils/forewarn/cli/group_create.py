@@ -8,18 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..runner.groups import documents, semaphore
 from ..runner.groups.semaphore import Semaphore
 from .console import Console, write_json
-from .group_common import Group, add_config_argument, open_group, read_semaphore
+from .group_common import Group, add_group_arguments, change_semaphore, open_group
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_config_argument(parser)
-    parser.add_argument(
-        "--group", metavar="NAME", help="a group that policies name by CEL (default: the configuration's)"
-    )
-    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    add_group_arguments(parser)
     parser.epilog = (
         "Without the semaphore all events with a limit are held: a store that has lost it has lost who is disturbed. "
         "Create it again only when no VM of the group is. Exit codes: 0 if it is there now, 2 for bad usage, 3 if the "
@@ -30,20 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Create the semaphore, unless there is one."""
     with open_group(args) as group:
-        name = args.group or group.settings.name
-        created = create(group, name)
+        created = create(group)
         if args.json:
-            write_json("group-create", {"group": name, "store": group.store.name, "created": created})
+            write_json("group-create", {"group": group.name, "store": group.store.name, "created": created})
             return 0
         text = "has its semaphore now" if created else "had its semaphore already; nothing was changed"
-        Console(sys.stdout).line(f"Group {name} {text}: {group.store.name}.")
+        Console(sys.stdout).line(f"Group {group.name} {text}: {group.store.name}.")
         return 0
 
 
-def create(group: Group, name: str) -> bool:
+def create(group: Group) -> bool:
     """Write an empty semaphore if there is none; return whether there was none. Raises StoreFault."""
-    document, _version = read_semaphore(group, name)
-    if document is not None:
-        return False
-    written = group.store.swap(documents.semaphore_key(name), semaphore.encoded(Semaphore()), "")
-    return written is not None
+    found: list[Semaphore | None] = []
+
+    def step(document: Semaphore | None) -> Semaphore:
+        found.append(document)
+        return Semaphore() if document is None else document
+
+    change_semaphore(group, step)
+    return found[0] is None

@@ -8,53 +8,56 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ..runner.groups import barrier, documents, semaphore
 from ..runner.groups.documents import SharedDocumentError
 from ..runner.groups.semaphore import Semaphore
 from .console import Console, write_json
-from .group_common import Group, add_config_argument, open_group, read_semaphore
+from .group_common import Group, add_group_arguments, open_group, read_semaphore
 from .page import Page
 
-MOST_EVENTS = 200  # of which a barrier is read
+MOST_EVENTS, MOST_SECONDS = 200, 10.0  # for so many events, and for so long, barriers are read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_config_argument(parser)
-    parser.add_argument(
-        "--group", metavar="NAME", help="a group that policies name by CEL (default: the configuration's)"
-    )
-    parser.add_argument("--json", action="store_true", help="write one JSON object")
-    parser.epilog = "Exit codes: 0 if the store answers, 2 for bad usage, 3 if it does not."
+    add_group_arguments(parser)
+    parser.epilog = "It changes nothing. Exit codes: 0 if the store answers, 2 for bad usage, 3 if it does not."
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the store and show what it has."""
     with open_group(args) as group:
-        report = examine(group, args.group or group.settings.name)
+        report = examine(group)
     if args.json:
-        write_json("group", report)
+        write_json("group-status", report)
     else:
         _show(Page(Console(sys.stdout)), report)
     return 0
 
 
-def examine(group: Group, name: str) -> dict[str, Any]:
-    """Return what the store has of a group. Raises StoreFault and SharedDocumentError."""
+def examine(group: Group) -> dict[str, Any]:
+    """Return what the store has of a group. Raises StoreFault, and SharedDocumentError about the semaphore."""
+    document = read_semaphore(group)  # also opens the connection and logs in, which the time below is not about
     began = time.monotonic()
-    document, _version = read_semaphore(group, name)
+    keys = group.store.list(documents.events_prefix(group.name))
     took = time.monotonic() - began
-    keys = [key for key in group.store.list(documents.prefix(name)) if key != documents.semaphore_key(name)]
-    events = [_event(group, key) for key in keys[:MOST_EVENTS]]
+    events: list[dict[str, Any]] = []
+    shown = 0
+    for key in keys[:MOST_EVENTS]:
+        if time.monotonic() - began > MOST_SECONDS:
+            break
+        events += _event(group, key)
+        shown += 1
     return {
-        "group": name,
+        "group": group.name,
         "store": group.store.name,
         "answer_seconds": round(took, 4),
-        "members": list(group.settings.members) if name == group.settings.name else [],
+        "members": list(group.settings.members) if group.name == group.settings.name else [],
         "semaphore": None if document is None else _semaphore(document),
-        "events": [event for event in events if event is not None],
-        "events_not_shown": max(0, len(keys) - MOST_EVENTS),
+        "events": events,
+        "events_not_shown": len(keys) - shown,
     }
 
 
@@ -78,23 +81,27 @@ def _semaphore(document: Semaphore) -> dict[str, Any]:
             {"vms": list(waiter.names), "event": key, "what": waiter.what, "since": waiter.since}
             for _place, key, waiter in waiting
         ],
-        "releases": [release._asdict() for release in document.releases],
+        "releases": [
+            {"vm": freed.name, "event": freed.key, "by": freed.by, "why": freed.why, "at": freed.at}
+            for freed in document.releases
+        ],
     }
 
 
-def _event(group: Group, key: str) -> dict[str, Any] | None:
-    """Return a barrier; None if it was removed meanwhile."""
+def _event(group: Group, key: str) -> Iterator[dict[str, Any]]:
+    """Yield what the VMs say of an event; nothing if it was removed meanwhile. Raises StoreFault."""
     content = group.store.read(key).value
     if content is None:
-        return None
+        return
     try:
         document = barrier.decoded(content)
-        event = documents.loaded(barrier.SCHEMA, content).get("event", "")
+        event = documents.text_of(documents.loaded(barrier.SCHEMA, content), "event")
     except SharedDocumentError as error:
-        return {"event": key, "problem": str(error), "members": [], "approved_by": None}
+        yield {"event": key, "problem": str(error), "members": [], "closed_by": None}
+        return
     members = [{"vm": vm, "state": said.state, "reason": said.reason} for vm, said in sorted(document.members.items())]
     closed = None if document.closed is None else document.closed.by
-    return {"event": event, "problem": None, "members": members, "approved_by": closed}
+    yield {"event": event, "problem": None, "members": members, "closed_by": closed}
 
 
 def _show(page: Page, report: dict[str, Any]) -> None:
@@ -110,27 +117,34 @@ def _show(page: Page, report: dict[str, Any]) -> None:
         _show_semaphore(page, report["semaphore"])
     for event in report["events"]:
         page.line()
-        closed = f", approved by {event['approved_by']}" if event["approved_by"] else ""
+        closed = f": all are prepared, and {event['closed_by']} approves" if event["closed_by"] else ""
         page.line(f"Event {event['event']}{closed}", "bold")
         if event["problem"]:
             page.line(f"  {event['problem']}")
+        wide = max((len(member["vm"]) for member in event["members"]), default=0)
         for member in event["members"]:
-            page.hanging(f"  {member['vm']}  ", member["state"] + (f": {member['reason']}" if member["reason"] else ""))
+            said = member["state"] + (f": {member['reason']}" if member["reason"] else "")
+            page.hanging(f"  {member['vm']:<{wide}}  ", said)
     if report["events_not_shown"]:
-        page.line(f"And {report['events_not_shown']} more events.")
+        page.line()
+        page.line(f"Not shown: {report['events_not_shown']} more events.")
 
 
 def _show_semaphore(page: Page, found: dict[str, Any]) -> None:
-    if not found["slots"]:
-        page.line("Nobody holds a slot.")
+    lines = []
     for slot in found["slots"]:
         state = "recovers" if slot["recovering"] else "holds a slot"
         beyond = "" if slot["within_limit"] else ", beyond the limit"
-        page.hanging(f"{slot['vm']}  ", f"{state} for {slot['what'] or slot['event']} since {slot['since']}{beyond}")
+        lines.append((slot["vm"], f"{state} for {slot['what'] or slot['event']} since {slot['since']}{beyond}"))
     for waiter in found["waiting"]:
-        page.hanging(
-            "waits  ", f"{', '.join(waiter['vms'])} for {waiter['what'] or waiter['event']} since {waiter['since']}"
-        )
-    for release in found["releases"]:
-        text = f"{release['name']} by {release['by']} at {release['at']}: {release['why']}"
-        page.hanging("freed  ", text)
+        text = f"{', '.join(waiter['vms'])} for {waiter['what'] or waiter['event']} since {waiter['since']}"
+        lines.append(("waits", text))
+    lines += [
+        ("freed", f"{freed['vm']} by {freed['by']} at {freed['at']}, for {freed['event']}: {freed['why']}")
+        for freed in found["releases"]
+    ]
+    if not found["slots"]:
+        page.line("Nobody holds a slot.")
+    wide = max((len(lead) for lead, _text in lines), default=0)
+    for lead, text in lines:
+        page.hanging(f"{lead:<{wide}}  ", text)

@@ -35,9 +35,14 @@ def prefix(group: str) -> str:
     return f"{_PREFIX}/{group}/"
 
 
+def events_prefix(group: str) -> str:
+    """Return what the keys of all barriers of a group begin with."""
+    return f"{prefix(group)}events/"
+
+
 def barrier_key(group: str, event_key: str) -> str:
     """Return the key of an event's barrier. ``event_key`` is ``Event.key``, which may be any text."""
-    return f"{prefix(group)}events/{hashlib.sha256(event_key.encode('utf-8', 'backslashreplace')).hexdigest()[:40]}"
+    return f"{events_prefix(group)}{hashlib.sha256(event_key.encode('utf-8', 'backslashreplace')).hexdigest()[:40]}"
 
 
 def claim_key(group: str, event_key: str) -> str:
