@@ -161,7 +161,9 @@ class Scenario:
 
     def _change(self) -> None:
         def change(event: EmulatedEvent) -> None:
-            self._any_world().change(event.event_id, duration=self.random.randint(1, 600))
+            before = event.spec.listed_duration
+            after = self.random.choice([seconds for seconds in (5, 30, 120, 600) if seconds != before])
+            self._any_world().change(event.event_id, duration=after)
             self.contents[event.event_id].append(self.world.now)
 
         self._with_event(change)
