@@ -142,7 +142,7 @@ class Judge:
     def _approved(self, at: float, vm: str, event: Listed, age: float) -> None:
         rule = self._rules[event.rule]
         if rule.ready and len(event.names) > 1:
-            content_since = max(moment for moment in event.contents if moment <= at - age)
+            content_since = max(moment for moment in event.contents if moment < at - age)
             for name in event.names:
                 began = self._prepared.get((name, event.event_id))
                 if rule.prepare_seconds is not None and (began is None or began < content_since):

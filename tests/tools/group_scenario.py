@@ -98,7 +98,7 @@ class Scenario:
         if not self.created_again:
             self._create()  # by a person, who has seen that nobody is disturbed, and who restarts the runners
             for member in self.world.members.values():
-                if member.state == RUNNING:
+                if member.state != DELETED:
                     self.world.kill(member)
                     self.world.start(member)
         self._pass(QUIET_SECONDS)
