@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,14 @@ def required(reason: str) -> None:
 
 
 class Member:
-    """One process of etcd, which keeps its data while it is not running."""
+    """One process of etcd, which keeps its data while it is not running. ``within`` are words before its command."""
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def __init__(self, name: str, directory: Path, host: str = HERE, within: Sequence[str] = ()) -> None:
         self.name = name
-        self.address = Address(HERE, free_port(), True, "")
+        self.address = Address(host, free_port(), True, "")
         self.url = f"https://{self.address.where}"
-        self.peer_url = f"https://{HERE}:{free_port()}"
+        self.peer_url = f"https://{host}:{free_port()}"
+        self._within = within
         self.data = directory / name
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
@@ -63,7 +64,7 @@ class Member:
             *(f"auth-token-ttl={TOKEN_SECONDS}", *files, *(f"peer-{option}" for option in files)),
         )
         with (self._directory / f"{self.name}.log").open("ab") as log:
-            command = ["etcd", *(f"--{option}" for option in options)]
+            command = [*self._within, "etcd", *(f"--{option}" for option in options)]
             self._process = subprocess.Popen(command, cwd=self._directory, stdout=log, stderr=log)
 
     def kill(self) -> None:
@@ -88,11 +89,19 @@ class Member:
 class EtcdCluster:
     """All members, and how clients log in to them."""
 
-    def __init__(self, directory: Path, size: int, users: bool) -> None:
+    def __init__(self, directory: Path, members: Sequence[Member], users: bool) -> None:
         self._has_users = users
         self.directory = directory
         self.files = TlsFiles(*(str(directory / name) for name in ("ca.crt", "client.crt", "client.key")))
-        self.members = [Member(f"m{number}", directory) for number in range(size)]
+        self.members = list(members)
+
+    def begin(self) -> None:
+        """Start all members, which have no data."""
+        for member in self.members:
+            self.start(member)
+        self.settle()
+        if self._has_users:
+            _add_users(lambda path, **request: self.call(self.members[0], path, **request))
 
     def start(self, member: Member) -> None:
         """Start a member again."""
@@ -156,18 +165,20 @@ class EtcdCluster:
 
 
 @contextmanager
-def etcd_cluster(directory: Path, size: int, users: bool = True) -> Iterator[EtcdCluster]:
-    """Run a cluster, whose user may use the keys that begin with ``PREFIX``; its members are gone afterwards."""
+def etcd_cluster(
+    directory: Path, size: int, users: bool = True, members: Sequence[Member] | None = None
+) -> Iterator[EtcdCluster]:
+    """Run a cluster, whose user may use the keys that begin with ``PREFIX``; its members are gone afterwards.
+
+    ``members`` are they, unless they are to listen at loopback.
+    """
     if shutil.which("etcd") is None:
         required("there is no etcd (Debian: etcd-server; .ci/run installs the program alone)")
-    _make_certificates(directory)
-    cluster = EtcdCluster(directory, size, users)
+    found = members or [Member(f"m{number}", directory) for number in range(size)]
+    _make_certificates(directory, {member.address.host for member in found})
+    cluster = EtcdCluster(directory, found, users)
     try:
-        for member in cluster.members:
-            cluster.start(member)
-        cluster.settle()
-        if users:
-            _add_users(lambda path, **request: cluster.call(cluster.members[0], path, **request))
+        cluster.begin()
         yield cluster
     finally:
         for member in cluster.members:
@@ -193,13 +204,14 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _make_certificates(directory: Path) -> None:
+def _make_certificates(directory: Path, hosts: Collection[str]) -> None:
     """Make an authority, a certificate for the servers, one for clients, and one for clients with a common name."""
+    addresses = ",".join(f"IP:{host}" for host in sorted(hosts))
     key = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
     uses = ("-addext", "keyUsage=critical,keyCertSign")  # Python 3.13 insists on it
     _openssl(directory, *key, "-x509", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.crt", *uses)
     for name, subject, extensions in (
-        ("server", "/CN=etcd", f"extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:{HERE}"),
+        ("server", "/CN=etcd", f"extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName={addresses}"),
         ("client", "/O=vm", "extendedKeyUsage=clientAuth"),
         ("named", "/CN=vm", "extendedKeyUsage=clientAuth"),
     ):

@@ -1,0 +1,429 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Thirty runners and three nodes of etcd in namespaces of their own, while nodes and runners fail; then a judgement.
+
+``python -m lab.group_story SECONDS SEED DIRECTORY``, run by ``test_groups`` in new namespaces of mounts, networks and
+processes, which end with it. It writes one JSON object: what was done, and which promises were broken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from math import inf
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import EventSpec, Settings
+from forewarn.runner.groups import documents, semaphore
+from forewarn.runner.groups.obligations import FILE_NAME
+from forewarn.runner.groups.semaphore import Semaphore
+from forewarn.runner.groups.store import StoreFault
+from forewarn.runner.journal.reader import JournalReader
+from tools.commands import vm_command
+from tools.etcd_server import EtcdCluster, Member, etcd_cluster
+from tools.group_judge import Judge, Listed, Rule
+from tools.runner_process import compiled, program
+from tools.runner_world import EPOCH, Entry
+
+RUNNERS, FAR = 30, 6  # the last of them are behind a link of their own
+AT_MOST = 6
+GROUP = "web"
+HERE, ELSEWHERE = "10.99.0.10", "10.99.0.11"
+PREPARE_SECONDS = 10.0
+RULES = {
+    "together": Rule(ready=True, limited=True, prepare_seconds=PREPARE_SECONDS),
+    "ready": Rule(ready=True, limited=False, prepare_seconds=PREPARE_SECONDS),
+    "one-by-one": Rule(ready=False, limited=True, prepare_seconds=PREPARE_SECONDS),
+}
+POLICY = """
+name: web
+rule:
+  match:
+    - id: together
+      condition: event.Description == "together"
+      output: approve
+      group: ready
+      limit: {most}
+      {hooks}
+    - id: ready
+      condition: event.Description == "ready"
+      output: approve
+      group: ready
+      {hooks}
+    - id: one-by-one
+      condition: event.Description == "one-by-one"
+      output: approve
+      group: independent
+      limit: {most}
+      {hooks}
+"""
+HOOKS = "prepare: [{{run: [{hook}, drain], timeout: 10s}}]\n      recover: [{{run: [{hook}, undrain], timeout: 10s}}]"
+# It takes up to 2.5 s, and fails once in ten times.
+HOOK = """
+number=$(od -An -N1 -tu1 /dev/urandom)
+sleep "$((number / 100)).$((number % 10))"
+[ "$1" = undrain ] || [ "$number" -gt 25 ]
+"""
+QUIET_SECONDS = 90.0
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def make_networks() -> list[tuple[str, str]]:
+    """Join namespaces to a bridge in this one; return the name and the address of each that a node of etcd gets."""
+    Path("/run/netns").mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run/netns"], check=True)
+    ip("link", "set", "lo", "up")
+    ip("link", "add", "hub", "type", "bridge")
+    ip("address", "add", f"{HERE}/24", "dev", "hub")
+    ip("link", "set", "hub", "up")
+    nodes = [(f"node{number}", f"10.99.0.{number}") for number in (1, 2, 3)]
+    for name, address in (*nodes, ("far", ELSEWHERE)):
+        ip("netns", "add", name)
+        ip("link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        ip("link", "set", f"to-{name}", "master", "hub", "up")
+        ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            ip("-n", name, "link", "set", device, "up")
+    return nodes
+
+
+class Fleet:
+    """The runners, as processes."""
+
+    def __init__(self, directory: Path, server: EmulatorServer, store: dict[str, Any]) -> None:
+        self.names = [f"vm-{number}" for number in range(RUNNERS)]
+        self._directory = directory
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        hook = program(directory / "hook", HOOK)
+        hooks = HOOKS.format(hook=hook)
+        artifact = compiled(directory, POLICY.format(most=AT_MOST, hooks=hooks.replace("{{", "{").replace("}}", "}")))
+        for name in self.names:
+            config = {
+                "artifact": str(artifact),
+                "endpoint": f"http://{HERE}:{server.port}/vm/{name}",
+                "allow_endpoint": True,
+                "state": str(self.state(name)),
+                "log_format": "json",
+                "group": GROUP,
+                "group_members": self.names,
+                "group_store": store,
+            }
+            (directory / f"{name}.json").write_text(json.dumps(config))
+
+    def state(self, name: str) -> Path:
+        return self._directory / f"state-{name}"
+
+    def start(self, name: str) -> None:
+        """Start a runner, unless it runs."""
+        if self.runs(name):
+            return
+        far = self.names.index(name) >= RUNNERS - FAR
+        within = ["ip", "netns", "exec", "far"] if far else []
+        command = [*within, *vm_command(), "run", "--config", str(self._directory / f"{name}.json")]
+        with (self._directory / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def runs(self, name: str) -> bool:
+        return name in self._processes and self._processes[name].poll() is None
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to a runner that runs."""
+        if self.runs(name):
+            self._processes[name].send_signal(number)
+
+    def kill(self, name: str) -> None:
+        """Kill a runner, and the hooks that it would leave behind stay."""
+        self.signal(name, signal.SIGKILL)
+        if name in self._processes:
+            self._processes[name].wait(30)
+
+    def stop(self) -> None:
+        """Stop all."""
+        for name in self.names:
+            self.signal(name, signal.SIGCONT)
+            self.signal(name, signal.SIGTERM)
+        for process in self._processes.values():
+            process.wait(30)
+
+
+class Story:
+    """What happens, drawn from a seed, and what has to hold afterwards."""
+
+    def __init__(self, seed: int, directory: Path, server: EmulatorServer, cluster: EtcdCluster) -> None:
+        self.random = Random(seed)
+        self.server = server
+        self.model = server.emulation.model
+        self.cluster = cluster
+        self.fleet = Fleet(directory, server, cluster.settings())
+        self.done: Counter[str] = Counter()
+        self.broken: list[str] = []
+        self.rules: dict[str, str] = {}
+        self._later: list[tuple[float, Callable[[], None]]] = []
+
+    def play(self, seconds: float) -> None:
+        """Let things happen for so long, then mend everything, and wait until all is over."""
+        self.create()
+        for name in self.fleet.names:
+            self.fleet.start(name)
+        time.sleep(5.0)
+        end, wiped = time.monotonic() + seconds, False
+        while time.monotonic() < end:
+            if not wiped and end - time.monotonic() < seconds / 3.0:
+                self.mend()
+                self.wait_until_quiet()
+                self.wipe()
+                wiped = True
+            self.happen()
+            self.pass_time(self.random.choice((0.5, 1.0, 2.0)))
+        self.mend()
+        self.wait_until_quiet()
+
+    def create(self) -> None:
+        """Create the semaphore, as a person does."""
+        with closing(self.cluster.store()) as store:
+            store.swap(documents.semaphore_key(GROUP), semaphore.encoded(Semaphore()), "")
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, and do what is due."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.1)
+            due = [each for each in self._later if each[0] <= time.monotonic()]
+            self._later = [each for each in self._later if each not in due]
+            for _at, do in due:
+                do()
+
+    def after(self, seconds: float, do: Callable[[], None]) -> None:
+        self._later.append((time.monotonic() + seconds, do))
+
+    # What happens
+
+    def happen(self) -> None:
+        deeds = {self.schedule: 8, self.cancel: 1, self.kill: 3, self.pause: 2, self.kill_node: 1}
+        deeds.update({self.pause_node: 1, self.cut_node: 1, self.cut_far_runners: 1, self.fill_disk: 1})
+        (deed,) = self.random.choices(list(deeds), list(deeds.values()))
+        deed()
+        self.done[deed.__name__] += 1
+
+    def schedule(self) -> None:
+        rule = self.random.choice(list(RULES))
+        names = self.random.sample(self.fleet.names, self.random.choice((1, 1, 2, 2, 3, 4)))
+        spec = EventSpec(
+            "Reboot",
+            tuple(names),
+            notice=self.random.choice((45.0, 60.0, 90.0)),
+            description=rule,
+            impact=1.0,
+            gone_after=self.random.choice((2.0, 6.0)),
+        )
+        with self.server.emulation.lock:
+            self.rules[self.model.schedule(spec)] = rule
+
+    def cancel(self) -> None:
+        with self.server.emulation.lock:
+            self.model.settle()
+            scheduled = [event.event_id for event in self.model.events.values() if event.status == "Scheduled"]
+            if scheduled:
+                self.model.cancel(self.random.choice(scheduled))
+
+    def kill(self) -> None:
+        name = self.random.choice(self.fleet.names)
+        self.fleet.kill(name)
+        self.after(self.random.choice((0.0, 3.0, 10.0)), lambda: self.fleet.start(name))
+
+    def pause(self) -> None:
+        name = self.random.choice(self.fleet.names)
+        self.fleet.signal(name, signal.SIGSTOP)
+        self.after(self.random.choice((2.0, 8.0)), lambda: self.fleet.signal(name, signal.SIGCONT))
+
+    def kill_node(self) -> None:
+        member = self.random.choice(self.cluster.members)
+        member.kill()
+        self.after(self.random.choice((1.0, 8.0)), lambda: self.cluster.start(member))
+
+    def pause_node(self) -> None:
+        member = self.random.choice(self.cluster.members)
+        member.freeze()
+        self.after(self.random.choice((1.0, 6.0)), member.thaw)
+
+    def cut_node(self) -> None:
+        self._cut(f"to-node{self.random.choice((1, 2, 3))}")
+
+    def cut_far_runners(self) -> None:
+        self._cut("to-far")
+
+    def _cut(self, link: str) -> None:
+        ip("link", "set", link, "down")
+        self.after(self.random.choice((2.0, 10.0)), lambda: ip("link", "set", link, "up"))
+
+    def fill_disk(self) -> None:
+        """Fill the disk of the first node."""
+        data = self.cluster.members[0].data
+        full = data / "full"
+        with contextlib.suppress(OSError), full.open("wb") as file:
+            while True:
+                file.write(b"\0" * 1024 * 1024)
+                file.flush()
+
+        def free() -> None:
+            full.unlink(missing_ok=True)
+            self._ensure(self.cluster.members[0])
+
+        self.after(5.0, free)
+
+    def _ensure(self, member: Member) -> None:
+        """Start a node that has ended, as its service would."""
+        process = member._process
+        if process is None or process.poll() is not None:
+            self.cluster.start(member)
+
+    def mend(self) -> None:
+        """Mend everything."""
+        for _at, do in self._later:
+            do()
+        self._later = []
+        for member in self.cluster.members:
+            with contextlib.suppress(ProcessLookupError):
+                member.thaw()
+            self._ensure(member)
+        self.cluster.settle()
+        for name in self.fleet.names:
+            self.fleet.signal(name, signal.SIGCONT)
+            self.fleet.start(name)
+
+    def wipe(self) -> None:
+        """Lose all data of etcd; then a person, who has seen that nobody is disturbed, sets everything up again."""
+        for member in self.cluster.members:
+            member.kill()
+            for path in member.data.iterdir():
+                shutil.rmtree(path, ignore_errors=True)
+        self.cluster.begin()
+        self.schedule()
+        time.sleep(8.0)  # nobody takes a slot of a semaphore that is not there
+        self.create()
+        for name in self.fleet.names:
+            self.fleet.kill(name)
+            self.fleet.start(name)
+        self.done["wipe"] += 1
+
+    # The end
+
+    def wait_until_quiet(self) -> None:
+        """Wait until every event is over, and every VM has recovered and owes nothing."""
+        end = time.monotonic() + 120.0 + QUIET_SECONDS
+        left: list[str] = []
+        while time.monotonic() < end:
+            time.sleep(1.0)
+            left = list(self._left())
+            if not left:
+                return
+        self.broken += left
+
+    def _left(self) -> Iterator[str]:
+        with self.server.emulation.lock:
+            self.model.settle()
+            yield from (f"{each.event_id} is listed" for each in self.model.events.values() if each.listed)
+        for name in self.fleet.names:
+            if (self.fleet.state(name) / FILE_NAME).exists():
+                yield f"{name} still owes something"
+            elif any(JournalReader(str(self.fleet.state(name))).records(open_only=True)):
+                yield f"{name} has not recovered"
+        try:
+            with closing(self.cluster.store()) as store:
+                document = semaphore.decoded(store.read(documents.semaphore_key(GROUP)).value or b"")
+        except StoreFault as fault:
+            yield fault.message
+        else:
+            yield from (f"a slot is left for {key}" for key in document.slots)
+
+    def judge(self) -> list[str]:
+        """Return which promises were broken, by the journals and the emulator's log of requests."""
+        ledgers = {name: _ledger(str(self.fleet.state(name))) for name in self.fleet.names}
+        events = {}
+        with self.server.emulation.lock:
+            for event_id, rule in self.rules.items():
+                event = self.model.find(event_id)
+                gone = time.time() if event.ended is None else event.ended.wall
+                events[event_id] = Listed(event_id, event.spec.resources, rule, (-inf,), gone - EPOCH)
+                for approval in event.approvals:
+                    fields = {"ids": [event_id], "result": "taken", "age": 0.0}
+                    ledgers[approval.vm].append(Entry(approval.at.wall - EPOCH, "post", fields))
+        self.done["approvals"] = sum(len(self.model.find(event_id).approvals) for event_id in events)
+        self.done["approved events"] = sum(bool(self.model.find(event_id).approvals) for event_id in events)
+        return Judge(events, RULES, AT_MOST, {}).judge(ledgers)
+
+
+def _ledger(state: str) -> list[Entry]:
+    """Return what a VM's journal says of its hooks, and what the service has told it."""
+    reader = JournalReader(state)
+    events = {record.id: record.data["event"]["EventId"] for record in reader.records()}
+    found, number = [], 0
+    running: dict[tuple[object, ...], int] = {}
+    for entry in reader.entries():
+        at, fields = entry.stamp.wall - EPOCH, entry.fields
+        if entry.kind == "document":
+            listed = [
+                {"id": each["EventId"], "not_before": _wall(each.get("NotBefore"))}
+                for each in fields["document"]["Events"]
+            ]
+            found.append(Entry(at, "document", {"events": listed}))
+        elif entry.kind == "hook-started":
+            number += 1
+            key = entry.record_id, fields["hook"], fields["attempt"]
+            running[key] = number
+            started = {"uid": number, "event": events[entry.record_id or 0], "phase": fields["phase"]}
+            found.append(Entry(at, "start", started))
+        elif entry.kind == "hook-ended":
+            key = entry.record_id, fields["hook"], fields["attempt"]
+            if key in running:
+                found.append(Entry(at, "end", {"uid": running[key], "result": fields["result"]}))
+    return found
+
+
+def _wall(text: str | None) -> float | None:
+    from forewarn.events import parse_time
+
+    moment = None if not text else parse_time(text)
+    return None if moment is None else moment.timestamp()
+
+
+def main() -> None:
+    seconds, seed, directory = float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    nodes = make_networks()
+    members = [Member(name, directory, address, ("ip", "netns", "exec", name)) for name, address in nodes]
+    for member in members[:1]:  # whose disk can be filled
+        member.data.mkdir(mode=0o700)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m,mode=700", "none", str(member.data)], check=True)
+    for member in members[1:]:
+        member.data.mkdir(mode=0o700)
+    names = [f"vm-{number}" for number in range(RUNNERS)]
+    with (
+        EmulatorServer(host=HERE, vms=names, settings=Settings(start_delay=0.5, first_events=0.0)) as server,
+        etcd_cluster(directory, 3, members=members) as cluster,
+    ):
+        story = Story(seed, directory, server, cluster)
+        try:
+            story.play(seconds)
+        finally:
+            story.fleet.stop()
+        broken = [*story.broken, *story.judge()]
+    print(json.dumps({"seed": seed, "done": dict(story.done), "events": len(story.rules), "broken": broken}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A group of thirty VMs with a real etcd whose nodes are killed, paused, cut off, filled and wiped.
+
+``FOREWARN_GROUP_SECONDS`` is how long things go wrong, ``FOREWARN_GROUP_SEED`` which of them do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "60"))
+SEED = int(os.environ.get("FOREWARN_GROUP_SEED", "1"))
+TESTS = Path(__file__).resolve().parent.parent
+
+
+def test_no_promise_is_broken_whatever_fails(lab_machine: None, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    command = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable]
+    done = subprocess.run(
+        [*command, "-m", "lab.group_story", str(SECONDS), str(SEED), str(tmp_path)],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS + 700,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout)
+    print(report)
+    assert report["broken"] == []
+    assert report["done"]["approved events"] > SECONDS / 30
