@@ -91,10 +91,6 @@ class Judge:
                     self._approved(at, who, self._events[event_id], entry.fields["age"])
         return self.broken
 
-    def told(self, vm: str, event_id: str) -> bool:
-        """Return whether the service has ever listed an event to a VM's runner."""
-        return (vm, event_id) in self._told
-
     def _started(self, at: float, vm: str, fields: Mapping[str, object]) -> None:
         event, phase, uid = str(fields["event"]), str(fields["phase"]), fields["uid"]
         assert isinstance(uid, int)

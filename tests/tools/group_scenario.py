@@ -22,6 +22,7 @@ from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.groups import documents, semaphore
 from forewarn.runner.groups.obligations import FILE_NAME
+from forewarn.runner.groups.observations import ORPHAN_SECONDS
 from forewarn.runner.groups.semaphore import Semaphore
 from tools.group_judge import Judge, Listed, Rule
 from tools.group_world import DELETED, FROZEN, GROUP, KILLED, RUNNING, GroupWorld, Member
@@ -102,6 +103,16 @@ class Scenario:
                     self.world.kill(member)
                     self.world.start(member)
         self._pass(QUIET_SECONDS)
+        # A VM that was late may have taken slots for others, after they had given theirs back. These notice with their
+        # next event.
+        late = sorted({name for name, _key in self._held()})
+        if late:
+            self._pass(ORPHAN_SECONDS + 20.0)
+            for name in late:
+                self._publish([name], "one-by-one", 240.0)
+            while self._events(SCHEDULED, STARTED):
+                self._pass(5.0)
+            self._pass(QUIET_SECONDS)
         return broken + self._judged() + self._left()
 
     # What happens
@@ -132,12 +143,15 @@ class Scenario:
         if self.random.random() < 0.9:  # otherwise it may need more slots than there are
             size = min(size, self.at_most)
         names = self.random.sample(free, min(len(free), size))
-        rule = self.random.choice(list(RULES))
+        notice = self.random.choice((60.0, 120.0, 240.0) if self.faults else (150.0, 240.0))
+        self._publish(names, self.random.choice(list(RULES)), notice)
+
+    def _publish(self, names: list[str], rule: str, notice: float) -> None:
         event_id = self.world.model.schedule(
             EventSpec(
                 "Reboot",
                 tuple(names),
-                notice=self.random.choice((60.0, 120.0, 240.0) if self.faults else (150.0, 240.0)),
+                notice=notice,
                 description=rule,
                 impact=self.random.choice((0.0, 5.0, 30.0)),
                 gone_after=self.random.choice((5.0, 40.0)),
@@ -292,6 +306,12 @@ class Scenario:
 
     # The end
 
+    def _held(self) -> list[tuple[str, str]]:
+        """Return the VMs that hold a slot, each with the event's key, but for those that have vanished."""
+        document = semaphore.decoded(self.world.server.content()[documents.semaphore_key(GROUP)])
+        slots = ((name, key) for key, slot in document.slots.items() for name in slot.names)
+        return sorted(each for each in slots if each[0] not in self.deleted)
+
     def _judged(self) -> list[str]:
         events = {}
         for event_id, contents in self.contents.items():
@@ -304,14 +324,8 @@ class Scenario:
                 event.ended.moment if event.ended is not None else self.world.now,
             )
         ledgers = {name: member.world.ledger for name, member in self.world.members.items()}
-        judge = Judge(events, RULES, self.at_most, self.deleted)
-        found = judge.judge(ledgers)
-        document = semaphore.decoded(self.world.server.content()[documents.semaphore_key(GROUP)])
-        for key, slot in document.slots.items():
-            event_id = self.world.model.find(key).event_id
-            # Of an event that its VM was never told of, others may have taken it, and free it once they need it.
-            ours = [name for name in slot.names if judge.told(name, event_id) and name not in self.deleted]
-            found += [f"{name} still holds a slot for {event_id}" for name in ours]
+        found = Judge(events, RULES, self.at_most, self.deleted).judge(ledgers)
+        found += [f"{name} still holds a slot for {key}" for name, key in self._held()]
         if not self.faults:
             for event_id in events:
                 event = self.world.model.find(event_id)

@@ -196,7 +196,7 @@ class JointModel:
 
         def told(document: bytes | None) -> Member:
             closed = _said(document).closed
-            return member._replace(closed=None if closed is None else tuple(closed), said=own is not None)
+            return member._replace(closed=None if closed is None else (closed.content, closed.by), said=own is not None)
 
         for base, stale in ((state.said, False), (state.said_before, True)):
             if stale and (state.faults == self.faults or base == state.said):
