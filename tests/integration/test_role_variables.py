@@ -87,10 +87,21 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
         ['{"token":"/etc/token","other":"/etc/o"}', "token=/etc/token,other=/etc/o", "token=/etc/token other=/etc/o"],
     ),
     "forewarn_credential_files": ({"token": "/etc/token"}, ['{"token":"/etc/token"}', "token=/etc/token"]),
+    "forewarn_group_members": (["web_0", "web_1"], ["web_0,web_1", "web_0, web_1"]),
+    "forewarn_group_store": (
+        {"etcd": ["https://etcd-1:2379"], "user": "me", "password": {"credential": "etcd"}},
+        ['{"etcd":["https://etcd-1:2379"],"user":"me","password":{"credential":"etcd"}}'],
+    ),
+    "forewarn_group_files": ({"ca_file": "/srv/ca.pem"}, ['{"ca_file":"/srv/ca.pem"}', "ca_file=/srv/ca.pem"]),
     "forewarn_hooks": (["drain", "more"], ["drain,more", " drain , more"]),
 }
 # Options without which another one has no effect.
-TOGETHER = {"forewarn_probe_listen": "127.0.0.1:9780", "forewarn_policies": ["web"]}
+TOGETHER = {
+    "forewarn_probe_listen": "127.0.0.1:9780",
+    "forewarn_policies": ["web"],
+    "forewarn_group": "web",
+    "forewarn_group_store": {"blob": "https://account.blob.core.windows.net/web", "identity": True},
+}
 FALSE = sorted({spelling(str(text)) for text in BOOLEANS_FALSE for spelling in (str.lower, str.upper, str.title)})
 TRUE = sorted({spelling(str(text)) for text in BOOLEANS_TRUE for spelling in (str.lower, str.upper, str.title)})
 # Before, ansible-core took a text that looks like JSON for what it means, and refused null where a text is wanted.
@@ -208,6 +219,7 @@ def test_an_inventory_in_ini_says_what_one_in_yaml_says(play: Play, bools: list[
             **dict.fromkeys(bools, word),
             **{name: texts[0].strip() for name, (_, texts) in TEXTS.items()},
             "forewarn_probe_listen": "127.0.0.1:9780",
+            "forewarn_group": "web",
         }
         for word in ("yes", "no")
     }
@@ -223,11 +235,26 @@ def test_all_on_the_command_line_at_once(play: Play, bools: list[str], text: str
     values.update({name: value for name, (value, _) in TEXTS.items()})
     native = play({"vm": {}}, "-e", json.dumps(values))
     assert native.code == 0, native.text[-6000:]
-    given = ["forewarn_probe_listen=127.0.0.1:9780", *(f"{name}={text}" for name in bools)]
+    given = ["forewarn_probe_listen=127.0.0.1:9780", "forewarn_group=web", *(f"{name}={text}" for name in bools)]
     given += [f"{name}={texts[0].replace(chr(34), chr(92) + chr(34))}" for name, (_, texts) in TEXTS.items()]
     texts = play({"vm": {}}, *(word for each in given for word in ("-e", each)))
     assert texts.code == 0, texts.text[-6000:]
     assert texts.taken == native.taken
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"forewarn_group": "web"}, "forewarn_group needs forewarn_group_store"),
+        ({"forewarn_group_store": {"etcd": ["https://etcd-1:2379"]}}, "forewarn_group_store needs forewarn_group"),
+        ({**TOGETHER, "forewarn_group_files": {"cert": "/srv/c.pem"}}, "forewarn_group_files has cert."),
+    ],
+)
+def test_half_a_group_is_refused(play: Play, given: dict[str, Any], refusal: str) -> None:
+    played = play({"vm": {"forewarn_policies": ["web"], **given}})
+    assert played.code == 2
+    assert refusal in played.text, played.text[-3000:]
+    assert "Nothing was changed" in played.text
 
 
 def test_each_text_alone(play: Play) -> None:
