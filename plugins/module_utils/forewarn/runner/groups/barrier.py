@@ -63,13 +63,13 @@ def step(document: Barrier, me: str, own: Statement | None, names: Sequence[str]
         others = {name: said for name, said in document.members.items() if name != me}
         # Who has seen it leave the list may recover: nobody else is to start it now.
         return document if me not in document.members else Barrier(others)
-    said = document.members.get(me)
-    if said is not None and document.closed_for(own.content) is not None:
+    said, closed = document.members.get(me), document.closed_for(own.content)
+    if said is not None and closed is not None:
         return document  # the approval is under way: nobody takes back what it rests on
     if said is None or said[:2] != own[:2]:  # another reason alone is not worth a write
-        # It may have been closed for an earlier content of the event, which this VM no longer sees.
-        document = Barrier({**document.members, me: own._replace(reason=own.reason[:LONGEST_REASON])})
-    if own.state == READY and not document.missing(own.content, names):
+        # If it was closed for an earlier content of the event, this VM no longer sees that.
+        document = Barrier({**document.members, me: own._replace(reason=own.reason[:LONGEST_REASON])}, closed)
+    if own.state == READY and closed is None and not document.missing(own.content, names):
         document = document._replace(closed=Closed(own.content, me))
     return document
 

@@ -1,0 +1,474 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What VMs of a group tell each other, and when they ask: real runners in virtual time, and a store in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from forewarn.emulator.spec import EventSpec
+from forewarn.runner.groups import barrier, documents, obligations, semaphore
+from forewarn.runner.groups.observations import ORPHAN_SECONDS
+from forewarn.runner.groups.semaphore import Semaphore
+from tools.group_world import GROUP, GroupWorld
+from tools.memory_store import LOST_ANSWER, OUTAGE
+from tools.policy_data import policy, policy_set
+from tools.runner_profiles import hook
+from tools.runner_world import Hook
+from tools.timed_runner import memory
+
+DRAINS = {"prepare": [hook("drain")], "recover": [hook("undrain")]}
+ONE, TWO = {"at_most": 1}, {"at_most": 2}
+RULES: dict[str, dict[str, Any]] = {
+    "ready": {"group": "ready", **DRAINS},
+    "both": {"group": "ready", "limit": TWO, **DRAINS},
+    "one": {"limit": ONE, **DRAINS},
+    "alone": {"limit": ONE},
+    "share": {"limit": {"percent": 50}, **DRAINS},
+    "elsewhere": {"limit": {"at_most": 1, "group": '"db"'}, **DRAINS},
+    "witness": {"approver": "witness", "condition": "!affects_me"},
+    "held": {"output": "hold", "limit": ONE, **DRAINS},
+    "independent": {"group": "independent", **DRAINS},
+}
+VMS = ("a", "b", "c", "d")
+
+
+def match(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    condition = f'event.Description == "{name}"'
+    if "condition" in values:
+        condition += f" && {values['condition']}"
+    return {"id": name, "output": "approve", **values, "condition": condition}
+
+
+POLICIES = policy_set(policy(*(match(name, values) for name, values in RULES.items())))
+
+
+class Group(GroupWorld):
+    """Four VMs. ``seconds`` is how long their hooks take, by VM; ``troubles`` what happens to their requests."""
+
+    def __init__(self, directory: Path) -> None:
+        self.seconds: dict[str, float] = {}
+        self.results: dict[str, str] = {}
+        self.troubles: dict[str, str] = {}
+        super().__init__(VMS, POLICIES, directory, Random(1), self._plan, self._meets)
+
+    def _meets(self, vm: str, what: str, _key: str) -> str | None:
+        trouble = self.troubles.get(vm)
+        return trouble if trouble != LOST_ANSWER or what == "swap" else None
+
+    def _plan(self, vm: str, started: Hook) -> None:
+        started.ends_at = started.started_at + self.seconds.get(vm, 2.0)
+        started.result = self.results.get(vm, "succeeded")
+
+    def create(self, group: str = GROUP) -> None:
+        self.server.swap(documents.semaphore_key(group), semaphore.encoded(Semaphore()), "")
+
+    def begin(self, *names: str) -> None:
+        for name in names or VMS:
+            self.start(self.members[name])
+        self.run(self.now + 2.0)
+
+    def schedule(self, rule: str, *names: str, notice: float = 600.0, **values: Any) -> str:
+        values = {"impact": 1.0, "gone_after": 5.0, **values}
+        return self.model.schedule(EventSpec("Reboot", names, notice=notice, description=rule, **values))
+
+    def pass_time(self, seconds: float) -> None:
+        self.run(self.now + seconds)
+
+    def approved_by(self, event: str) -> list[str]:
+        return [approval.vm for approval in self.model.find(event).approvals]
+
+    def semaphore(self, group: str = GROUP) -> Semaphore:
+        return semaphore.decoded(self.server.content()[documents.semaphore_key(group)])
+
+    def holders(self, group: str = GROUP) -> list[str]:
+        return sorted(self.semaphore(group).disturbed())
+
+    def barriers(self) -> list[barrier.Barrier]:
+        content = self.server.content()
+        return [barrier.decoded(content[key]) for key in sorted(content) if "/events/" in key]
+
+    def why(self, vm: str) -> tuple[str, str]:
+        """Return why a VM does not approve its only event: the code, and the reason."""
+        made = self.members[vm].instance
+        assert made is not None
+        (record,) = made.runner.controller.reconciler.tracker.records
+        assert record.decision is not None
+        return record.decision["eligibility"], record.decision["eligibility_reason"]
+
+    def lines(self, vm: str, name: str) -> list[dict[str, Any]]:
+        made = self.members[vm].instance
+        assert made is not None
+        return [fields for _level, line, fields in made.log.lines if line == name]
+
+    def hooks(self, vm: str) -> list[str]:
+        return [entry.fields["name"] for entry in self.members[vm].world.ledger if entry.kind == "start"]
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with memory() as directory:
+        yield Group(directory)
+
+
+@pytest.fixture
+def running(group: Group) -> Group:
+    group.create()
+    group.begin()
+    return group
+
+
+# Prepared together
+
+
+def test_the_last_to_be_prepared_approves_for_all(running: Group) -> None:
+    running.seconds.update(a=3.0, b=20.0, c=8.0)
+    event = running.schedule("ready", "a", "b", "c")
+    running.pass_time(15.0)
+    assert running.approved_by(event) == []
+    code, reason = running.why("a")
+    assert (code, reason) == ("group-not-ready", "waits for b, which is preparing (waits for run /bin/true drain)")
+    running.pass_time(15.0)
+    assert running.approved_by(event) == ["b"]
+    assert running.lines("b", "barrier-closed")
+    running.pass_time(60.0)
+    assert running.barriers() == []
+
+
+def test_a_vm_that_runs_nothing_holds_the_event_and_is_named(group: Group) -> None:
+    group.create()
+    group.begin("a", "c", "d")
+    event = group.schedule("ready", "a", "b", notice=60.0)
+    group.pass_time(40.0)
+    assert group.why("a") == ("group-not-ready", "waits for b, which has said nothing")
+    group.pass_time(15.0)
+    assert group.approved_by(event) == []
+
+
+def test_a_failed_hook_is_named_with_its_reason(running: Group) -> None:
+    running.results["b"] = "failed"
+    running.schedule("ready", "a", "b")
+    running.pass_time(20.0)
+    _code, reason = running.why("a")
+    assert reason.startswith("waits for b, which is failed (a prepare hook failed, and is tried again")
+
+
+def test_a_vm_whose_policies_do_not_wait_is_not_ready(running: Group) -> None:
+    """It has said so, and approves by its own policies."""
+    event = running.schedule("independent", "a", "b")
+    running.pass_time(1.5)
+    (found,) = running.barriers()
+    assert {said.state for said in found.members.values()} == {barrier.HELD}
+    running.pass_time(5.0)
+    assert running.approved_by(event) == ["a"]
+
+
+def test_another_content_has_to_be_prepared_for_again(running: Group) -> None:
+    running.seconds["b"] = 30.0
+    event = running.schedule("ready", "a", "b")
+    running.pass_time(10.0)
+    running.members["a"].world.change(event, duration=120)
+    running.pass_time(1.5)
+    assert running.hooks("a") == ["drain", "drain"]
+    running.pass_time(23.0)
+    assert running.approved_by(event) == []
+    running.pass_time(20.0)
+    assert running.approved_by(event) == ["b"]
+
+
+def test_the_next_takes_over_from_one_that_died_after_closing(running: Group) -> None:
+    running.seconds["b"] = 10.0
+    event = running.schedule("ready", "a", "b")
+    running.members["b"].world.post_fault = "failed"  # its approvals do not arrive
+    running.pass_time(14.0)
+    running.delete(running.members["b"])
+    running.pass_time(20.0)
+    assert running.why("a")[0] == "not-the-leader"
+    running.pass_time(25.0)
+    assert running.approved_by(event) == ["a"]
+
+
+# Never too many
+
+
+def test_events_are_served_one_after_the_other_by_their_notbefore(running: Group) -> None:
+    running.seconds.update(a=10.0)
+    later = running.schedule("one", "a", notice=900.0)
+    running.pass_time(2.0)
+    last = running.schedule("one", "b", notice=800.0)
+    first = running.schedule("one", "c", notice=500.0)
+    running.pass_time(4.0)
+    assert running.holders() == ["a"]
+    assert running.hooks("b") == running.hooks("c") == []
+    running.pass_time(120.0)
+    moments = [running.model.find(event).approvals[0].at.moment for event in (later, first, last)]
+    assert moments == sorted(moments)
+
+
+def test_status_says_who_has_the_slot(running: Group) -> None:
+    running.seconds["a"] = 60.0
+    running.schedule("one", "a", seen_by="resources")
+    running.pass_time(2.0)
+    running.schedule("one", "b", seen_by="resources")
+    running.pass_time(4.0)
+    assert running.why("b") == ("no-slot", "waits for a slot of web, of which there is 1: a has them")
+    assert running.lines("b", "slot-waits")
+
+
+def test_a_slot_is_kept_until_the_recovery_is_done(running: Group) -> None:
+    running.schedule("one", "a")
+    running.pass_time(3.0)
+    assert running.holders() == ["a"]
+    running.results["a"] = "failed"  # from now on
+    running.pass_time(30.0)
+    slot = next(iter(running.semaphore().slots.values()))
+    assert slot.names == {"a": semaphore.RECOVERING}
+    running.results["a"] = "succeeded"
+    running.pass_time(90.0)
+    assert running.holders() == []
+    assert running.lines("a", "slot-free")
+
+
+def test_where_notbefore_is_near_it_prepares_without_a_slot_and_does_not_approve(running: Group) -> None:
+    running.seconds["a"] = 25.0
+    running.schedule("one", "a", notice=900.0, gone_after=300.0)
+    running.pass_time(2.0)
+    near = running.schedule("one", "b", notice=90.0)
+    running.pass_time(45.0)
+    assert running.hooks("b") == []
+    running.pass_time(15.0)
+    assert running.hooks("b") == ["drain"]
+    assert running.lines("b", "slot-beyond-limit")
+    running.pass_time(40.0)
+    assert running.approved_by(near) == []
+    assert running.model.find(near).status != "Scheduled"
+
+
+def test_an_event_takes_the_slots_of_all_its_vms_or_none(running: Group) -> None:
+    running.seconds.update(a=30.0)
+    running.schedule("both", "a")
+    running.pass_time(3.0)
+    running.schedule("both", "b", "c")
+    running.pass_time(5.0)
+    assert running.holders() == ["a"]
+    running.pass_time(90.0)
+    assert running.hooks("b") == ["drain", "undrain"]
+
+
+def test_an_event_that_needs_more_than_there_are_is_held(running: Group) -> None:
+    event = running.schedule("both", "a", "b", "c", notice=90.0)
+    running.pass_time(5.0)
+    assert running.why("a") == ("no-slot", "it names 3 VMs of web, and at most 2 may be disturbed at once")
+    running.pass_time(60.0)
+    assert running.hooks("a") == ["drain"]  # NotBefore is near
+    running.pass_time(50.0)
+    assert running.approved_by(event) == []
+
+
+def test_an_approval_without_hooks_needs_a_slot_too(running: Group) -> None:
+    running.schedule("alone", "a", gone_after=20.0)
+    running.pass_time(0.5)
+    other = running.schedule("alone", "b", notice=900.0)
+    running.pass_time(10.0)
+    assert running.approved_by(other) == []
+    running.pass_time(30.0)
+    assert running.approved_by(other) == ["b"]
+
+
+def test_a_share_is_one_of_the_members(running: Group) -> None:
+    running.seconds.update(dict.fromkeys(VMS, 10.0))
+    for name in VMS:
+        running.schedule("share", name)
+    running.pass_time(5.0)
+    assert len(running.holders()) == 2
+
+
+def test_a_group_that_cel_names_has_a_semaphore_of_its_own(running: Group) -> None:
+    running.create("db")
+    running.schedule("elsewhere", "a")
+    running.pass_time(2.0)
+    assert (running.holders("db"), running.holders()) == (["a"], [])
+
+
+def test_what_is_prepared_and_held_by_policy_takes_a_slot(running: Group) -> None:
+    running.schedule("held", "a")
+    running.pass_time(3.0)
+    assert running.holders() == ["a"]
+
+
+def test_of_several_witnesses_one_sends_at_once(running: Group) -> None:
+    event = running.schedule("witness", "a")
+    running.pass_time(5.0)
+    assert len(running.approved_by(event)) == 1
+    assert running.approved_by(event)[0] in ("b", "c", "d")
+
+
+def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running: Group) -> None:
+    running.kill(running.members["b"])
+    over = running.schedule("both", "a", "b", notice=60.0)
+    running.pass_time(90.0)
+    assert running.holders() == ["b"]
+    running.start(running.members["b"])
+    running.schedule("one", "b", notice=2000.0)
+    running.pass_time(30.0)
+    assert over.lower() in running.semaphore().slots
+    running.pass_time(ORPHAN_SECONDS)
+    running.schedule("one", "b", notice=2000.0)
+    running.pass_time(30.0)
+    assert running.holders() == []
+
+
+def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group) -> None:
+    running.schedule("one", "a", notice=60.0)
+    running.pass_time(3.0)
+    running.delete(running.members["a"])
+    running.pass_time(90.0)
+    event = running.schedule("one", "b", notice=2000.0)
+    running.pass_time(500.0)
+    assert running.holders() == ["a"]
+    running.pass_time(200.0)
+    assert running.approved_by(event) == ["b"]
+    (release,) = running.semaphore().releases
+    assert (release.name, release.by) == ("a", "b")
+
+
+def test_a_waiter_that_has_vanished_is_passed_over(running: Group) -> None:
+    running.seconds["a"] = 10.0
+    running.schedule("one", "a", notice=2000.0)
+    running.pass_time(2.0)
+    running.schedule("one", "b", notice=1000.0)
+    running.pass_time(2.0)
+    running.delete(running.members["b"])
+    event = running.schedule("one", "c", notice=1900.0)
+    running.pass_time(80.0)
+    assert running.approved_by(event) == ["c"]
+
+
+# The store
+
+
+def test_without_the_store_it_holds_with_the_reason_and_recovers(running: Group) -> None:
+    running.seconds["a"] = 20.0
+    running.schedule("one", "a", notice=200.0)
+    running.pass_time(1.5)
+    running.troubles["a"] = OUTAGE
+    running.pass_time(40.0)
+    assert running.why("a") == ("no-slot", "the memory of the tests refused the connection.")
+    running.pass_time(250.0)
+    assert running.hooks("a") == ["drain", "undrain"]
+    assert running.holders() == ["a"]
+    running.troubles.clear()
+    running.pass_time(70.0)
+    assert running.holders() == []
+    assert running.lines("a", "group-store-recovered")
+
+
+def test_nobody_takes_a_slot_of_a_semaphore_that_is_not_there(group: Group) -> None:
+    group.begin()
+    group.schedule("one", "a")
+    group.pass_time(10.0)
+    code, reason = group.why("a")
+    assert (code, "has no semaphore of group web" in reason) == ("no-slot", True)
+    group.create()
+    group.seconds["a"] = 30.0
+    group.pass_time(15.0)
+    assert group.hooks("a") == ["drain"]
+
+
+def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None:
+    running.troubles["a"] = LOST_ANSWER
+    running.schedule("one", "a")
+    running.pass_time(5.0)
+    assert running.hooks("a") == []
+    assert running.holders() == ["a"]
+    running.troubles.clear()
+    running.seconds["a"] = 30.0
+    running.pass_time(10.0)
+    assert running.hooks("a") == ["drain"]
+
+
+def test_idle_vms_ask_nobody(running: Group) -> None:
+    running.pass_time(60.0)
+    assert running.requests == []
+    running.schedule("one", "a")
+    running.pass_time(100.0)
+    assert {vm for _at, vm in running.requests} == {"a"}
+    before = len(running.requests)
+    running.pass_time(600.0)
+    assert len(running.requests) == before
+
+
+# Restarts
+
+
+def test_a_killed_runner_keeps_its_slot(running: Group) -> None:
+    running.seconds["a"] = 30.0
+    event = running.schedule("one", "a")
+    running.pass_time(3.0)
+    running.kill(running.members["a"])
+    running.pass_time(60.0)
+    assert running.holders() == ["a"]
+    running.start(running.members["a"])
+    running.pass_time(40.0)
+    assert running.approved_by(event) == ["a"]
+
+
+def test_what_was_over_while_the_runner_was_down_is_given_back(running: Group) -> None:
+    event = running.schedule("one", "a")
+    running.pass_time(1.2)
+    running.kill(running.members["a"])
+    running.model.cancel(event)
+    running.start(running.members["a"])
+    running.pass_time(30.0)
+    assert running.holders() == []
+    assert not (running.members["a"].directory / obligations.FILE_NAME).exists()
+
+
+def test_a_file_that_cannot_be_read_is_reported(running: Group) -> None:
+    member = running.members["a"]
+    running.kill(member)
+    (member.directory / obligations.FILE_NAME).write_text("{")
+    running.start(member)
+    (line,) = running.lines("a", "group-trouble")
+    assert "cannot be read" in line["reason"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(vm=7),
+        lambda data: data.update(forewarn={}),
+        lambda data: data["events"].update(x={"event_id": 1, "barriers": [], "slots": []}),
+        lambda data: data["events"].update(x=None),
+    ],
+)
+def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
+    kept = obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",))})
+    obligations.write(str(tmp_path), kept)
+    assert obligations.read(str(tmp_path)) == kept
+    path = tmp_path / obligations.FILE_NAME
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=obligations.FILE_NAME):
+        obligations.read(str(tmp_path))
+
+
+def test_a_full_disk_keeps_it_from_asking(running: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(obligations, "write", full)
+    running.schedule("one", "a")
+    running.pass_time(10.0)
+    assert running.requests == []
+    assert running.hooks("a") == []
+    monkeypatch.undo()
+    running.pass_time(5.0)
+    assert running.hooks("a") == ["drain"]
