@@ -109,6 +109,11 @@ def test_an_event_of_two_is_approved_once_both_are_prepared_and_the_third_vm_wai
     started["web_1"].wait_for("slot-taken")
     one = emulator.schedule("Reboot", ["web_2"], notice_seconds=600)
     started["web_2"].wait_for("slot-waits")
+    state = tmp_path / "state-web_2"
+    wait_until(lambda: "; 1 waits for a slot" in in_process("status", "--state", state).stdout)
+    shown = in_process("status", "--state", state)
+    assert "group    web, etcd at " in shown.stdout
+    assert "a slot of web, of which there are 2: web_0, web_1 have them" in " ".join(shown.stdout.split())
     let(config, "web_0", "web_2")
     started["web_0"].wait_for("hook-ended", phase="prepare", result="succeeded")
     found = wait_until(lambda: [event for event in status(config)["events"] if event["event"] == both])[0]

@@ -121,6 +121,9 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     if disk is not None:
         problems += on_disk.problems(runner, disk, running=runner["condition"] == RUNNING)
     problems += [f"a hook lacks what it needs: {text}" for text in runner["missing"]]
+    group = runner["group"] if runner["condition"] == RUNNING else None
+    if group is not None and text_of(group, "problem"):
+        problems.append(f"the store of group {text_of(group, 'name')}: {text_of(group, 'problem')}")
     if trouble:
         problems.append(f"the journal: {trouble}")
     unkept = int(number_of(fields, "unkept") or 0)  # after its end: what it had not written by then
@@ -188,6 +191,7 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
         "vm": text_of(fields, "vm") or None,
         "interval_seconds": number_of(fields, "interval_seconds"),
         "sink": object_of(fields, "sink") or None,
+        "group": object_of(fields, "group") or None,
         "reload_problem": text_of(fields, "reload_problem") or None,
         "started_at": None if started is None else iso(started.wall, "milliseconds"),
         "last_alive_at": None if last is None else iso(last.wall, "milliseconds"),
@@ -366,12 +370,26 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
     if running and runner["reload_problem"]:
         text = f"the last reload was refused, and the runner keeps its configuration: {runner['reload_problem']}"
         page.hanging(_label("reload"), text, "yellow")
+    if running and runner["group"]:
+        said, styles = _group_text(runner["group"])
+        page.hanging(_label("group"), said, *styles)
     if running and runner["sink"]:
         said, styles = _sink_text(runner["sink"])
         page.hanging(_label("sink"), said, *styles)
     trouble = report["journal"]["trouble"]
     if trouble:
         page.hanging(_label("journal"), trouble, "bold", "red")
+
+
+def _group_text(group: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return what this VM holds in the store of its group, with its style."""
+    slots, waiting, ended = (int(number_of(group, name) or 0) for name in ("slots", "waiting", "taking_back"))
+    text = f"{text_of(group, 'name')}, {text_of(group, 'store')}"
+    text += f": a slot for {slots} {'event' if slots == 1 else 'events'}" if slots else ""
+    text += f"; {waiting} {'waits' if waiting == 1 else 'wait'} for a slot" if waiting else ""
+    text += f"; for {ended} it has still to be given back" if ended else ""
+    problem = text_of(group, "problem")
+    return (f"{text}: {problem}", ("bold", "red")) if problem else (text, ())
 
 
 def _sink_text(sink: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:

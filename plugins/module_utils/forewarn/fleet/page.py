@@ -117,6 +117,7 @@ def _host(state: HostState) -> dict[str, Any]:
         "facts": _given(
             ("Runner", state.health.get("runner") or state.runner),
             ("Service", state.health.get("service") or state.service),
+            *([("Group", state.health["group"])] if state.health.get("group") else []),
             ("Policy", None if state.policy is None else str(state.policy)),
             ("Version", state.version),
         ),

@@ -82,7 +82,11 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said = one_line(answer.get("msg") or "") or ("no status: its report cannot be read" if answer else "")
         return HostState(host, "", [], [said or "not asked: Ansible has no result of this host"])
-    facts = {"runner": runner.get("text"), "service": service.get("text")}
+    facts = {
+        "runner": runner.get("text"),
+        "service": service.get("text"),
+        "group": _group(mapping(runner.get("group"))),
+    }
     return HostState(
         host,
         str(runner.get("vm") or ""),
@@ -95,6 +99,14 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         {name: str(value) for name, value in facts.items() if value},
         bool(runner.get("dry_run")),
     )
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    """Return the group of a VM, with the slots that it holds and waits for, "" if it belongs to none."""
+    if not group:
+        return ""
+    held, waiting = (group.get(name) for name in ("slots", "waiting"))
+    return f"{group.get('name')}: holds slots for {held} events, waits for {waiting}"
 
 
 def _policy(runner: Mapping[str, Any]) -> PolicyInUse:

@@ -147,6 +147,8 @@ class Coordinator:
             self._owe(key, intent)
         over = [key for key in self._owed if key not in self._intents and key not in known]
         self._ending = frozenset(key for key in over if may_end(key))
+        if not self._owed:
+            self._problem = None  # nobody asks the store now, and nobody knows how it is
         self._begin()
         self._tell_facts()
 
