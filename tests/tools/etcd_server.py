@@ -148,6 +148,10 @@ class EtcdCluster:
         url = f"{member.url}/v3/{path}"
         return requests.post(url, json=request, headers=headers, timeout=10, **self._tls())
 
+    def get(self, member: Member, path: str) -> str:
+        """Return what a member answers at a path, such as its metrics."""
+        return requests.get(f"{member.url}/{path}", timeout=10, **self._tls()).text
+
     def _tls(self) -> dict[str, Any]:
         return {"verify": self.files.ca_file, "cert": (self.files.certificate_file, self.files.key_file)}
 
