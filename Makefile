@@ -106,7 +106,7 @@ coverage: .venv/.installed-all
 
 lab: .venv/.installed-all
 	$(heading) 'lab'
-	FOREWARN_LAB=required $(PY) -m pytest $(PYTEST_ARGS) tests/lab
+	FOREWARN_LAB=required FOREWARN_GROUP_SECONDS=600 $(PY) -m pytest $(PYTEST_ARGS) tests/lab
 
 # What hooks cost the users of real software, with Forewarn and without: docs/hooks/README.md.
 # One file after the other: the processors of this machine are what the software has.

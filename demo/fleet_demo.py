@@ -21,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from group_act import GroupAct  # noqa: E402 - from the path above
 from lab import images, machine  # noqa: E402 - from the path above
 from lab.hosts import Host  # noqa: E402 - as above
 from lab.lab import Lab  # noqa: E402 - as above
@@ -54,6 +55,7 @@ class Demo:
         self.held_and_asked()
         self.reboot()
         self.refused()
+        GroupAct(self.lab, self.playbooks, self.narrator, self._judge).play()
 
     def hosts(self) -> None:
         """Show the hosts."""
@@ -251,6 +253,7 @@ def _run(narrator: Narrator) -> int:
     with tempfile.TemporaryDirectory(prefix="forewarn-fleet-") as name, Lab() as lab:
         directory = Path(name)
         shutil.copytree(ROOT / "demo" / "fleet", directory / "policies")
+        shutil.copytree(ROOT / "demo" / "group", directory / "group")
         demo = Demo(lab, Playbooks(lab, directory, link_collection(directory / "collections")), narrator)
         demo.play()
     praise = f"All {len(demo.rows)} are as they should be, by the hosts' own records."

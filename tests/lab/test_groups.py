@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "60"))
+SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "120"))
 SEED = int(os.environ.get("FOREWARN_GROUP_SEED", "1"))
 TESTS = Path(__file__).resolve().parent.parent
 

@@ -41,10 +41,16 @@ def required(reason: str) -> None:
 
 
 class Member:
-    """One process of etcd, which keeps its data while it is not running. ``within`` are words before its command."""
+    """One process of etcd, which keeps its data while it is not running. ``within`` are words before its command.
 
-    def __init__(self, name: str, directory: Path, host: str = HERE, within: Sequence[str] = ()) -> None:
+    It listens at ``host``, and at the addresses ``also``.
+    """
+
+    def __init__(
+        self, name: str, directory: Path, host: str = HERE, within: Sequence[str] = (), also: Sequence[str] = ()
+    ) -> None:
         self.name = name
+        self.hosts = (host, *also)
         self.address = Address(host, free_port(), True, "")
         self.url = f"https://{self.address.where}"
         self.peer_url = f"https://{host}:{free_port()}"
@@ -58,7 +64,8 @@ class Member:
         files = ("cert-file=server.crt", "key-file=server.key", "trusted-ca-file=ca.crt", "client-cert-auth")
         options = (
             *(f"name={self.name}", f"data-dir={self.data}", "logger=zap", "bcrypt-cost=4"),
-            *(f"listen-client-urls={self.url}", f"advertise-client-urls={self.url}"),
+            "listen-client-urls=" + ",".join(f"https://{host}:{self.address.port}" for host in self.hosts),
+            f"advertise-client-urls={self.url}",
             *(f"listen-peer-urls={self.peer_url}", f"initial-advertise-peer-urls={self.peer_url}"),
             "initial-cluster=" + ",".join(f"{member.name}={member.peer_url}" for member in members),
             *(f"auth-token-ttl={TOKEN_SECONDS}", *files, *(f"peer-{option}" for option in files)),
@@ -179,7 +186,7 @@ def etcd_cluster(
     if shutil.which("etcd") is None:
         required("there is no etcd (Debian: etcd-server; .ci/run installs the program alone)")
     found = members or [Member(f"m{number}", directory) for number in range(size)]
-    _make_certificates(directory, {member.address.host for member in found})
+    _make_certificates(directory, {host for member in found for host in member.hosts})
     cluster = EtcdCluster(directory, found, users)
     try:
         cluster.begin()

@@ -19,8 +19,11 @@ import time
 from pathlib import Path
 
 from tools import claim_fuzz, crashes
+from tools.group_scenario import Scenario
+from tools.timed_runner import memory
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
+STORIES = "tests/integration/test_groups_simulated.py"
 PROPERTIES = "tests/integration/test_runner_properties.py"
 EXAMPLES = 30  # at a time: some seconds
 
@@ -45,13 +48,32 @@ def try_properties(seconds: float) -> bool:
     return True
 
 
+def try_groups(seconds: float) -> bool:
+    """Play stories of many VMs, each with a seed that nobody has tried; return whether all went well."""
+    began = time.monotonic()
+    count = 0
+    while count == 0 or time.monotonic() - began < seconds:
+        seed = random.SystemRandom().randrange(2**31)
+        with memory() as directory:
+            broken = Scenario(seed, directory, 3 + seed % 6, faults=True).play()
+        count += 1
+        if broken:
+            again = f"FOREWARN_SEEDS=1 FOREWARN_FIRST_SEED={seed} python -m pytest {STORIES}"
+            print("\n".join([*broken, f"Again: {again}"]), file=sys.stderr)
+            return False
+    line = f"{time.monotonic() - began:6.0f} s  {count} stories of many VMs, all well"
+    print(line, file=sys.stderr, flush=True)
+    return True
+
+
 def main(arguments: list[str]) -> int:
     """Return 1 if a promise was broken, or a claim contradicted."""
     seconds = float(arguments[0])
-    crashed = crashes.main(["--seconds", str(seconds / 3)])
-    well = try_properties(seconds / 3)
-    contradicted = claim_fuzz.main(["--seconds", str(seconds / 3), "--shrink"])
-    return 0 if well and not crashed and not contradicted else 1
+    crashed = crashes.main(["--seconds", str(seconds / 4)])
+    well = try_properties(seconds / 4)
+    together = try_groups(seconds / 4)
+    contradicted = claim_fuzz.main(["--seconds", str(seconds / 4), "--shrink"])
+    return 0 if well and together and not crashed and not contradicted else 1
 
 
 if __name__ == "__main__":

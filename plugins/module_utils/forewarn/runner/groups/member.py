@@ -33,6 +33,8 @@ class Member:
 
     def hold_back(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
         """Let the event's preparation wait for a slot, if it needs one and time allows."""
+        if record.obstacle == record.slot_obstacle:
+            record.obstacle = ""  # it is found anew when its hooks are due
         record.slot_obstacle = ""
         need = self._need(decision, vm_name)
         if need is not None and not record.plan.begun() and not self._scheduler.preparation.hurries(record):
