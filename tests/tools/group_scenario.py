@@ -104,7 +104,7 @@ class Scenario:
                     self.world.start(member)
         self._pass(QUIET_SECONDS)
         # A VM that was late may have taken slots for others, after they had given theirs back. These notice with their
-        # next event, and free them with one that comes ten minutes later.
+        # next event, and free them with one that comes an hour later.
         for _round in range(2):
             late = sorted({name for name, _key in self._held()})
             self._pass(ORPHAN_SECONDS + 20.0 if late else 0.0)

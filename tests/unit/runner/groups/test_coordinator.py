@@ -329,13 +329,36 @@ def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group) -> Non
     running.pass_time(3.0)
     running.delete(running.members["a"])
     running.pass_time(90.0)
-    event = running.schedule("one", "b", notice=2000.0)
-    running.pass_time(500.0)
+    event = running.schedule("one", "b", notice=2 * ORPHAN_SECONDS)
+    running.pass_time(ORPHAN_SECONDS - 100.0)
     assert running.holders() == ["a"]
     running.pass_time(200.0)
     assert running.approved_by(event) == ["b"]
     (release,) = running.semaphore().releases
     assert (release.name, release.by) == ("a", "b")
+
+
+def test_a_vm_that_takes_half_an_hour_to_come_back_keeps_its_slot(running: Group) -> None:
+    first = running.schedule("one", "a", notice=2000.0)
+    running.pass_time(3.5)
+    assert running.approved_by(first) == ["a"]
+    running.kill(running.members["a"])
+    second = running.schedule("one", "b", notice=6000.0)
+    running.pass_time(1800.0)
+    assert running.approved_by(second) == []
+    running.start(running.members["a"])
+    running.pass_time(30.0)
+    assert running.approved_by(second) == ["b"]
+
+
+def test_a_vm_whose_recovery_fails_keeps_its_slot_as_long_as_it_takes(running: Group) -> None:
+    first = running.schedule("one", "a", notice=2000.0)
+    running.pass_time(3.5)
+    running.results["a"] = "failed"
+    second = running.schedule("one", "b", notice=3 * ORPHAN_SECONDS)
+    running.pass_time(2 * ORPHAN_SECONDS)
+    assert running.approved_by(first) == ["a"]
+    assert running.approved_by(second) == []
 
 
 def test_a_waiter_that_has_vanished_is_passed_over(running: Group) -> None:

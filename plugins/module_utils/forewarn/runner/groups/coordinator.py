@@ -264,7 +264,8 @@ class Coordinator:
         own = here.statement
         step = partial(barrier.step, me=self._me, own=own, names=here.names)
         encode = partial(barrier.encoded, event_id=self._owed[key].event_id)
-        request = partial(self._change, barrier_key, barrier.decoded, encode, step, known.fence)
+        fence = known.fence or own is None  # what is taken back is taken back for good
+        request = partial(self._change, barrier_key, barrier.decoded, encode, step, fence)
         return _Task(known, barrier_key, step, request, key, own is None)
 
     def _semaphore_task(self, group: str, wants: Sequence[Want]) -> _Task:

@@ -14,8 +14,9 @@ from .semaphore import Semaphore
 
 # An event that waits and has had room for this long has nobody who takes it: others are served.
 PASSED_OVER_SECONDS = 10.0
-# An event that has left the list for this long is over, also for a VM that cannot say so any more.
-ORPHAN_SECONDS = 600.0
+# An event that has left the list for this long is over, also for a VM that cannot say so any more. It is long because
+# a VM that is still drained, but has not reached the store since, loses its slot too.
+ORPHAN_SECONDS = 3600.0
 # A longer gap between two looks counts as this: what happened in between was not seen.
 _LONGEST_LOOK_SECONDS = 3.0
 _LONGEST_POLL_SECONDS = 10.0
