@@ -4,7 +4,7 @@
 """``runner_build``: builds on the control node what a VM gets. The module documents options and results.
 
 Results are kept below Ansible's home directory: the next run with the same inputs has them at once.
-Only the parameters of each host are checked in this process.
+Only the parameters of each host, and its group, are checked in this process.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import __version__
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.run_group import check_limits
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION
@@ -22,6 +23,10 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.buil
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.hooks import sandbox_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load_file
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.runner.groups.settings import (
+    GroupSettings,
+    group_settings,
+)
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
 
 _OPTIONS = {
@@ -33,6 +38,10 @@ _OPTIONS = {
     "hooks": {"type": "list", "elements": "str", "default": []},
     "reference": {"type": "str", "default": ""},
     "gate": {"type": "str", "default": "error", "choices": ["error", "warn"]},
+    "group": {"type": "str", "default": ""},
+    "group_members": {"type": "list", "elements": "str", "default": []},
+    "group_store": {"type": "dict", "default": {}},
+    "dry_run": {"type": "bool", "default": False},
 }
 _KINDS = ("run", "unit", "http")  # beside those of hook_kinds
 _DIGITS = 16  # of a digest, in a file's name
@@ -59,6 +68,9 @@ class ActionModule(ActionBase):
             built = build(paths, options["git"], options["ref"], options["api_version"], hooks, cache(), reference)
             artifact = load_file(built["artifact"])
             policies = PolicySet(artifact, options["params"])
+            group = _group(options)
+            if not options["dry_run"]:
+                check_limits(policies, group)
         except ForewarnError as error:
             return {"failed": True, "msg": f"Nothing was rolled out. {error}"}
         objections = built["objections"]
@@ -83,6 +95,17 @@ class ActionModule(ActionBase):
             "warnings": [*objections, *built["remarks"]],
             "msg": f"{', '.join(policies.names)}: {artifact.digest}{_origin(built['source'])}",
         }
+
+
+def _group(options: Mapping[str, Any]) -> GroupSettings | None:
+    """Return the group that the options name, None if they name none. Raises InputError, as the runner would."""
+    name, members, store = (options[option] or None for option in ("group", "group_members", "group_store"))
+    if name is None and members is None and store is None:
+        return None
+    try:
+        return group_settings(name, members, store)
+    except InputError as error:
+        raise InputError(f"The group of this host: {error.message}", error.hint) from error
 
 
 def _origin(source: Mapping[str, Any]) -> str:

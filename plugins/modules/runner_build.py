@@ -11,7 +11,8 @@ module: runner_build
 short_description: Build what a VM needs to run Forewarn, on the control node
 version_added: 0.1.0
 description:
-  - Builds C(forewarn.pyz), compiles policies, runs the policies' own tests, and checks the parameters of each host.
+  - Builds C(forewarn.pyz), compiles policies, runs the policies' own tests, and checks the parameters and the group of
+    each host.
   - It runs only on the control node and contacts no VM. The role P(forewarn.azure.forewarn#role) begins with it.
   - Hosts of one run with the same options share the results, so a branch that moves meanwhile does not split a fleet.
   - Compiled and proven policies are cached in Ansible's home directory, for the next run with the same files.
@@ -82,6 +83,29 @@ options:
     type: str
     choices: [error, warn]
     default: error
+  group:
+    description:
+      - Name of the group that this host belongs to. It goes together with O(group_store).
+      - Like O(group_members) and O(group_store), it is only checked, as the runner would. So are limits in the
+        policies, which need all three.
+    type: str
+    default: ""
+  group_members:
+    description:
+      - Names of the VMs of the group.
+    type: list
+    elements: str
+    default: []
+  group_store:
+    description:
+      - Settings of the store in which the VMs of the group meet.
+    type: dict
+    default: {}
+  dry_run:
+    description:
+      - Whether the runner is to approve nothing. Then limits need no store.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -99,6 +99,16 @@ def test_a_person_frees_all_that_a_vm_holds_and_waits_for() -> None:
     assert semaphore.released(freed, "a", "jane", "", "") == freed
 
 
+def test_who_joins_a_slot_beyond_the_limit_lets_it_count_as_soon_as_there_is_room() -> None:
+    document = step(Semaphore(), "a", [want("e", names="a", at_most=2)])
+    document = step(document, "b", [want("f", FORCE, names="bc", at_most=2)])
+    assert not document.slots["f"].granted
+    document = step(document, "a", [want("e", RELEASE, names="a", at_most=2)])
+    document = step(document, "c", [want("f", names="bc", at_most=2)])
+    assert document.slots["f"].granted
+    assert set(document.slots["f"].names) == {"b", "c"}
+
+
 def test_only_the_latest_releases_are_remembered() -> None:
     document = Semaphore()
     for number in range(semaphore.MOST_RELEASES + 5):

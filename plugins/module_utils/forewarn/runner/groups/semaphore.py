@@ -179,10 +179,10 @@ def _kept(document: Semaphore, slot: Slot, want: Want) -> Semaphore:
 
 def _taken(document: Semaphore, me: str, want: Want) -> Semaphore:
     """Take the slots of all VMs of the event, if there is room; otherwise, by force, that of this VM alone."""
-    granted = document.has_room(want.key, want.names, want.at_most)
-    before = document.slots.get(want.key, Slot({}, granted, want.what, want.at))
+    before = document.slots.get(want.key, Slot({}, False, want.what, want.at))
+    granted = document.has_room(want.key, {*want.names, me, *before.names}, want.at_most)
     names = dict.fromkeys((*want.names, me) if granted else (me,), HELD)
-    slot = before._replace(names={**names, **before.names}, granted=before.granted and granted)
+    slot = before._replace(names={**names, **before.names}, granted=granted)
     return document._replace(slots={**document.slots, want.key: slot}, waiting=_without(document.waiting, want.key))
 
 
