@@ -3,22 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Thirty runners and three nodes of etcd in namespaces of their own, while nodes and runners fail; then a judgement.
 
-``python -m lab.group_story SECONDS SEED DIRECTORY``, run by ``test_groups`` in new namespaces of mounts, networks and
-processes, which end with it. It writes one JSON object: what was done, and which promises were broken.
+``python -m lab.group_story SECONDS SEED DIRECTORY etcd|blob``, run by ``test_groups`` in new namespaces of mounts,
+networks and processes, which end with it. It writes one JSON object: what was done, and which promises were broken.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from math import inf
 from pathlib import Path
 from random import Random
@@ -37,7 +38,10 @@ from tools.group_judge import Judge, Listed, Rule
 from tools.runner_process import compiled, program
 from tools.runner_world import EPOCH, Entry
 
-RUNNERS, FAR = 30, 6  # the last of them are behind a link of their own
+from .group_blob import BlobCluster, blob_cluster
+
+RUNNERS = int(os.environ.get("FOREWARN_GROUP_RUNNERS", "30"))
+FAR = RUNNERS // 5  # the last of them are behind a link of their own
 AT_MOST = 6
 GROUP = "web"
 HERE, ELSEWHERE = "10.99.0.10", "10.99.0.11"
@@ -108,6 +112,7 @@ class Fleet:
     def __init__(self, directory: Path, server: EmulatorServer, store: dict[str, Any]) -> None:
         self.names = [f"vm-{number}" for number in range(RUNNERS)]
         self._directory = directory
+        self._has_far = "etcd" in store
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         hook = program(directory / "hook", HOOK)
         hooks = HOOKS.format(hook=hook)
@@ -132,7 +137,7 @@ class Fleet:
         """Start a runner, unless it runs."""
         if self.runs(name):
             return
-        far = self.names.index(name) >= RUNNERS - FAR
+        far = self._has_far and self.names.index(name) >= RUNNERS - FAR
         within = ["ip", "netns", "exec", "far"] if far else []
         command = [*within, *vm_command(), "run", "--config", str(self._directory / f"{name}.json")]
         with (self._directory / f"{name}.log").open("ab") as log:
@@ -164,7 +169,7 @@ class Fleet:
 class Story:
     """What happens, drawn from a seed, and what has to hold afterwards."""
 
-    def __init__(self, seed: int, directory: Path, server: EmulatorServer, cluster: EtcdCluster) -> None:
+    def __init__(self, seed: int, directory: Path, server: EmulatorServer, cluster: EtcdCluster | BlobCluster) -> None:
         self.random = Random(seed)
         self.server = server
         self.model = server.emulation.model
@@ -215,7 +220,9 @@ class Story:
 
     def happen(self) -> None:
         deeds = {self.schedule: 8, self.cancel: 1, self.kill: 3, self.pause: 2, self.kill_node: 1}
-        deeds.update({self.pause_node: 1, self.cut_node: 1, self.cut_far_runners: 1, self.fill_disk: 1})
+        deeds[self.pause_node] = 1
+        if isinstance(self.cluster, EtcdCluster):  # the nodes have networks and disks of their own
+            deeds.update({self.cut_node: 1, self.cut_far_runners: 1, self.fill_disk: 1})
         (deed,) = self.random.choices(list(deeds), list(deeds.values()))
         deed()
         self.done[deed.__name__] += 1
@@ -252,12 +259,12 @@ class Story:
         self.after(self.random.choice((2.0, 8.0)), lambda: self.fleet.signal(name, signal.SIGCONT))
 
     def kill_node(self) -> None:
-        member = self.random.choice(self.cluster.members)
+        member: Any = self.random.choice(self.cluster.members)
         member.kill()
-        self.after(self.random.choice((1.0, 8.0)), lambda: self.cluster.start(member))
+        self.after(self.random.choice((1.0, 8.0)), lambda: self._ensure(member))
 
     def pause_node(self) -> None:
-        member = self.random.choice(self.cluster.members)
+        member: Any = self.random.choice(self.cluster.members)
         member.freeze()
         self.after(self.random.choice((1.0, 6.0)), member.thaw)
 
@@ -286,10 +293,9 @@ class Story:
 
         self.after(5.0, free)
 
-    def _ensure(self, member: Member) -> None:
+    def _ensure(self, member: Any) -> None:
         """Start a node that has ended, as its service would."""
-        process = member._process
-        if process is None or process.poll() is not None:
+        if not member.runs:
             self.cluster.start(member)
 
     def mend(self) -> None:
@@ -310,7 +316,7 @@ class Story:
         """Lose all data of etcd; then a person, who has seen that nobody is disturbed, sets everything up again."""
         for member in self.cluster.members:
             member.kill()
-            for path in member.data.iterdir():
+            for path in member.data.iterdir() if member.data.exists() else ():
                 shutil.rmtree(path, ignore_errors=True)
         self.cluster.begin()
         self.schedule()
@@ -405,17 +411,28 @@ def _wall(text: str | None) -> float | None:
 def main() -> None:
     seconds, seed, directory = float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     nodes = make_networks()
+    with blob_cluster(directory) if sys.argv[4] == "blob" else nodes_of_etcd(directory, nodes) as cluster:
+        play(seconds, seed, directory, cluster)
+
+
+@contextmanager
+def nodes_of_etcd(directory: Path, nodes: Sequence[tuple[str, str]]) -> Iterator[EtcdCluster]:
+    """Run etcd on nodes that have networks of their own, the first with a disk that can be filled."""
     members = [Member(name, directory, address, ("ip", "netns", "exec", name)) for name, address in nodes]
     for member in members[:1]:  # whose disk can be filled
         member.data.mkdir(mode=0o700)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m,mode=700", "none", str(member.data)], check=True)
     for member in members[1:]:
         member.data.mkdir(mode=0o700)
+    with etcd_cluster(directory, 3, members=members) as cluster:
+        yield cluster
+
+
+def play(seconds: float, seed: int, directory: Path, cluster: EtcdCluster | BlobCluster) -> None:
+    """Play the story, and write what came of it."""
     names = [f"vm-{number}" for number in range(RUNNERS)]
-    with (
-        EmulatorServer(host=HERE, vms=names, settings=Settings(start_delay=0.5, first_events=0.0)) as server,
-        etcd_cluster(directory, 3, members=members) as cluster,
-    ):
+    settings = Settings(start_delay=0.5, first_events=0.0)
+    with EmulatorServer(host=HERE, vms=names, settings=settings) as server:
         story = Story(seed, directory, server, cluster)
         try:
             story.play(seconds)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A group of thirty VMs with a real etcd whose nodes are killed, paused, cut off, filled and wiped.
+"""A group of thirty VMs with a real etcd whose nodes are killed, paused, cut off, filled and wiped; and with Azurite.
 
 ``FOREWARN_GROUP_SECONDS`` is how long things go wrong, ``FOREWARN_GROUP_SEED`` which of them do.
 """
@@ -14,23 +14,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "120"))
 SEED = int(os.environ.get("FOREWARN_GROUP_SEED", "1"))
 TESTS = Path(__file__).resolve().parent.parent
 
 
-def test_no_promise_is_broken_whatever_fails(lab_machine: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("store", "seconds"), [("etcd", SECONDS), ("blob", SECONDS / 2)])
+def test_no_promise_is_broken_whatever_fails(lab_machine: None, tmp_path: Path, store: str, seconds: float) -> None:
     tmp_path.chmod(0o755)
     command = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable]
     done = subprocess.run(
-        [*command, "-m", "lab.group_story", str(SECONDS), str(SEED), str(tmp_path)],
+        [*command, "-m", "lab.group_story", str(seconds), str(SEED), str(tmp_path), store],
         cwd=TESTS,
         capture_output=True,
         text=True,
-        timeout=SECONDS + 700,
+        timeout=seconds + 700,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(done.stdout)
     print(report)
     assert report["broken"] == []
-    assert report["done"]["approved events"] > SECONDS / 30
+    assert report["done"]["approved events"] > seconds / 30

@@ -80,6 +80,11 @@ class Member:
             self._process.kill()
             self._process.wait(30)
 
+    @property
+    def runs(self) -> bool:
+        """Whether its process has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def freeze(self) -> None:
         """Stop it in the middle of everything; its sockets stay open."""
         self._signal(signal.SIGSTOP)
