@@ -132,3 +132,14 @@ def test_a_runner_with_a_defect_is_found(defect: Callable[[pytest.MonkeyPatch], 
             if Scenario(seed, directory, 3 + seed % 3, faults=True).play():
                 return
     pytest.fail("40 stories were played, and the judge has found nothing")
+
+
+@pytest.mark.parametrize("members", [int(os.environ.get("FOREWARN_MEMBERS", "100"))])
+def test_twenty_events_at_once_in_a_large_group(members: int, directory: Path) -> None:
+    """``FOREWARN_MEMBERS=1000`` takes some minutes. Only the VMs of events ask the store."""
+    scenario = Scenario(1, directory, members, faults=False, seconds=0.0)
+    busy = scenario.large(events=20)
+    assert scenario.play() == []
+    asking = {vm for _at, vm in scenario.world.requests}
+    print(f"{members} VMs, {len(busy)} of them in 20 events: {len(scenario.world.requests)} requests to the store")
+    assert asking <= busy

@@ -90,6 +90,40 @@ def test_hosts_that_want_the_same_share_it_and_each_is_checked_for_itself(adhoc:
     assert not Path(one["pyz"]).exists(), "nothing is left of a run"
 
 
+ETCD = {"etcd": ["https://etcd-1:2379"]}
+
+
+def test_the_group_of_each_host_and_what_limits_need_of_it_are_checked_as_on_a_vm(adhoc: AdHoc) -> None:
+    limited = POLICY.replace("output: approve", "output: approve\n      limit: 10%")
+    (adhoc.directory / "policies" / "web.yml").write_text(limited)
+    args = {
+        "policies": ["policies"],
+        "group": "{{ my.group | default('') }}",
+        "group_members": "{{ my.members | default([]) }}",
+        "group_store": "{{ my.store | default({}) }}",
+        "dry_run": "{{ my.dry_run | default(false) }}",
+    }
+    good = {"group": "web", "members": ["web_0", "web_1"], "store": ETCD}
+    mistakes: dict[str, tuple[dict[str, Any], str]] = {
+        "none": ({}, "has a limit, and this VM has no group_store"),
+        "uncounted": ({**good, "members": []}, "limits a share of group web"),
+        "nameless": ({**good, "group": ""}, "group is missing"),
+        "misnamed": ({**good, "group": "web/1"}, "group is 'web/1'"),
+        "twice": ({**good, "members": ["web_0", "WEB_0"]}, "group_members has web_0 twice"),
+        "plain": ({**good, "store": {**ETCD, "user": "me", "password": "hunter2"}}, "password has to be an object"),
+        "http": ({**good, "store": {"etcd": ["http://etcd-1:2379"]}}, "is http, which carries secrets"),
+        "both": ({**good, "store": {**ETCD, "sas": {"credential": "sas"}}}, "sas does not belong to a store with etcd"),
+    }
+    hosts = {"good": good, "rehearsed": {"dry_run": True}, **{name: given for name, (given, _) in mistakes.items()}}
+    outcome = build(adhoc, args, **{name: {"my": given} for name, given in hosts.items()})
+    expected = {name: "FAILED" if name in mistakes else "SUCCESS" for name in hosts}
+    assert outcome.status == expected
+    for name, (_, says) in mistakes.items():
+        assert says in outcome.results[name]["msg"]
+        assert outcome.results[name]["msg"].startswith("Nothing was rolled out.")
+    assert "hunter2" not in outcome.stdout + outcome.stderr
+
+
 def test_a_failing_test_is_refused_or_with_warn_a_warning(adhoc: AdHoc) -> None:
     (adhoc.directory / "policies" / "web.test.yml").write_text(TESTS.replace("output: approve", "output: hold"))
     refused = build(adhoc, {"policies": ["policies"]})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -88,6 +88,7 @@ class Scenario:
             world.start(member)
         world.run(world.now + 3.0)
         broken = [] if not world.requests else ["an idle VM has asked the store"]
+        self._pass(2.0)
         end = world.now + self.seconds
         while world.now < end:
             self._happen()
@@ -114,6 +115,16 @@ class Scenario:
                 self._pass(5.0)
             self._pass(QUIET_SECONDS)
         return broken + self._judged() + self._left()
+
+    def large(self, events: int) -> set[str]:
+        """Publish so many events at once when the story begins; return the names of their VMs."""
+        names = self.random.sample(self.names, 3 * events)
+        groups = [names[3 * number : 3 * number + 1 + number % 3] for number in range(events)]
+        rules = list(RULES)
+        for number, group in enumerate(groups):
+            publish = partial(self._publish, group, rules[number % len(rules)], 240.0)
+            self.later.append((4.0, publish))
+        return {name for group in groups for name in group}
 
     # What happens
 

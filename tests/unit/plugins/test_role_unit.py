@@ -112,6 +112,24 @@ def test_a_sink_can_be_reached(unit: Unit, url: str, filtered: bool) -> None:
     assert ("IPAddressDeny=any" in unit(forewarn_sink_url=url)) is filtered
 
 
+@pytest.mark.parametrize(
+    ("store", "filtered"),
+    [
+        *(({}, True), ({"etcd": ["https://127.0.0.1:2379", "https://[::1]:2379", "https://localhost:2379"]}, True)),
+        *(
+            ({"etcd": ["https://127.0.0.1:2379", "https://etcd-1:2379"]}, False),
+            ({"etcd": ["https://10.0.0.4:1"]}, False),
+        ),
+        ({"blob": "https://account.blob.core.windows.net/web"}, False),
+    ],
+)
+def test_the_store_of_a_group_can_be_reached(unit: Unit, store: dict[str, Any], filtered: bool) -> None:
+    lines = unit(forewarn_group_store=store)
+    assert ("IPAddressDeny=any" in lines) is filtered
+    (families,) = (line for line in lines if line.startswith("RestrictAddressFamilies="))
+    assert ("AF_NETLINK" in families) is bool(store), "names are looked up with it"
+
+
 # The version of systemd that each of these directives is new in: systemd.exec(5), systemd.service(5), and NEWS.
 NEWER = {
     "LoadCredentialEncrypted": 250,
