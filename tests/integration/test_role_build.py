@@ -115,7 +115,7 @@ def test_the_group_of_each_host_and_what_limits_need_of_it_are_checked_as_on_a_v
         "both": ({**good, "store": {**ETCD, "sas": {"credential": "sas"}}}, "sas does not belong to a store with etcd"),
     }
     hosts = {"good": good, "rehearsed": {"dry_run": True}, **{name: given for name, (given, _) in mistakes.items()}}
-    outcome = build(adhoc, args, **{name: {"my": given} for name, given in hosts.items()})
+    outcome = build(adhoc, args, environ=None, **{name: {"my": given} for name, given in hosts.items()})
     expected = {name: "FAILED" if name in mistakes else "SUCCESS" for name in hosts}
     assert outcome.status == expected
     for name, (_, says) in mistakes.items():
