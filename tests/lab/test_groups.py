@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "120"))
+SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "80"))
 SEED = int(os.environ.get("FOREWARN_GROUP_SEED", "1"))
 TESTS = Path(__file__).resolve().parent.parent
 
