@@ -39,7 +39,11 @@ rule:
 # It waits until there is a file for its VM, so that a test decides when a VM is prepared.
 HOOK = """
 [ "$1" = drain ] || exit 0
-until [ -e "$(dirname "$0")/go-$FOREWARN_VM_NAME" ]; do sleep 0.05; done
+for _ in $(seq 600); do  # it ends by itself, also where a killed runner has left it behind
+  [ -e "$(dirname "$0")/go-$FOREWARN_VM_NAME" ] && exit 0
+  sleep 0.05
+done
+exit 1
 """
 
 Run = Callable[[str], Process]
