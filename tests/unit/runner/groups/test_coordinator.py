@@ -30,9 +30,11 @@ RULES: dict[str, dict[str, Any]] = {
     "both": {"group": "ready", "limit": TWO, **DRAINS},
     "one": {"limit": ONE, **DRAINS},
     "alone": {"limit": ONE},
+    "at-once": {"group": "ready", "limit": TWO},
     "share": {"limit": {"percent": 50}, **DRAINS},
     "elsewhere": {"limit": {"at_most": 1, "group": '"db"'}, **DRAINS},
     "witness": {"approver": "witness", "condition": "!affects_me"},
+    "watched": {"approver": "witness", "limit": ONE, "prepare": [hook("drain")]},
     "held": {"output": "hold", "limit": ONE, **DRAINS},
     "independent": {"group": "independent", **DRAINS},
 }
@@ -309,6 +311,17 @@ def test_of_several_witnesses_one_sends_at_once(running: Group) -> None:
     assert running.approved_by(event)[0] in ("b", "c", "d")
 
 
+def test_the_hooks_of_a_witness_wait_until_the_affected_vm_has_its_slot(running: Group) -> None:
+    running.seconds.update(a=20.0, c=20.0)
+    running.schedule("one", "c")
+    running.pass_time(2.0)
+    running.schedule("watched", "a", notice=900.0)
+    running.pass_time(10.0)
+    assert running.hooks("a") == running.hooks("b") == []
+    running.pass_time(45.0)
+    assert running.hooks("a")[:1] == running.hooks("b")[:1] == ["drain"]
+
+
 def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running: Group) -> None:
     running.kill(running.members["b"])
     over = running.schedule("both", "a", "b", notice=60.0)
@@ -402,6 +415,18 @@ def test_nobody_takes_a_slot_of_a_semaphore_that_is_not_there(group: Group) -> N
     group.seconds["a"] = 30.0
     group.pass_time(15.0)
     assert group.hooks("a") == ["drain"]
+
+
+def test_one_document_that_is_missing_is_one_problem_until_it_is_there(group: Group) -> None:
+    """The event's barrier can be read all the time."""
+    group.begin()
+    group.schedule("at-once", "a", "b")
+    group.pass_time(60.0)
+    assert len(group.lines("a", "group-store-failed")) == 1
+    assert group.lines("a", "group-store-recovered") == []
+    group.create()
+    group.pass_time(15.0)
+    assert len(group.lines("a", "group-store-recovered")) == 1
 
 
 def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...imds.errors import Fault
 from .barrier import Barrier
 from .intent import Need
 from .semaphore import Semaphore
 
 # An approval rests on nothing that was read earlier than this.
 FRESH_SECONDS = 10.0
+ASKED = "the group's store is being asked"
 # Lines of the log.
 TAKEN, BEYOND, WAITS = "slot-taken", "slot-beyond-limit", "slot-waits"
 HOLDING = (TAKEN, BEYOND)
@@ -23,7 +25,7 @@ class CachedDocument:
     """``document`` is None until it was read, at the monotonic time ``at``.
 
     ``fence``: an earlier write of this VM may still take effect, so that the next look writes. ``due`` is the monotonic
-    time before which it is not asked for again, after ``failures`` that ended with ``problem``. ``since`` is when
+    time before which it is not asked for again, after ``failures`` that ended with ``fault``. ``since`` is when
     ``document`` first had the value ``closed``.
     """
 
@@ -33,28 +35,33 @@ class CachedDocument:
         self.fence = fence
         self.due = 0.0
         self.failures = 0
-        self.problem = ""
+        self.fault: Fault | None = None
         self.closed: object = None
         self.since = 0.0
 
     def read(self, document: Any, at: float) -> None:
         """Take in what was read, or written."""
         self.document, self.at = document, at
-        self.fence, self.failures, self.due, self.problem = False, 0, 0.0, ""
+        self.fence, self.failures, self.due, self.fault = False, 0, 0.0, None
         closed = getattr(document, "closed", None)
         if closed != self.closed:
             self.closed, self.since = closed, at
 
-    def failed(self, problem: str, due: float, *, unsure: bool) -> None:
-        """Note that it could not be read or written, until ``due``; ``unsure``: it may have been written."""
+    def failed(self, fault: Fault, due: float) -> None:
+        """Note that it could not be read or written, and is not to be asked for before ``due``."""
         self.failures += 1
-        self.problem, self.due, self.fence = problem, due, self.fence or unsure
+        self.fault, self.due, self.fence = fault, due, self.fence or fault.unsure
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is known of it."""
+        return ASKED if self.fault is None else self.fault.message
 
     def doubt(self, now: float) -> str | None:
         """Return why nothing may rest on it, or None."""
         if self.document is not None and now - self.at <= FRESH_SECONDS:
             return None
-        return self.problem or "the group's store is being asked"
+        return self.problem
 
 
 def why_not_ready(document: Barrier, content: str, names: Sequence[str], me: str) -> str | None:

@@ -25,6 +25,7 @@ from .cached import CachedDocument
 from .intent import Intent, Need
 from .obligations import Obligations, Owed
 from .observations import Gone, Queue
+from .reporter import GroupReporter
 from .semaphore import FORCE, RECOVER, RELEASE, TAKE, Semaphore, Want
 from .settings import GroupSettings
 from .store import CERTIFICATE, LOGIN, LOST_DATA, Store, StoreFault
@@ -36,7 +37,6 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_IDLE_PAUSE_SECONDS = 0.5, 8.
 DISK_PAUSE_SECONDS = 1.0
 STORE = "store"  # what its requests are for
 _UNREACHABLE = (TIMEOUT, REFUSED, CONNECTION, CERTIFICATE, LOGIN)
-_ASKED = "the group's store is being asked"
 
 Result = Union[transaction.Changed, Fault]
 
@@ -84,9 +84,8 @@ class Coordinator:
         self._store = store
         self._requester = requester
         self._directory = directory
-        self._journal, self._log, self._metrics = recorder
+        self._reporter = GroupReporter(settings.name, store.name, recorder, facts)
         self._clock = clocks.monotonic
-        self._facts = facts
         self._chance = chance
         self._sleep = sleep
         self._me = ""
@@ -102,10 +101,9 @@ class Coordinator:
         self._queues: dict[str, Queue] = {}
         self._gone = Gone()
         self._tasks: list[_Task] = []
-        self._problem: str | None = None
-        self._said: dict[tuple[str, str], str] = {}  # by Event.key and group or barrier: the last line of the log
+        self._disk_fault: StoreFault | None = None
         self._resume()
-        self._tell_facts()
+        self._reporter.tell(0)
 
     # What this VM has to say
 
@@ -117,7 +115,8 @@ class Coordinator:
         """Return what is left to tell of an event that has started: ``intent`` where nothing was told before."""
         before = self._intents.get(key, intent)
         waits = before.want is not None and before.want.state == TAKE and not self._holds(key, before.group)
-        return before._replace(fresh=False, want=None if waits else before.want)
+        group = before.group if before.slot else ""  # a witness has no more to read
+        return before._replace(fresh=False, group=group, want=None if waits else before.want)
 
     def _holds(self, key: str, group: str) -> bool:
         known = self._semaphores.get(group)
@@ -148,9 +147,11 @@ class Coordinator:
         over = [key for key in self._owed if key not in self._intents and key not in known]
         self._ending = frozenset(key for key in over if may_end(key))
         if not self._owed:
-            self._problem = None  # nobody asks the store now, and nobody knows how it is
+            self._semaphores.clear()  # nobody asks the store now, and nobody knows how it is
+            self._queues.clear()
+            self._reporter.idle()
         self._begin()
-        self._tell_facts()
+        self._reporter.tell(len(self._ending))
 
     def _forget(self, key: str) -> None:
         owed = self._owed[key]
@@ -180,7 +181,7 @@ class Coordinator:
         not_ready, approver, seconds = None, None, 0.0
         if barrier_key is not None:
             now, known = self._clock(), self._barriers.get(barrier_key)
-            not_ready = _ASKED if known is None else known.doubt(now)
+            not_ready = cached.ASKED if known is None else known.doubt(now)
             if known is not None and not_ready is None:
                 not_ready = cached.why_not_ready(known.document, content, names, self._me)
                 closed = known.document.closed_for(content)
@@ -198,7 +199,7 @@ class Coordinator:
             return need.impossible
         known = self._semaphores.get(need.group)
         if known is None or known.document is None or known.fence:
-            return _ASKED if known is None else known.problem or _ASKED
+            return cached.ASKED if known is None else known.problem
         doubt = known.doubt(self._clock()) if fresh else None
         return doubt or cached.why_no_slot(known.document, key, need)
 
@@ -224,7 +225,7 @@ class Coordinator:
             self._save()
             self._report()
         self._begin()
-        self._tell_facts()
+        self._reporter.tell(len(self._ending))
         return news
 
     def close(self) -> None:
@@ -254,7 +255,9 @@ class Coordinator:
                 want = _want(key, group, intent)
                 if want is not None:
                     wants.setdefault(group, []).append(want)
-            if intent is not None and intent.group and intent.fresh:  # a witness wants no slot, but has to know
+            if (
+                intent is not None and intent.group and (intent.fresh or not intent.slot)
+            ):  # a witness wants none, but reads
                 wants.setdefault(intent.group, [])
         return tasks + [self._semaphore_task(group, each) for group, each in wants.items()]
 
@@ -339,17 +342,15 @@ class Coordinator:
     def _take(self, task: _Task, result: Result) -> bool:
         """Take in one answer; return whether it may change a decision."""
         known = task.cached
-        self._metrics.count("forewarn_group_requests_total", result="failed" if isinstance(result, Fault) else "ok")
         if isinstance(result, Fault):
             longest = LONGEST_PAUSE_SECONDS if self._intents else LONGEST_IDLE_PAUSE_SECONDS
             pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(known.failures, 16), longest)
-            known.failed(result.message, self._clock() + pause * (1.0 - 0.5 * self._chance()), unsure=result.unsure)
-            self._problem_is(result)
+            known.failed(result, self._clock() + pause * (1.0 - 0.5 * self._chance()))
+            self._reporter.asked(failed=True)
             return False
         news = known.doubt(self._clock()) is not None or known.document != result.document
-        self._metrics.count("forewarn_group_conflicts_total", float(max(0, result.swaps - 1)))
         known.read(result.document, result.at)
-        self._problem_is(None)
+        self._reporter.asked(failed=False, swaps=result.swaps)
         if task.event is None:
             ours = [key for key, slot in result.document.slots.items() if self._me in slot.names]
             self._gone.unlisted([key for key in ours if key not in self._owed and key not in self._known])
@@ -381,10 +382,7 @@ class Coordinator:
         )
         self._unsaved = True
         self._barriers.pop(barriers, None)
-        if slots and (key, slots) in self._said:
-            self._write("slot-free", key, left, slots)
-            del self._said[key, slots]
-        self._said.pop((key, barriers), None)
+        self._reporter.taken_back(key, barriers or slots, left, self._intents.get(key))
         if left.barriers or left.slots:
             self._owed[key] = left
         else:
@@ -397,9 +395,7 @@ class Coordinator:
         try:
             found = obligations.read(self._directory)
         except ValueError as error:
-            reason = f"what this VM still holds in the group's store is not known: {error}"
-            hint = "Does it hold a slot? See forewarn group status, and forewarn group release."
-            self._log.error("group-trouble", reason=reason, hint=hint)
+            self._reporter.unknown(error)
             self._resumed = True
             return
         if found is not None:
@@ -413,60 +409,22 @@ class Coordinator:
             obligations.write(self._directory, Obligations(self._me, self._owed))
         except OSError as error:
             self._save_at = self._clock() + DISK_PAUSE_SECONDS
-            self._problem_is(StoreFault(f"{self._directory}: {error.strerror or error}", kind=LOST_DATA))
+            self._disk_fault = StoreFault(f"{self._directory}: {error.strerror or error}", kind=LOST_DATA)
+            self._report()
             return False
-        self._unsaved = False
+        self._unsaved, self._disk_fault = False, None
         return True
 
-    # What is said about it
-
-    def _problem_is(self, fault: Fault | None) -> None:
-        message = None if fault is None else fault.message
-        self._metrics.set("forewarn_group_store_up", 1.0 if fault is None else 0.0)
-        if message == self._problem:
-            return
-        if fault is None:
-            self._log.info("group-store-recovered", store=self._store.name)
-        else:
-            self._log.warning("group-store-failed", reason=message, hint=fault.hint or None)
-        self._problem = message
-
     def _report(self) -> None:
-        """Log, and keep, what has changed for this VM's events."""
+        """Report what has changed: the store's health over all documents, and how it stands with this VM's events."""
+        faults = (known.fault for known in (*self._semaphores.values(), *self._barriers.values()))
+        self._reporter.problem(self._disk_fault or next((fault for fault in faults if fault is not None), None))
         for key, owed in self._owed.items():
+            intent = self._intents.get(key)
             for group in owed.slots:
-                known = self._semaphores.get(group)
-                if known is not None and known.document is not None:
-                    self._say(cached.slot_line(known.document, key, self._me), key, owed, group)
+                self._reporter.slot(self._semaphores.get(group), key, self._me, owed, group, intent)
             for barrier_key in owed.barriers:
-                known = self._barriers.get(barrier_key)
-                closed = None if known is None or known.document is None else known.document.closed
-                if closed is not None and closed.by == self._me:
-                    self._say("barrier-closed", key, owed, barrier_key)
-
-    def _say(self, line: str, key: str, owed: Owed, where: str) -> None:
-        if line and line != self._said.get((key, where)):
-            self._said[key, where] = line
-            self._write(line, key, owed, self.settings.name if line == "barrier-closed" else where)
-
-    def _write(self, line: str, key: str, owed: Owed, group: str) -> None:
-        intent = self._intents.get(key)
-        self._log.info(line, event_id=owed.event_id, group=group)
-        self._journal.note(line, None if intent is None else intent.record, event_id=owed.event_id, group=group)
-
-    def _tell_facts(self) -> None:
-        lines = list(self._said.values())
-        slots, waiting = sum(map(lines.count, cached.HOLDING)), lines.count(cached.WAITS)
-        self._metrics.set("forewarn_group_slots", float(slots))
-        self._metrics.set("forewarn_group_waiting", float(waiting))
-        self._facts["group"] = {
-            "name": self.settings.name,
-            "store": self._store.name,
-            "problem": self._problem,
-            "slots": slots,
-            "waiting": waiting,
-            "taking_back": len(self._ending),
-        }
+                self._reporter.barrier(self._barriers.get(barrier_key), key, self._me, owed, barrier_key, intent)
 
 
 def _want(key: str, group: str, intent: Intent | None) -> Want | None:
