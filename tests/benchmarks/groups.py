@@ -104,7 +104,7 @@ def _together(directory: Path, cluster: EtcdCluster) -> tuple[list[float], int]:
         for vm in vms:
             command = [*PYTHON, "-m", "forewarn.cli.main", "run", "--config", str(config)]
             stack.enter_context(started([*command, "--endpoint", client.vm_endpoint(vm)]))
-        time.sleep(SETTLING_SECONDS)
+        time.sleep(SETTLING_SECONDS)  # an idle fleet is measured meanwhile
         idle = _revision(cluster) - revision
         found = []
         for number in range(ROUNDS):
@@ -168,7 +168,7 @@ def _crowd(cluster: EtcdCluster, members: int) -> tuple[float, int]:
 
 
 def _pause(chance: random.Random, attempt: int) -> None:
-    time.sleep(min(0.002 * 2.0**attempt, 0.25) * chance.random())
+    time.sleep(min(0.002 * 2.0**attempt, 0.25) * chance.random())  # as a runner does after a conflict
 
 
 def _round_trips(cluster: EtcdCluster) -> int:

@@ -185,7 +185,7 @@ class Story:
         self.create()
         for name in self.fleet.names:
             self.fleet.start(name)
-        time.sleep(5.0)
+        time.sleep(5.0)  # the runners are up, and none has an event
         end, wiped = time.monotonic() + seconds, False
         while time.monotonic() < end:
             if not wiped and end - time.monotonic() < seconds / 3.0:
@@ -207,7 +207,7 @@ class Story:
         """Let time pass, and do what is due."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            time.sleep(0.1)
+            time.sleep(0.1)  # real processes, real time
             due = [each for each in self._later if each[0] <= time.monotonic()]
             self._later = [each for each in self._later if each not in due]
             for _at, do in due:
@@ -304,7 +304,7 @@ class Story:
             do()
         self._later = []
         for member in self.cluster.members:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
                 member.thaw()
             self._ensure(member)
         self.cluster.settle()
@@ -334,7 +334,7 @@ class Story:
         end = time.monotonic() + 120.0 + QUIET_SECONDS
         left: list[str] = []
         while time.monotonic() < end:
-            time.sleep(1.0)
+            time.sleep(1.0)  # until the next look
             left = list(self._left())
             if not left:
                 return
