@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A server that the tests of both stores ask."""
+"""A server that the tests of both stores ask, and the VMs that the tests of a coordinator look at."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from tools.scripted_imds import Answer, AnsweringServer, status
+from tools.small_group import Group
+from tools.timed_runner import memory
 
 
 @pytest.fixture(scope="module")
@@ -18,3 +20,16 @@ def chaos() -> Iterator[tuple[AnsweringServer, list[Answer]]]:
     server = AnsweringServer(lambda _request: answers[0])
     with server:
         yield server, answers
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with memory() as directory:
+        yield Group(directory)
+
+
+@pytest.fixture
+def running(group: Group) -> Group:
+    group.create()
+    group.begin()
+    return group

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A group whose store fails, whose runners are restarted, or whose disk is full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner.groups import obligations
+from tools.memory_store import LOST_ANSWER, OUTAGE
+from tools.small_group import Group
+
+# The store
+
+
+def test_without_the_store_it_holds_with_the_reason_and_recovers(running: Group) -> None:
+    running.seconds["a"] = 20.0
+    running.schedule("one", "a", notice=200.0)
+    running.pass_time(1.5)
+    running.troubles["a"] = OUTAGE
+    running.pass_time(40.0)
+    assert running.why("a") == ("no-slot", "the memory of the tests refused the connection.")
+    running.pass_time(250.0)
+    assert running.hooks("a") == ["drain", "undrain"]
+    assert running.holders() == ["a"]
+    running.troubles.clear()
+    running.pass_time(70.0)
+    assert running.holders() == []
+    assert running.lines("a", "group-store-recovered")
+
+
+def test_nobody_takes_a_slot_of_a_semaphore_that_is_not_there(group: Group) -> None:
+    group.begin()
+    group.schedule("one", "a")
+    group.pass_time(10.0)
+    code, reason = group.why("a")
+    assert (code, "has no semaphore of group web" in reason) == ("no-slot", True)
+    group.create()
+    group.seconds["a"] = 30.0
+    group.pass_time(15.0)
+    assert group.hooks("a") == ["drain"]
+
+
+def test_one_document_that_is_missing_is_one_problem_until_it_is_there(group: Group) -> None:
+    """The event's barrier can be read all the time."""
+    group.begin()
+    group.schedule("at-once", "a", "b")
+    group.pass_time(60.0)
+    assert len(group.lines("a", "group-store-failed")) == 1
+    assert group.lines("a", "group-store-recovered") == []
+    group.create()
+    group.pass_time(15.0)
+    assert len(group.lines("a", "group-store-recovered")) == 1
+
+
+def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None:
+    running.troubles["a"] = LOST_ANSWER
+    running.schedule("one", "a")
+    running.pass_time(5.0)
+    assert running.hooks("a") == []
+    assert running.holders() == ["a"]
+    running.troubles.clear()
+    running.seconds["a"] = 30.0
+    running.pass_time(10.0)
+    assert running.hooks("a") == ["drain"]
+
+
+def test_idle_vms_ask_nobody(running: Group) -> None:
+    running.pass_time(60.0)
+    assert running.requests == []
+    running.schedule("one", "a")
+    running.pass_time(100.0)
+    assert {vm for _at, vm in running.requests} == {"a"}
+    before = len(running.requests)
+    running.pass_time(600.0)
+    assert len(running.requests) == before
+
+
+# Restarts
+
+
+def test_a_killed_runner_keeps_its_slot(running: Group) -> None:
+    running.seconds["a"] = 30.0
+    event = running.schedule("one", "a")
+    running.pass_time(3.0)
+    running.kill(running.members["a"])
+    running.pass_time(60.0)
+    assert running.holders() == ["a"]
+    running.start(running.members["a"])
+    running.pass_time(40.0)
+    assert running.approved_by(event) == ["a"]
+
+
+def test_what_was_over_while_the_runner_was_down_is_given_back(running: Group) -> None:
+    event = running.schedule("one", "a")
+    running.pass_time(1.2)
+    running.kill(running.members["a"])
+    running.model.cancel(event)
+    running.start(running.members["a"])
+    running.pass_time(30.0)
+    assert running.holders() == []
+    assert not (running.members["a"].directory / obligations.FILE_NAME).exists()
+
+
+def test_a_file_that_cannot_be_read_is_reported(running: Group) -> None:
+    member = running.members["a"]
+    running.kill(member)
+    (member.directory / obligations.FILE_NAME).write_text("{")
+    running.start(member)
+    (line,) = running.lines("a", "group-trouble")
+    assert "cannot be read" in line["reason"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(vm=7),
+        lambda data: data.update(forewarn={}),
+        lambda data: data["events"].update(x={"event_id": 1, "barriers": [], "slots": []}),
+        lambda data: data["events"].update(x=None),
+    ],
+)
+def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
+    kept = obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",))})
+    obligations.write(str(tmp_path), kept)
+    assert obligations.read(str(tmp_path)) == kept
+    path = tmp_path / obligations.FILE_NAME
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=obligations.FILE_NAME):
+        obligations.read(str(tmp_path))
+
+
+def test_a_full_disk_keeps_it_from_asking(running: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(obligations, "write", full)
+    running.schedule("one", "a")
+    running.pass_time(10.0)
+    assert running.requests == []
+    assert running.hooks("a") == []
+    monkeypatch.undo()
+    running.pass_time(5.0)
+    assert running.hooks("a") == ["drain"]
