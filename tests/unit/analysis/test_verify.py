@@ -265,7 +265,7 @@ def test_one_policy_may_have_nearly_all_findings(tmp_path: Path) -> None:
         "    - {id: evicted, condition: event.EventSource == 'User' && notice > age && event.EventType == 'Preempt',\n"
         "       output: approve, approver: any}\n"
         "    - {id: user, condition: event.EventSource == 'User' && notice > age, output: approve, approver: any}\n"
-        "    - id: mine\n      condition: leader && vm.tags['role'] == 'x'\n      output: approve\n"
+        "    - id: mine\n      condition: leader && vm.tags['role'] == 'x'\n      output: approve\n      limit: 1\n"
         "      prepare: [{run: [/bin/drain]}]\n"
         "    - {id: none, condition: affects_me && !affects_me, output: hold}\n"
         "    - {id: again, condition: event.DurationInSeconds < 3 && event.EventType == 'Freeze', output: hold}\n"

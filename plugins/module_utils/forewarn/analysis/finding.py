@@ -23,6 +23,7 @@ CODES = {
     "approved-unprepared": "An event is approved without the preparation that the policy makes for others of its kind.",
     "follower-approves": "A VM that does not lead approves an event of several VMs.",
     "approves-before-others": "A VM approves an event of several VMs while another prepares with `group: ready`.",
+    "slot-not-freed": "A rule takes a slot for an event that deletes the VM, which never gives it back.",
     "prepared-not-recovered": "A rule prepares and never undoes it, though the event may be cancelled.",
     "prepares-early": "A VM is prepared long before an event that nobody approves, and stays so until then.",
     "recover-never-runs": "Recover hooks of a rule that decides started events only: nothing is prepared for them.",

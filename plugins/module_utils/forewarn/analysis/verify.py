@@ -22,6 +22,7 @@ from .recovering import early, recovery
 from .redundant import RedundancySearch
 from .rules import RuleSearch
 from .search import Search
+from .slots import not_freed
 from .smt.inputs import CONSTRAINTS
 from .symbolic.reading import read
 
@@ -55,7 +56,8 @@ def verify(
     search, beside = _search(artifact, given, invariants, progress)
     progress("decisions of all policies together", 0, 0)
     single = len(artifact.data["policies"]) == 1
-    found = [*together(search), *compared(search, beside), *before_others(artifact, given, progress), *early(search)]
+    found = [*together(search), *compared(search, beside), *before_others(artifact, given, progress)]
+    found += [*early(search), *not_freed(search)]
     by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
     found += _of_rules(search) if single else shown_differently(search)
     for data in () if single else artifact.data["policies"]:
@@ -64,7 +66,7 @@ def verify(
         alone, beside = _search(one, {name: value for name, value in given.items() if name in declared}, (), progress)
         found += (replace(finding, alone=True) for finding in _of_rules(alone))
         if data.get("suppress"):
-            by_itself += [*together(alone), *compared(alone, beside), *early(alone)]
+            by_itself += [*together(alone), *compared(alone, beside), *early(alone), *not_freed(alone)]
             by_itself += before_others(one, alone.proof.given, progress)
     findings = _suppressed(artifact, _once(found), by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))

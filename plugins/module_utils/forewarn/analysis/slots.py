@@ -1,0 +1,40 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for slots of a `limit` that nobody gives back, because the VM is gone: see docs/groups.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..policy.decision import APPROVE
+from .finding import ProofFinding
+from .search import TYPES, Search, at_rule
+from .smt.terms import conj, disj, neg, same
+
+_DELETING = ("Terminate", "Preempt")
+
+
+def not_freed(search: Search) -> Iterator[ProofFinding]:
+    """Yield the rules that take a slot for an event that deletes the VM."""
+    inputs, texts = search.proof.inputs, search.proof.problem.texts
+    type_, status = inputs.text("EventType")[0], inputs.text("EventStatus")[0]
+    gone = conj(
+        (
+            search.proof.normal,
+            disj(same(type_, texts.code(name)) for name in _DELETING),
+            neg(same(status, texts.code("Started"))),
+            inputs.variable("affects_me").value,
+            search.decisions.approved,
+        )
+    )
+    for policy, one, match in search.outcomes(APPROVE):
+        if "limit" not in one.data:
+            continue
+        message = (
+            f"rule {match.path} takes a slot for {TYPES}: if that deletes the VM, "
+            f"nobody gives the slot back, and the group has one less until 'forewarn group release'"
+        )
+        hint = "decide these events by a rule of their own, without a limit"
+        finding = at_rule("slot-not-freed", "warning", policy, match, message, hint)
+        yield from search.shown(finding, conj((one.when, gone)))

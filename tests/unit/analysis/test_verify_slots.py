@@ -1,0 +1,66 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``policy verify`` finds slots that nobody gives back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.finding import ProofFinding
+from tools.policy_files import HEAD, verified
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/findings/slot-not-freed.md"
+LIMITED = "output: approve, limit: 1"
+TERMINATE = "event.EventType == 'Terminate'"
+DELETED = "{id: gone, condition: \"event.EventType in ['Terminate', 'Preempt']\", output: hold}"
+
+
+def found(directory: Path, *matches: str, other: str = "") -> list[ProofFinding]:
+    text = HEAD + "".join(f"    - {match}\n" for match in matches)
+    return [one for one in verified(directory, text, *filter(None, [other])) if one.code == "slot-not-freed"]
+
+
+def test_a_limit_for_everything_loses_a_slot_with_each_terminate(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, f"{{id: a, {LIMITED}}}")
+    assert (finding.rule, finding.severity, finding.certain) == ("a", "warning", True)
+    assert "takes a slot for a Preempt" in finding.message
+    assert finding.message.endswith("likewise for Terminate")
+    assert finding.case is not None
+    assert finding.case["event"]["EventType"] in ("Terminate", "Preempt")
+    assert finding.case["decision"]["output"] == "approve"
+
+
+def test_only_the_rule_with_the_limit_is_named(tmp_path: Path) -> None:
+    rules = f"{{id: a, condition: {TERMINATE}, {LIMITED}}}", "{id: b, output: approve}"
+    (finding,) = found(tmp_path, *rules)
+    assert finding.rule == "a"
+    assert "a Terminate" in finding.message
+    assert "Preempt" not in finding.message
+
+
+@pytest.mark.parametrize(
+    "matches",
+    [
+        ("{id: a, output: approve}",),
+        (f"{{id: a, condition: event.EventType == 'Freeze', {LIMITED}}}",),
+        (f"{{id: a, condition: event.EventStatus == 'Started', {LIMITED}}}",),
+        (f"{{id: a, condition: '!affects_me', {LIMITED}}}",),
+        (DELETED, f"{{id: b, {LIMITED}}}"),
+    ],
+)
+def test_no_finding(matches: tuple[str, ...], tmp_path: Path) -> None:
+    assert not found(tmp_path, *matches)
+
+
+def test_what_another_policy_holds_takes_no_slot(tmp_path: Path) -> None:
+    brake = f"name: brake\nrule:\n  match:\n    - {DELETED}\n"
+    assert not found(tmp_path, f"{{id: a, {LIMITED}}}", other=brake)
+
+
+def test_the_advice_of_the_page_mends_its_example(tmp_path: Path) -> None:
+    example, advice, _suppression = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert [one.rule for one in verified(tmp_path, HEAD + example) if one.code == "slot-not-freed"] == ["one-by-one"]
+    assert not [one for one in verified(tmp_path, HEAD + advice + example) if one.code == "slot-not-freed"]
