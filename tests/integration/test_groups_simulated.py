@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.policy.decision import Decision
-from forewarn.runner.groups import cached, coordinator, documents, intent, member, obligations, semaphore
+from forewarn.runner.groups import cached, documents, intent, member, obligations, semaphore, tasks
 from forewarn.runner.groups.barrier import Barrier
 from forewarn.runner.groups.coordinator import Coordinator
 from forewarn.runner.groups.intent import Need
@@ -73,7 +73,7 @@ def stale_readiness(patch: pytest.MonkeyPatch) -> None:
 
 def free_when_gone(patch: pytest.MonkeyPatch) -> None:
     """A slot is given back when the event has left the list, before the recovery."""
-    patch.setattr(coordinator, "RECOVER", RELEASE)
+    patch.setattr(tasks, "RECOVER", RELEASE)
 
 
 def free_at_restart(patch: pytest.MonkeyPatch) -> None:

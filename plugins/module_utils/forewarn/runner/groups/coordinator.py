@@ -12,54 +12,28 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Callable, NamedTuple, Union
+from typing import Any, Callable
 
-from ...imds.errors import CONNECTION, REFUSED, TIMEOUT, Fault
+from ...imds.errors import Fault
 from ...policy.approval import Agreement
 from ..clocks import Clocks
 from ..requester import Requester
 from ..telemetry.recorder import Recorder
 from . import barrier, cached, documents, obligations, semaphore, transaction
-from .barrier import READY
 from .cached import CachedDocument
 from .intent import Intent, Need
 from .obligations import Obligations, Owed
 from .observations import Gone, Queue
 from .reporter import GroupReporter
-from .semaphore import FORCE, RECOVER, RELEASE, TAKE, Semaphore, Want
+from .semaphore import RELEASE, TAKE, Semaphore, Want
 from .settings import GroupSettings
-from .store import CERTIFICATE, LOGIN, LOST_DATA, Store, StoreFault
+from .store import LOST_DATA, Store, StoreFault
+from .tasks import Result, Task, ask, decoded_semaphore, want_of
 
-# How often somebody who waits reads again: for other VMs, and for a slot, longer for each event that is served first.
-WAITING_SECONDS, QUEUE_SECONDS, QUEUE_STEP_SECONDS = 5.0, 1.0, 0.02
 # After a fault, doubled each time: while an event is listed, and when something is only to be taken back.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_IDLE_PAUSE_SECONDS = 0.5, 8.0, 60.0
 DISK_PAUSE_SECONDS = 1.0
 STORE = "store"  # what its requests are for
-_UNREACHABLE = (TIMEOUT, REFUSED, CONNECTION, CERTIFICATE, LOGIN)
-
-Result = Union[transaction.Changed, Fault]
-
-
-class _Task(NamedTuple):
-    """One document to look at: ``key`` is that of a barrier, or the group of a semaphore with its ``wants``.
-
-    ``step`` makes the document that there should be of the one that there is. ``event`` is the barrier's, ``over``
-    whether this VM has nothing more to say there.
-    """
-
-    cached: CachedDocument
-    key: str
-    step: Callable[[Any], Any]
-    request: Callable[[], transaction.Changed]
-    event: str | None = None
-    over: bool = False
-    wants: tuple[Want, ...] = ()
-
-    @property
-    def writes(self) -> bool:
-        """Whether this VM may have something to write."""
-        return self.event is not None or bool(self.wants)
 
 
 class Coordinator:
@@ -100,7 +74,7 @@ class Coordinator:
         self._semaphores: dict[str, CachedDocument] = {}
         self._queues: dict[str, Queue] = {}
         self._gone = Gone()
-        self._tasks: list[_Task] = []
+        self._tasks: list[Task] = []
         self._disk_fault: StoreFault | None = None
         self._resume()
         self._reporter.tell(0)
@@ -210,7 +184,7 @@ class Coordinator:
         if self._requester.busy or not self._me:
             return None
         now = self._clock()
-        dues = [due for due in (self._due_at(task, now) for task in self._all_tasks()) if due is not None]
+        dues = [due for due, _task in self._dues(now)]
         return max(0.0, min(dues) - now, self._save_at - now) if dues else None
 
     def collect(self) -> bool:
@@ -237,14 +211,18 @@ class Coordinator:
         now = self._clock()
         if self._requester.busy or not self._me or now < self._save_at:
             return
-        dues = [(task, self._due_at(task, now)) for task in self._all_tasks()]
-        tasks = [task for task, due in dues if due is not None and due <= now]
+        tasks = [task for due, task in self._dues(now) if due <= now]
         if tasks and self._save():
             self._tasks = tasks
-            self._requester.begin(STORE, partial(_ask, [task.request for task in tasks]))
+            self._requester.begin(STORE, partial(ask, [task.request for task in tasks]))
 
-    def _all_tasks(self) -> list[_Task]:
-        tasks: list[_Task] = []
+    def _dues(self, now: float) -> list[tuple[float, Task]]:
+        """Return the documents that are to be looked at, each with the monotonic time at which."""
+        dues = ((task.due_at(now, self._me, self._intents), task) for task in self._all_tasks())
+        return [(due, task) for due, task in dues if due is not None]
+
+    def _all_tasks(self) -> list[Task]:
+        tasks: list[Task] = []
         wants: dict[str, list[Want]] = {}
         for key, owed in self._owed.items():
             intent = self._intents.get(key)
@@ -252,7 +230,7 @@ class Coordinator:
                 continue
             tasks += [self._barrier_task(key, each, intent) for each in owed.barriers]
             for group in owed.slots:
-                want = _want(key, group, intent)
+                want = want_of(key, group, intent)
                 if want is not None:
                     wants.setdefault(group, []).append(want)
             if (
@@ -261,7 +239,7 @@ class Coordinator:
                 wants.setdefault(intent.group, [])
         return tasks + [self._semaphore_task(group, each) for group, each in wants.items()]
 
-    def _barrier_task(self, key: str, barrier_key: str, intent: Intent | None) -> _Task:
+    def _barrier_task(self, key: str, barrier_key: str, intent: Intent | None) -> Task:
         known = self._barriers.setdefault(barrier_key, CachedDocument(self._resumed))
         here = intent if intent is not None and intent.barrier == barrier_key else Intent("", 0)
         own = here.statement
@@ -269,18 +247,18 @@ class Coordinator:
         encode = partial(barrier.encoded, event_id=self._owed[key].event_id)
         fence = known.fence or own is None  # what is taken back is taken back for good
         request = partial(self._change, barrier_key, barrier.decoded, encode, step, fence)
-        return _Task(known, barrier_key, step, request, key, own is None)
+        return Task(known, barrier_key, step, request, key, own is None)
 
-    def _semaphore_task(self, group: str, wants: Sequence[Want]) -> _Task:
+    def _semaphore_task(self, group: str, wants: Sequence[Want]) -> Task:
         known = self._semaphores.setdefault(group, CachedDocument(self._resumed))
         wants = [*wants, *(Want(key, RELEASE) for key in self._left_over(known.document))] if wants else wants
         passed_over = self._queues[group].passed_over if group in self._queues else frozenset()
         step = partial(semaphore.step, me=self._me, wants=wants, passed_over=passed_over, orphans=self._gone.orphans)
         # A slot is free only when the store has acknowledged that.
         fence = bool(wants) and (known.fence or any(want.state == RELEASE for want in wants))
-        decode = partial(_decoded_semaphore, group)
+        decode = partial(decoded_semaphore, group)
         request = partial(self._change, documents.semaphore_key(group), decode, semaphore.encoded, step, fence)
-        return _Task(known, group, step, request, wants=tuple(wants))
+        return Task(known, group, step, request, wants=tuple(wants))
 
     def _left_over(self, document: Semaphore | None) -> list[str]:
         """Return the events that are over, and for which others have taken a slot for this VM when it did not run."""
@@ -304,42 +282,9 @@ class Coordinator:
         longest = min(transaction.FIRST_PAUSE_SECONDS * 2.0**attempt, transaction.LONGEST_PAUSE_SECONDS)
         self._sleep(longest * self._chance())
 
-    def _due_at(self, task: _Task, now: float) -> float | None:
-        """Return the monotonic time at which the document is to be looked at, None if there is no need."""
-        known = task.cached
-        ends = task.over or any(want.state == RELEASE for want in task.wants)
-        if (
-            known.document is None
-            or (known.fence and task.writes)
-            or ends
-            or task.step(known.document) != known.document
-        ):
-            return max(known.due, now)
-        interval = self._barrier_interval(task.event) if task.event is not None else self._slot_interval(task)
-        return None if interval is None else max(known.due, known.at + interval)
-
-    def _barrier_interval(self, key: str) -> float | None:
-        """Return after how many seconds a barrier is read again, None if nobody needs that."""
-        intent = self._intents.get(key)
-        said = None if intent is None else intent.statement
-        return WAITING_SECONDS if intent is not None and intent.fresh and said and said.state == READY else None
-
-    def _slot_interval(self, task: _Task) -> float | None:
-        document: Semaphore = task.cached.document
-        intervals = [] if task.wants else [WAITING_SECONDS]
-        for want in task.wants:
-            waiter = document.waiting.get(want.key)
-            if want.state == TAKE and waiter is not None:
-                intervals.append(QUEUE_SECONDS + QUEUE_STEP_SECONDS * len(document.ahead(waiter.place(want.key))))
-            elif want.state in (TAKE, FORCE) and (
-                self._intents[want.key].fresh or not semaphore.is_granted(document, want.key, self._me)
-            ):
-                intervals.append(WAITING_SECONDS)
-        return min(intervals, default=None)
-
     # Answers
 
-    def _take(self, task: _Task, result: Result) -> bool:
+    def _take(self, task: Task, result: Result) -> bool:
         """Take in one answer; return whether it may change a decision."""
         known = task.cached
         if isinstance(result, Fault):
@@ -425,36 +370,3 @@ class Coordinator:
                 self._reporter.slot(self._semaphores.get(group), key, self._me, owed, group, intent)
             for barrier_key in owed.barriers:
                 self._reporter.barrier(self._barriers.get(barrier_key), key, self._me, owed, barrier_key, intent)
-
-
-def _want(key: str, group: str, intent: Intent | None) -> Want | None:
-    """Return what this VM wants of a group for an event, None if nothing."""
-    if intent is None:
-        return Want(key, RELEASE)
-    if intent.recovering:
-        return Want(key, RECOVER)
-    return intent.want if intent.group == group else None
-
-
-def _ask(requests: Sequence[Callable[[], transaction.Changed]]) -> list[Result]:
-    """Make one request after another. Once the store cannot be reached, it is not tried for the others."""
-    results: list[Result] = []
-    for request in requests:
-        last = results[-1] if results else None
-        if isinstance(last, Fault) and last.kind in _UNREACHABLE:
-            results.append(StoreFault(last.message, last.hint, kind=last.kind))
-            continue
-        try:
-            results.append(request())
-        except Fault as fault:
-            results.append(fault)
-    return results
-
-
-def _decoded_semaphore(group: str, content: bytes | None) -> Semaphore:
-    """Return the semaphore. Raises SharedDocumentError, and StoreFault where there is none."""
-    if content is None:
-        text = f"the store has no semaphore of group {group}: it was never created, or the store has lost its data."
-        hint = "When no VM of the group is disturbed: forewarn group create."
-        raise StoreFault(text, hint, kind=LOST_DATA, lasting=True)
-    return semaphore.decoded(content)
