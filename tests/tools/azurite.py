@@ -58,7 +58,7 @@ class Azurite:
             *("--location", str(self._directory / "data"), "--silent", "--disableTelemetry"),
         )
         environment = {**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{_KEY}"}
-        program = _installed() / "node_modules/azurite/dist/src/blob/main.js"
+        program = installed() / "node_modules/azurite/dist/src/blob/main.js"
         with (self._directory / "log").open("ab") as log:
             command = ["node", str(program), *options]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
@@ -143,8 +143,8 @@ def token_answer(seconds: int = 600) -> Answer:
     return Answer(200, {}, json.dumps({**fields, "token_type": "Bearer"}).encode())
 
 
-def _installed() -> Path:
-    """Return where Azurite is; npm installs it there at the first time."""
+def installed() -> Path:
+    """Return where Azurite is; npm installs it there at the first time, for which it needs the network."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             required(f"there is no {program} (Debian: nodejs npm)")
@@ -156,8 +156,9 @@ def _installed() -> Path:
             draft = _CACHE / f"{place.name}-new"
             shutil.rmtree(draft, ignore_errors=True)
             options = ("--no-audit", "--no-fund", "--silent", "--prefix", str(draft))
-            done = subprocess.run(["npm", "install", *options, f"azurite@{VERSION}"], check=False, capture_output=True)
+            command = ["timeout", "300", "npm", "install", *options, f"azurite@{VERSION}"]
+            done = subprocess.run(command, check=False, capture_output=True)
             if done.returncode != 0:
-                required(f"npm cannot install azurite: {done.stderr.decode()[-500:]}")
+                required(f"npm cannot install azurite: {done.stderr.decode()[-500:] or 'it has not ended in time'}")
             draft.rename(place)
     return place
