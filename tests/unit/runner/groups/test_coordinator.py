@@ -267,3 +267,6 @@ def test_a_waiter_that_has_vanished_is_passed_over(running: Group) -> None:
     event = running.schedule("one", "c", notice=1900.0)
     running.pass_time(80.0)
     assert running.approved_by(event) == ["c"]
+    later = running.schedule("one", "d", notice=1900.0)
+    running.pass_time(6.0)
+    assert running.approved_by(later) == ["d"], "it waits for the one that has vanished, too"

@@ -58,6 +58,14 @@ def test_the_soonest_not_before_is_served_first() -> None:
     assert granted(after(*free, ("b", want("b", not_before=20.0)), passed_over=("c",))) == {"b"}
 
 
+def test_one_that_is_passed_over_is_forgotten_until_it_asks_again() -> None:
+    waiting = [("a", want("a")), ("b", want("b", not_before=20.0)), ("c", want("c", not_before=10.0))]
+    late = want("c", not_before=10.0)
+    document = after(*waiting, ("a", want("a", RELEASE)), ("b", want("b", not_before=20.0)), passed_over=("c",))
+    assert set(document.waiting) == set()
+    assert set(step(document, "c", [late]).waiting) == {"c"}
+
+
 def test_one_that_needs_many_is_not_overtaken_by_those_that_need_few() -> None:
     many = want("many", names="bc", at_most=2, not_before=10.0)
     document = after(("a", want("a", at_most=2)), ("b", many), ("d", want("d", at_most=2, not_before=20.0)))

@@ -110,8 +110,9 @@ def step(
 ) -> Semaphore:
     """Return the document as it should be now that the VM ``me`` wants this. Unchanged: nothing is to be written.
 
-    ``passed_over`` are waiters that have had room and did not take it. ``orphans`` are events that this VM has seen
-    listed, and has not for a while: their VMs are free again, unless they have said that they recover.
+    ``passed_over`` are waiters that have had room and did not take it: who takes it instead removes them, and one that
+    is still there waits again. ``orphans`` are events that this VM has seen listed, and has not for a while: their VMs
+    are free again, unless they have said that they recover.
     """
     me = me.lower()
     for want in sorted(wants, key=lambda each: (each.state not in (RECOVER, RELEASE), each.place)):
@@ -128,6 +129,7 @@ def step(
                 document = _without_orphans(document, me, orphans, want.at)
             if may_take(document, me, want, passed_over):
                 document = _taken(document, me, want)
+                document = document._replace(waiting=_without(document.waiting, *passed_over))
             elif len(want.names) <= want.at_most:
                 document = _waiting(document, want)
     return document
@@ -218,8 +220,8 @@ def _without_orphans(document: Semaphore, me: str, orphans: Collection[str], at:
     return document
 
 
-def _without(waiting: Mapping[str, Waiter], key: str) -> Mapping[str, Waiter]:
-    return {other: waiter for other, waiter in waiting.items() if other != key} if key in waiting else waiting
+def _without(waiting: Mapping[str, Waiter], *keys: str) -> Mapping[str, Waiter]:
+    return {key: waiter for key, waiter in waiting.items() if key not in keys}
 
 
 def encoded(document: Semaphore) -> bytes:
