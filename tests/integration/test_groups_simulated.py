@@ -112,6 +112,11 @@ def forgets_what_it_owes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(obligations, "write", lambda *_arguments: None)
 
 
+def prepares_while_ready(patch: pytest.MonkeyPatch) -> None:
+    """A VM prepares again though others may still see it as ready: for an event that changes, and changes back."""
+    patch.setattr(Coordinator, "may_say_ready", lambda *_arguments: False)
+
+
 DEFECTS = (
     no_slots,
     no_barrier,
@@ -121,17 +126,20 @@ DEFECTS = (
     forced_approves,
     for_itself_only,
     forgets_what_it_owes,
+    prepares_while_ready,
 )
+# The last story has an event that changes while a VM is cut off, and changes back.
+STORIES = (*((seed, 3 + seed % 3) for seed in range(40)), (20002, 7))
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
 def test_a_runner_with_a_defect_is_found(defect: Callable[[pytest.MonkeyPatch], None]) -> None:
-    for seed in range(40):
+    for seed, vms in STORIES:
         with memory() as directory, pytest.MonkeyPatch.context() as patch:
             defect(patch)
-            if Scenario(seed, directory, 3 + seed % 3, faults=True).play():
+            if Scenario(seed, directory, vms, faults=True).play():
                 return
-    pytest.fail("40 stories were played, and the judge has found nothing")
+    pytest.fail(f"{len(STORIES)} stories were played, and the judge has found nothing")
 
 
 @pytest.mark.parametrize("members", [int(os.environ.get("FOREWARN_MEMBERS", "100"))])

@@ -20,7 +20,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -385,9 +384,9 @@ class Story:
             for event_id, rule in self.rules.items():
                 event = self.model.find(event_id)
                 gone = time.time() if event.ended is None else event.ended.wall
-                events[event_id] = Listed(event_id, event.spec.resources, rule, (-inf,), gone - EPOCH)
+                events[event_id] = Listed(event_id, event.spec.resources, rule, gone - EPOCH)
                 for approval in event.approvals:
-                    fields = {"ids": [event_id], "result": "taken", "age": 0.0}
+                    fields = {"ids": [event_id], "result": "taken"}
                     ledgers[approval.vm].append(Entry(approval.at.wall - EPOCH, "post", fields))
         self.done["slots taken late"] = len(self.taken_late)
         self.done["approvals"] = sum(len(self.model.find(event_id).approvals) for event_id in events)
@@ -405,7 +404,11 @@ def _ledger(state: str) -> list[Entry]:
         at, fields = entry.stamp.wall - EPOCH, entry.fields
         if entry.kind == "document":
             listed = [
-                {"id": each["EventId"], "not_before": _wall(each.get("NotBefore"))}
+                {
+                    "id": each["EventId"],
+                    "not_before": _wall(each.get("NotBefore")),
+                    "duration": each.get("DurationInSeconds"),
+                }
                 for each in fields["document"]["Events"]
             ]
             found.append(Entry(at, "document", {"events": listed}))

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tools.runner_world import EPOCH, Entry
 
 # A preparation that begins with less time than its hook may take, and some seconds to stop it, cannot wait any longer.
 HURRY_SECONDS = 15.0
+NOT_PREPARED = object()
 
 
 class Listed(NamedTuple):
-    """An event as the service had it: ``contents`` are the moments at which it was listed with other content."""
+    """An event as the service had it."""
 
     event_id: str
     names: tuple[str, ...]
     rule: str
-    contents: tuple[float, ...]
     gone_at: float
 
 
@@ -34,6 +34,15 @@ class Rule(NamedTuple):
     ready: bool
     limited: bool
     prepare_seconds: float | None
+
+
+class _Hook(NamedTuple):
+    """What a VM has started, when, and for which content of the event: of that, only the duration changes."""
+
+    event: str
+    phase: str
+    at: float
+    content: object
 
 
 class _Disturbance:
@@ -64,9 +73,10 @@ class Judge:
         self._at_most = at_most
         self._deleted = deleted
         self._disturbed = _Disturbance()
-        self._prepared: dict[tuple[str, str], float] = {}  # VM and event: when the hook that succeeded last had begun
-        self._hooks: dict[tuple[str, int], tuple[str, str, float]] = {}
-        self._told: dict[tuple[str, str], float | None] = {}  # VM and event: NotBefore, as the VM was told last
+        self._prepared: dict[tuple[str, str], object] = {}  # VM and event: the content that it is prepared for
+        self._hooks: dict[tuple[str, int], _Hook] = {}
+        self._told: dict[tuple[str, str], Mapping[str, Any]] = {}  # VM and event: how the VM was told of it last
+        self._hurried: set[tuple[str, str]] = set()  # VM and event: prepared anew because NotBefore was near
         self._forced: set[tuple[str, str]] = set()  # VM and event: prepared because there was no more time to wait
         self.broken: list[str] = []
 
@@ -83,27 +93,30 @@ class Judge:
             elif entry.kind == "start" and entry.fields["uid"] > 0:
                 self._started(at, who, entry.fields)
             elif entry.kind == "document":
-                self._told.update(((who, each["id"]), each["not_before"]) for each in entry.fields["events"])
+                self._told.update(((who, each["id"]), each) for each in entry.fields["events"])
             elif entry.kind in ("end", "exit", "leftover", "stopped"):
                 self._ended(at, who, entry.fields)
             elif entry.kind == "post" and entry.fields["result"] in ("taken", "lost"):
                 for event_id in entry.fields["ids"]:
-                    self._approved(at, who, self._events[event_id], entry.fields["age"])
+                    self._approved(at, who, self._events[event_id])
         return self.broken
 
     def _started(self, at: float, vm: str, fields: Mapping[str, object]) -> None:
         event, phase, uid = str(fields["event"]), str(fields["phase"]), fields["uid"]
         assert isinstance(uid, int)
-        self._hooks[vm, uid] = event, phase, at
-        listed = self._events[event]
+        listed, told = self._events[event], self._told.get((vm, event), {})
         rule = self._rules[listed.rule]
+        self._hooks[vm, uid] = _Hook(event, phase, at, told.get("duration"))
+        not_before = told.get("not_before")
+        left = inf if not_before is None else not_before - EPOCH - at
+        enough = left > (rule.prepare_seconds or 0.0) + HURRY_SECONDS
+        if phase == "prepare" and self._prepared.pop((vm, event), NOT_PREPARED) is not NOT_PREPARED and not enough:
+            self._hurried.add((vm, event))
         if phase == "prepare":  # what is over and not recovered yet is left to this event
             for other in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= at]:
                 self._disturbed.end(vm, other)
         if phase == "prepare" and rule.limited and (vm, event) not in self._forced:
-            not_before = self._told.get((vm, event))
-            left = inf if not_before is None else not_before - EPOCH - at
-            if left > (rule.prepare_seconds or 0.0) + HURRY_SECONDS:
+            if enough:
                 self._disturb(at, vm, listed, "prepares")
             else:
                 self._forced.add((vm, event))
@@ -111,15 +124,15 @@ class Judge:
     def _ended(self, at: float, vm: str, fields: Mapping[str, object]) -> None:
         uid = fields["uid"]
         assert isinstance(uid, int)
-        event, phase, began = self._hooks.get((vm, uid), ("", "", at))
+        hook = self._hooks.get((vm, uid), _Hook("", "", at, None))
         if fields.get("result") != "succeeded":
             return
-        if phase == "prepare":
-            self._prepared[vm, event] = began
-        elif phase == "recover":  # once for all events that are over
-            for over in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= began]:
+        if hook.phase == "prepare":
+            self._prepared[vm, hook.event] = hook.content
+        elif hook.phase == "recover":  # once for all events that are over
+            for over in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= hook.at]:
                 self._disturbed.end(vm, over)
-            self._prepared.pop((vm, event), None)
+            self._prepared.pop((vm, hook.event), None)
 
     def _over(self, who: str) -> None:
         """Let a VM be deleted, or an event be over: for those who have nothing to recover, or who are left prepared for
@@ -128,20 +141,21 @@ class Judge:
         if who not in self._events:
             self._disturbed.by_vm.pop(who, None)
             return
-        begun = {(vm, event) for (vm, _uid), (event, phase, _at) in self._hooks.items() if phase == "prepare"}
+        begun = {(vm, hook.event) for (vm, _uid), hook in self._hooks.items() if hook.phase == "prepare"}
         now = self._events[who].gone_at
         for vm in self._events[who].names:
             others = [event for name, event in begun if name == vm and self._events[event].gone_at > now]
             if (vm, who) not in begun or others:
                 self._disturbed.end(vm, who)
 
-    def _approved(self, at: float, vm: str, event: Listed, age: float) -> None:
+    def _approved(self, at: float, vm: str, event: Listed) -> None:
         rule = self._rules[event.rule]
         if rule.ready and len(event.names) > 1:
-            content_since = max(moment for moment in event.contents if moment < at - age)
+            content = self._told[vm, event.event_id]["duration"]
             for name in event.names:
-                began = self._prepared.get((name, event.event_id))
-                if rule.prepare_seconds is not None and (began is None or began < content_since):
+                both = name, event.event_id
+                prepared = self._prepared.get(both, NOT_PREPARED) == content or both in self._hurried
+                if rule.prepare_seconds is not None and not prepared:
                     self.broken.append(f"{at:.3f}: {vm} approved {event.event_id}, and {name} was not prepared for it")
         if at >= event.gone_at:
             return

@@ -74,7 +74,6 @@ class Scenario:
         self.world = GroupWorld(self.names, policies(self.at_most), directory, self.random, self._plan, self._trouble)
         numbers = count(1)
         self.world.model._new_id = lambda: f"{seed % 2**32:08X}-{next(numbers):04X}-4000-8000-000000000000"
-        self.contents: dict[str, list[float]] = {}
         self.rules: dict[str, str] = {}
         self.started: set[str] = set()
         self.deleted: dict[str, float] = {}
@@ -168,7 +167,6 @@ class Scenario:
                 gone_after=self.random.choice((5.0, 40.0)),
             )
         )
-        self.contents[event_id] = [self.world.now]
         self.rules[event_id] = rule
 
     def _events(self, *status: str) -> list[EmulatedEvent]:
@@ -189,7 +187,6 @@ class Scenario:
             before = event.spec.listed_duration
             after = self.random.choice([seconds for seconds in (5, 30, 120, 600) if seconds != before])
             self._any_world().change(event.event_id, duration=after)
-            self.contents[event.event_id].append(self.world.now)
 
         self._with_event(change)
 
@@ -325,13 +322,12 @@ class Scenario:
 
     def _judged(self) -> list[str]:
         events = {}
-        for event_id, contents in self.contents.items():
+        for event_id, rule in self.rules.items():
             event = self.world.model.find(event_id)
             events[event_id] = Listed(
                 event_id,
                 event.spec.resources,
-                self.rules[event_id],
-                tuple(contents),
+                rule,
                 event.ended.moment if event.ended is not None else self.world.now,
             )
         ledgers = {name: member.world.ledger for name, member in self.world.members.items()}

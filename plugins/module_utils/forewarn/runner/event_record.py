@@ -16,6 +16,7 @@ from math import inf
 from typing import Any
 
 from ..events import Event, parse_time
+from ..policy.approval import Eligibility
 from ..policy.bodies import as_asked
 from .clocks import Stamp
 from .hooks.plan import Plan
@@ -84,7 +85,7 @@ class EventRecord:
         self.confirmed = False  # seen since the runner started; not kept
         self.undecided = False  # the policies cannot be asked about it, or this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
-        self.slot_obstacle = ""  # why it has no slot of its group yet, and has to wait for one; not kept
+        self.held_back: Eligibility | None = None  # why its group lets no prepare hook start yet; not kept
 
     @property
     def listed(self) -> bool:

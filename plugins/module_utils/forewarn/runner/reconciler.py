@@ -358,8 +358,8 @@ class Reconciler:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
         if late and state == WAITING:
             return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
-        if record.slot_obstacle and state == WAITING:
-            return Eligibility(NO_SLOT, record.slot_obstacle)
+        if record.held_back is not None and state == WAITING:
+            return record.held_back
         pause = self._scheduler.preparation.begins_in(record)
         if pause and state == WAITING and not record.plan.begun():
             return Eligibility(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.groups import obligations
+from forewarn.runner.groups.barrier import READY
 from tools.memory_store import LOST_ANSWER, OUTAGE
 from tools.small_group import Group
 
@@ -70,6 +71,38 @@ def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None
     assert running.hooks("a") == ["drain"]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_vm_changes_nothing_that_it_has_said_before_the_store_knows(restarted: bool, running: Group) -> None:
+    """The event changes, and changes back: in the store it is still ready for that, as it was."""
+    running.seconds["b"] = 19.0
+    event = running.schedule("ready", "a", "b", notice=400.0, duration=5)
+    running.pass_time(10.0)
+    assert running.barriers()[0].members["a"].state == READY
+    running.troubles["a"] = OUTAGE
+    if restarted:
+        running.kill(running.members["a"])
+        running.start(running.members["a"])
+    for duration in (120, 5):
+        running.members["a"].world.change(event, duration=duration)
+        running.pass_time(20.0)
+    assert running.hooks("a") == ["drain"]
+    assert "no longer ready" in running.why("a")[1]
+    running.pass_time(60.0)
+    assert running.approved_by(event) == ["b"]
+
+
+def test_a_vm_that_cannot_take_back_that_it_is_ready_prepares_again_when_the_time_comes(running: Group) -> None:
+    event = running.schedule("ready", "a", "b", notice=200.0, duration=5)
+    running.troubles["b"] = OUTAGE
+    running.pass_time(10.0)
+    running.troubles["a"] = OUTAGE
+    running.members["a"].world.change(event, duration=120)
+    running.pass_time(120.0)
+    assert running.hooks("a") == ["drain"]
+    running.pass_time(50.0)
+    assert running.hooks("a") == ["drain", "drain"]
+
+
 def test_idle_vms_ask_nobody(running: Group) -> None:
     running.pass_time(60.0)
     assert running.requests == []
@@ -121,12 +154,13 @@ def test_a_file_that_cannot_be_read_is_reported(running: Group) -> None:
     [
         lambda data: data.update(vm=7),
         lambda data: data.update(forewarn={}),
-        lambda data: data["events"].update(x={"event_id": 1, "barriers": [], "slots": []}),
+        lambda data: data["events"].update(x={"event_id": 1, "barriers": [], "slots": [], "ready": []}),
+        lambda data: data["events"].update(x={"event_id": "1", "barriers": [], "slots": []}),
         lambda data: data["events"].update(x=None),
     ],
 )
 def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
-    kept = obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",))})
+    kept = obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",), ("k",))})
     obligations.write(str(tmp_path), kept)
     assert obligations.read(str(tmp_path)) == kept
     path = tmp_path / obligations.FILE_NAME

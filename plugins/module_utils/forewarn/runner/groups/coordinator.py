@@ -20,6 +20,7 @@ from ..clocks import Clocks
 from ..requester import Requester
 from ..telemetry.recorder import Recorder
 from . import barrier, cached, documents, obligations, semaphore, transaction
+from .barrier import READY, Barrier
 from .cached import CachedDocument
 from .intent import Intent, Need
 from .obligations import Obligations, Owed
@@ -101,6 +102,10 @@ class Coordinator:
         """Return whether this VM may have written something about an event."""
         return key in self._owed
 
+    def may_say_ready(self, key: str) -> bool:
+        """Return whether the store may have from this VM that it is ready: then it has to stay as it is."""
+        return key in self._owed and bool(self._owed[key].ready)
+
     def tell(
         self, me: str | None, intents: Mapping[str, Intent], known: Collection[str], may_end: Callable[[str], bool]
     ) -> None:
@@ -138,7 +143,9 @@ class Coordinator:
         before = self._owed.get(key, Owed(intent.event_id))
         barriers = {*before.barriers, *([] if intent.statement is None else [intent.barrier])}
         slots = {*before.slots, *([intent.group] if intent.slot else [])}
-        owed = Owed(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)))
+        says_ready = intent.statement is not None and intent.statement.state == READY
+        ready = {*before.ready, *([intent.barrier] if says_ready else [])}
+        owed = Owed(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)), tuple(sorted(ready)))
         if (barriers or slots) and owed != before:
             self._owed[key] = owed
             self._unsaved = True
@@ -243,6 +250,9 @@ class Coordinator:
         known = self._barriers.setdefault(barrier_key, CachedDocument(self._resumed))
         here = intent if intent is not None and intent.barrier == barrier_key else Intent("", 0)
         own = here.statement
+        if own is not None and own.state != READY and barrier_key in self._owed[key].ready:
+            # Others may see this VM as ready: only a write makes sure that they no longer do, unless it is too late.
+            known.fence = known.fence or known.document is None or known.document.closed_for(own.content) is None
         step = partial(barrier.step, me=self._me, own=own, names=here.names)
         encode = partial(barrier.encoded, event_id=self._owed[key].event_id)
         fence = known.fence or own is None  # what is taken back is taken back for good
@@ -300,6 +310,7 @@ class Coordinator:
             ours = [key for key, slot in result.document.slots.items() if self._me in slot.names]
             self._gone.unlisted([key for key in ours if key not in self._owed and key not in self._known])
         if task.event is not None:
+            self._heard_back(task.event, task.key, result.document)
             if task.over and not self._says(task.event, task.key):
                 self._taken_back(task.event, barriers=task.key)
             return news
@@ -311,6 +322,13 @@ class Coordinator:
             own = [want.key for want in task.wants]
             self._queues.setdefault(task.key, Queue()).look(result.document, result.at, min(takes), own)
         return news
+
+    def _heard_back(self, key: str, barrier_key: str, document: Barrier) -> None:
+        """Note that others no longer see this VM as ready, if so: no earlier write can take effect any more."""
+        said, owed = document.members.get(self._me), self._owed.get(key)
+        if owed is not None and barrier_key in owed.ready and (said is None or said.state != READY):
+            self._owed[key] = owed._replace(ready=tuple(each for each in owed.ready if each != barrier_key))
+            self._unsaved = True
 
     def _says(self, key: str, barrier_key: str) -> bool:
         intent = self._intents.get(key)
@@ -324,6 +342,7 @@ class Coordinator:
         left = owed._replace(
             barriers=tuple(each for each in owed.barriers if each != barriers),
             slots=tuple(each for each in owed.slots if each != slots),
+            ready=tuple(each for each in owed.ready if each != barriers),
         )
         self._unsaved = True
         self._barriers.pop(barriers, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from ...policy.approval import Agreement, Eligibility, needs_barrier
+from ...policy.approval import NO_SLOT, PREPARING, Agreement, Eligibility, needs_barrier
 from ...policy.decision import APPROVE, Decision
 from .. import event_record as states
 from ..event_record import EventRecord
@@ -32,13 +32,18 @@ class Member:
         self._intents: dict[str, Intent] = {}
 
     def hold_back(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
-        """Let the event's preparation wait for a slot, if it needs one and time allows."""
-        if record.obstacle == record.slot_obstacle:
+        """Let the event's preparation wait, if time allows: for a slot, or until nobody takes this VM for ready."""
+        if record.held_back is not None and record.obstacle == record.held_back.reason:
             record.obstacle = ""  # it is found anew when its hooks are due
-        record.slot_obstacle = ""
-        need = self._need(decision, vm_name)
-        if need is not None and not record.plan.begun() and not self._scheduler.preparation.hurries(record):
-            record.slot_obstacle = self.coordinator.slot_obstacle(record.event.key, need)
+        record.held_back = None
+        if self._scheduler.preparation.hurries(record):
+            return
+        need, key = self._need(decision, vm_name), record.event.key
+        obstacle = "" if need is None or record.plan.begun() else self.coordinator.slot_obstacle(key, need)
+        if obstacle:
+            record.held_back = Eligibility(NO_SLOT, obstacle)
+        elif self.coordinator.may_say_ready(key):
+            record.held_back = Eligibility(PREPARING, "the group's store is being told that this VM is no longer ready")
 
     def agreement(
         self, decision: Decision, record: EventRecord, blocked: Eligibility | None, vm_name: str | None, now: datetime

@@ -22,12 +22,13 @@ _SCHEMA = {"schema": "obligations", "version": 1}
 class Owed(NamedTuple):
     """For one event: the keys of ``barriers`` in which this VM may have a statement, the groups of its ``slots``.
 
-    ``event_id`` is for people.
+    In those of ``ready`` it may have said that it is ready. ``event_id`` is for people.
     """
 
     event_id: str
     barriers: tuple[str, ...] = ()
     slots: tuple[str, ...] = ()
+    ready: tuple[str, ...] = ()
 
 
 class Obligations(NamedTuple):
@@ -70,7 +71,7 @@ def write(directory: str, obligations: Obligations) -> None:
 
 
 def _owed(data: Mapping[str, Any]) -> Owed:
-    texts = data["event_id"], *data["barriers"], *data["slots"]
+    texts = data["event_id"], *data["barriers"], *data["slots"], *data["ready"]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it is damaged")
-    return Owed(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]))
+    return Owed(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]), tuple(data["ready"]))

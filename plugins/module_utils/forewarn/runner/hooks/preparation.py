@@ -135,8 +135,8 @@ class Preparation:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late:
             return RESUMING
-        if record.slot_obstacle:
-            return record.slot_obstacle
+        if record.held_back is not None:
+            return record.held_back.reason
         stages = [stage for stage in record.plan.wanted() if run in stage.prepare]
         undoing = self._running.recovering({theirs.words for stage in stages for theirs in stage.recover})
         if undoing is not None:
