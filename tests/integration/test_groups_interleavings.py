@@ -88,11 +88,11 @@ STUCK = "nothing leads to the end from here"
     ("events", "faults", "rules", "promise"),
     [
         (TWO, 0, Rules(waits_for_closed=False), UNPREPARED),
-        (("ab",), 1, Rules(this_content=False), UNPREPARED),
         (TWO, 0, Rules(tell=closes_alone), CLOSED),
         (("ab",), 1, Rules(tell=closes_for_any_content), CLOSED),
         (TWO, 0, Rules(ready_when_prepared=False), CLOSED),
         (("ab",), 1, Rules(ready_again=False), CLOSED),
+        (("ab",), 2, Rules(takes_back_first=False), CLOSED),
         (TWO, 0, Rules(stays_prepared=False), CLOSED),
         (TWO, 0, Rules(waits_for_slot=False), TOO_MANY),
         (TWO, 0, Rules(forced_holds=False), TOO_MANY),
@@ -110,6 +110,13 @@ def test_a_broken_rule_is_found(events: tuple[str, ...], faults: int, rules: Rul
     found = check(GroupModel(Group(events, 2, rules=rules), faults))
     print(f"{found.states} states: {found.broken}", *found.trace, sep="\n  ")
     assert promise in str(found.broken)
+
+
+def test_an_approval_for_another_content_is_found() -> None:
+    """By a VM that has nothing to prepare: another one that prepares again opens the barrier before."""
+    found = check(GroupModel(Group(("ab",), 2, easy="a", rules=Rules(this_content=False)), 1))
+    print(f"{found.states} states: {found.broken}", *found.trace, sep="\n  ")
+    assert UNPREPARED in str(found.broken)
 
 
 def test_an_approval_beyond_the_limit_is_found() -> None:

@@ -6,7 +6,9 @@
 ``group_model_vm`` has what a VM does. Here are the store, the events, the faults and the promises. What is bounded:
 
 - Faults: each run has at most ``faults`` of them. A fault is a restart, a read that returns the document as it was
-  before its last change, a write that is answered by nobody, and a change of the first event's content.
+  before its last change, a write that is answered by nobody, and a change of the first event's content, to the second
+  one and back. VMs look at the list and approve at once: so it does not change back before a VM that knows that all are
+  ready has approved, nor does a VM act on what it was in between.
 - Only one write is under way at a time. It arrives, is refused because somebody else was faster, or is lost.
 - Reading, then writing if it is unchanged, is one step: what comes between the two makes the write fail.
 
@@ -139,13 +141,17 @@ class GroupModel:
         for what, after, fault in self._changes(env):
             if not fault:
                 yield Step(what, self._changed(state, after))
-            elif faulty:
+            elif faulty and (self._envs.values[after].content or not self._approves_at_once(state)):
                 yield Step(what, self._changed(_faulty(state), after), True)
         if state[LATE]:
             document, text = self._lates.values[state[LATE]]
             left = (*state[:LATE], 0, *state[LATE + 1 :])
             yield Step("a late write arrives", self._canonical(self._written(left, document, text)))
             yield Step("a late write is lost", self._canonical(left))
+
+    def _approves_at_once(self, state: State) -> bool:
+        """Return whether a VM knows that all are ready for the first event as it was before it changed."""
+        return any(part.event == part.closed == 0 for vm in state[VMS:] for part in self._vms.values[vm].parts)
 
     def _talks(self, state: State, place: int, document: int, talk: Any) -> Iterator[Step]:
         what, writes, written, after, unanswered = talk
@@ -255,8 +261,9 @@ class GroupModel:
                 found.append((f"event {event} is cancelled", _as(around, event, OVER), False))
             elif status == STARTED:
                 found.append((f"event {event} is over", _as(around, event, OVER), False))
-        if around.status[0] == LISTED and around.content == 0 and not self.dies:
-            found.append(("event 0 changes", around._replace(content=1), True))
+        if around.status[0] == LISTED and not self.dies:
+            what = "changes back" if around.content else "changes"
+            found.append((f"event 0 {what}", around._replace(content=1 - around.content), True))
         return [(what, self._envs.number(after), fault) for what, after, fault in found]
 
     def _find_touched(self, name: str, vm: int, before: int, after: int) -> int:
@@ -264,6 +271,9 @@ class GroupModel:
         member: Vm = self._vms.values[vm]
         for number, part in enumerate(member.parts):
             status = new.status[part.event]
+            if part.event == 0 and (old.content, part.sees, new.content) == (1, 1, 0):
+                part = part._replace(sees=0)
+                member = member.with_part(number, part)
             if status == old.status[part.event]:
                 continue
             if status == STARTED:
@@ -271,20 +281,22 @@ class GroupModel:
             if (name in self.silent or member.dead) and status == OVER:
                 part = part._replace(disturbed=0)
             if not self.group.late and part.sees != GONE:  # it will not act on it any more
-                part = part._replace(granted=False, closed=-1, sees=0, prepared=min(part.prepared, 0))
+                part = part._replace(granted=False, closed=-1, sees=0, prepared=min(part.prepared, 0), ready=False)
             member = member.with_part(number, part)
         return self._vms.number(member)
 
     def _approved(self, state: State, place: int, event: int) -> State:
         sees = next(part.sees for part in self._vms.values[state[place]].parts if part.event == event)
         lacking = []
-        env = self._envs.number(_as(self._envs.values[state[ENV]], event, STARTED))
+        around: Env = self._envs.values[state[ENV]]
+        env = self._envs.number(_as(around, event, STARTED))
         vms = []
         for name, number in zip(self.names, state[VMS:]):
             touched: Vm = self._vms.values[self._touched(name, number, state[ENV], env)]
             for which, part in enumerate(self._vms.values[number].parts):
                 if part.event == event:
-                    if part.prepared < sees and name not in self.group.easy:
+                    unprepared = part.prepared not in (sees, around.seen(event)) and not _hurries(around, part)
+                    if unprepared and name not in self.group.easy:
                         lacking.append(name)
                     touched = touched.with_part(which, touched.parts[which]._replace(disturbed=OURS))
             vms.append(self._vms.number(touched))
@@ -341,7 +353,8 @@ class GroupModel:
             content = CONTENTS.index(closed.content)
             for name, vm in zip(self.names, vms):
                 for part in vm.parts:
-                    if part.event == event and part.prepared < content and name not in self.group.easy:
+                    unprepared = part.prepared != content and not _hurries(env, part)
+                    if part.event == event and unprepared and name not in self.group.easy:
                         return f"{name} is not prepared, and the barrier is closed"
         return None
 
@@ -365,6 +378,11 @@ class GroupModel:
         held = set().union(*(slot_names(slots, event) for event in range(len(self.group.events))))
         said = [barrier.decoded(self._texts.values[state[place]]).members for place in (2, 4)]
         return not slots.waiting and held <= left and (state[FAULTS] > 0 or not any(said))
+
+
+def _hurries(env: Env, part: Part) -> bool:
+    """Return whether it prepares again though others may still take it for ready."""
+    return env.near[part.event] and part.prepared >= 0
 
 
 def _as(env: Env, event: int, status: str) -> Env:

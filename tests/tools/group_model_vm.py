@@ -17,7 +17,7 @@ from forewarn.runner.groups.barrier import PREPARING, READY, Barrier, Statement
 from forewarn.runner.groups.semaphore import FORCE, RECOVER, RELEASE, TAKE, Semaphore, Want
 
 LISTED, STARTED, OVER = "listed", "started", "over"
-CONTENTS = ("first", "second")  # the service may change an event once
+CONTENTS = ("first", "second")  # between which the service may change an event
 GONE = 2  # what a VM sees of an event that has left its list
 AZURE, OURS = 1, 2  # by whom a VM is disturbed
 
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     ``sees`` is the content that it knows, or GONE. ``prepared`` is the content that it has prepared for, or -1.
     ``granted`` and ``closed``, for which content or -1, are what it has read; a crash forgets them. ``owed``: it has to
     give back its slot, ``said``: it has to take back its statement. ``unsure``: what it said last may not have arrived,
-    or may still arrive.
+    or may still arrive. ``ready``: the store may have from it that it is ready.
     """
 
     event: int
@@ -54,6 +54,7 @@ class Part(NamedTuple):
     owed: bool = True
     said: bool = False
     unsure: bool = False
+    ready: bool = False
 
 
 class Vm(NamedTuple):
@@ -87,6 +88,7 @@ class Rules(NamedTuple):
     this_content: bool = True  # only a barrier that is closed for the event as it is counts
     ready_when_prepared: bool = True
     ready_again: bool = True  # it says so only once it has prepared for a changed event again
+    takes_back_first: bool = True  # that it is ready, before it prepares again
     takes_all: bool = True  # the slots of all VMs of an event
     forced_holds: bool = True  # who has prepared without a slot does not approve
     recovers_first: bool = True  # before it gives back its slot
@@ -199,10 +201,13 @@ def talks_of_itself(group: Group, name: str, vm: Vm, number: int, env: Env, docu
         return None
     after = group.rules.tell(document, name, own, tuple(group.events[part.event]))
     closed = -1 if after.closed is None or own is None else CONTENTS.index(after.closed.content)
-    told = vm.with_part(number, part._replace(closed=closed, said=own is not None, unsure=False))
-    doubtful = vm.with_part(number, part._replace(said=True, unsure=True))
+    readies = own is not None and own.state == READY
+    ready = name in after.members and after.members[name].state == READY
+    told = vm.with_part(number, part._replace(closed=closed, said=own is not None, unsure=False, ready=ready))
+    doubtful = vm.with_part(number, part._replace(said=True, unsure=True, ready=part.ready or readies))
     # Where there is nothing, and nothing is to be, there is nothing to replace.
-    writes = after != document or (part.unsure and group.rules.fences and bool(document.members))
+    sure = part.unsure or (part.ready and not readies and after.members.get(name) == own)
+    writes = after != document or (sure and group.rules.fences and bool(document.members))
     what = f"{name} says of {part.event}: {'nothing more' if own is None else f'{own.state} for {own.content}'}"
     return Talk(what, writes, encoded_barrier(after), told, doubtful)
 
@@ -216,7 +221,7 @@ def acts(group: Group, name: str, vm: Vm, env: Env) -> Iterator[Act]:
         if part.sees != sees and (sees == GONE or env.status[event] == LISTED):
             seen = part._replace(sees=sees)
             if sees == GONE:
-                seen = seen._replace(prepared=-1, granted=False, closed=-1)
+                seen = seen._replace(prepared=-1, granted=False, closed=-1, ready=False)
             yield Act(f"{name} sees event {event} {'gone' if sees == GONE else 'changed'}", vm.with_part(number, seen))
         if part.sees == GONE:
             if part.disturbed:
@@ -224,7 +229,8 @@ def acts(group: Group, name: str, vm: Vm, env: Env) -> Iterator[Act]:
             continue
         if not group.current(part, env):
             continue
-        if part.prepared != part.sees and name not in group.easy:
+        stays = part.ready and rules.takes_back_first and not env.near[event]
+        if part.prepared != part.sees and name not in group.easy and not stays:
             yield from _prepares(group, name, vm, number, env)
         if _ready(group, name, part) and env.status[event] == LISTED and _may_approve(group, vm, part, env):
             yield Act(f"{name} approves {event}", vm, event)
