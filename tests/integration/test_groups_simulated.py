@@ -26,6 +26,7 @@ from tools.group_scenario import Scenario
 from tools.group_world import GROUP
 from tools.timed_runner import memory
 
+Defect = Callable[[pytest.MonkeyPatch], None]
 SEEDS = int(os.environ.get("FOREWARN_SEEDS", "12"))
 FIRST = int(os.environ.get("FOREWARN_FIRST_SEED", "0"))
 
@@ -128,18 +129,20 @@ DEFECTS = (
     forgets_what_it_owes,
     prepares_while_ready,
 )
-# The last story has an event that changes while a VM is cut off, and changes back.
-STORIES = (*((seed, 3 + seed % 3) for seed in range(40)), (20002, 7))
+STORIES = tuple((seed, 3 + seed % 3) for seed in range(40))
+# An event that changes while a VM is cut off, and changes back, is too rare to be among them.
+RARE: dict[Defect, tuple[tuple[int, int], ...]] = {prepares_while_ready: ((20002, 7),)}
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
-def test_a_runner_with_a_defect_is_found(defect: Callable[[pytest.MonkeyPatch], None]) -> None:
-    for seed, vms in STORIES:
+def test_a_runner_with_a_defect_is_found(defect: Defect) -> None:
+    stories = RARE.get(defect, STORIES)
+    for seed, vms in stories:
         with memory() as directory, pytest.MonkeyPatch.context() as patch:
             defect(patch)
             if Scenario(seed, directory, vms, faults=True).play():
                 return
-    pytest.fail(f"{len(STORIES)} stories were played, and the judge has found nothing")
+    pytest.fail(f"{len(stories)} stories were played, and the judge has found nothing")
 
 
 @pytest.mark.parametrize("members", [int(os.environ.get("FOREWARN_MEMBERS", "100"))])
