@@ -17,6 +17,9 @@ _DELETING = ("Terminate", "Preempt")
 
 def not_freed(search: Search) -> Iterator[ProofFinding]:
     """Yield the rules that take a slot for an event that deletes the VM."""
+    limited = [found for found in search.outcomes(APPROVE) if "limit" in found[1].data]
+    if not limited:
+        return
     inputs, texts = search.proof.inputs, search.proof.problem.texts
     type_, status = inputs.text("EventType")[0], inputs.text("EventStatus")[0]
     gone = conj(
@@ -28,9 +31,7 @@ def not_freed(search: Search) -> Iterator[ProofFinding]:
             search.decisions.approved,
         )
     )
-    for policy, one, match in search.outcomes(APPROVE):
-        if "limit" not in one.data:
-            continue
+    for policy, one, match in limited:
         message = (
             f"rule {match.path} takes a slot for {TYPES}: if that deletes the VM, "
             f"nobody gives the slot back, and the group has one less until 'forewarn group release'"
