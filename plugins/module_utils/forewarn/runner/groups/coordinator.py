@@ -240,9 +240,8 @@ class Coordinator:
                 want = want_of(key, group, intent)
                 if want is not None:
                     wants.setdefault(group, []).append(want)
-            if (
-                intent is not None and intent.group and (intent.fresh or not intent.slot)
-            ):  # a witness wants none, but reads
+            # A witness wants no slot, but reads who has one.
+            if intent is not None and intent.group and (intent.fresh or not intent.slot):
                 wants.setdefault(intent.group, [])
         return tasks + [self._semaphore_task(group, each) for group, each in wants.items()]
 
@@ -250,14 +249,14 @@ class Coordinator:
         known = self._barriers.setdefault(barrier_key, CachedDocument(self._resumed))
         here = intent if intent is not None and intent.barrier == barrier_key else Intent("", 0)
         own = here.statement
-        if own is not None and own.state != READY and barrier_key in self._owed[key].ready:
-            # Others may see this VM as ready: only a write makes sure that they no longer do, unless it is too late.
-            known.fence = known.fence or known.document is None or known.document.closed_for(own.content) is None
         step = partial(barrier.step, me=self._me, own=own, names=here.names)
         encode = partial(barrier.encoded, event_id=self._owed[key].event_id)
-        fence = known.fence or own is None  # what is taken back is taken back for good
+        # What is taken back is taken back for good. It is too late to take back what an approval rests on.
+        takes_back = own is None or (own.state != READY and barrier_key in self._owed[key].ready)
+        closed = own is not None and known.document is not None and known.document.closed_for(own.content) is not None
+        fence = known.fence or (takes_back and not closed)
         request = partial(self._change, barrier_key, barrier.decoded, encode, step, fence)
-        return Task(known, barrier_key, step, request, key, own is None)
+        return Task(known, barrier_key, step, request, fence, key, own is None)
 
     def _semaphore_task(self, group: str, wants: Sequence[Want]) -> Task:
         known = self._semaphores.setdefault(group, CachedDocument(self._resumed))
@@ -268,7 +267,7 @@ class Coordinator:
         fence = bool(wants) and (known.fence or any(want.state == RELEASE for want in wants))
         decode = partial(decoded_semaphore, group)
         request = partial(self._change, documents.semaphore_key(group), decode, semaphore.encoded, step, fence)
-        return Task(known, group, step, request, wants=tuple(wants))
+        return Task(known, group, step, request, fence, wants=tuple(wants))
 
     def _left_over(self, document: Semaphore | None) -> list[str]:
         """Return the events that are over, and for which others have taken a slot for this VM when it did not run."""

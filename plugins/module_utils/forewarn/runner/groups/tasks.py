@@ -26,14 +26,15 @@ Result = Union[transaction.Changed, Fault]
 class Task(NamedTuple):
     """One document to look at: ``key`` is that of a barrier, or the group of a semaphore with its ``wants``.
 
-    ``step`` makes the document that there should be of the one that there is. ``event`` is the barrier's, ``over``
-    whether this VM has nothing more to say there.
+    ``step`` makes the document that there should be of the one that there is. ``fence``: it is written even if nothing
+    changes. ``event`` is the barrier's, ``over`` whether this VM has nothing more to say there.
     """
 
     cached: CachedDocument
     key: str
     step: Callable[[Any], Any]
     request: Callable[[], transaction.Changed]
+    fence: bool
     event: str | None = None
     over: bool = False
     wants: tuple[Want, ...] = ()
@@ -41,9 +42,7 @@ class Task(NamedTuple):
     def due_at(self, now: float, me: str, intents: Mapping[str, Intent]) -> float | None:
         """Return the monotonic time at which the document is to be looked at, None if there is no need."""
         known = self.cached
-        writes = self.event is not None or bool(self.wants)
-        ends = self.over or any(want.state == RELEASE for want in self.wants)
-        if known.document is None or (known.fence and writes) or ends or self.step(known.document) != known.document:
+        if known.document is None or self.fence or self.step(known.document) != known.document:
             return max(known.due, now)
         interval = (
             self._slot_interval(me, intents) if self.event is None else _barrier_interval(intents.get(self.event))
