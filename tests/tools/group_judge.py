@@ -76,7 +76,8 @@ class Judge:
         self._prepared: dict[tuple[str, str], object] = {}  # VM and event: the content that it is prepared for
         self._hooks: dict[tuple[str, int], _Hook] = {}
         self._told: dict[tuple[str, str], Mapping[str, Any]] = {}  # VM and event: how the VM was told of it last
-        self._hurried: set[tuple[str, str]] = set()  # VM and event: prepared anew because NotBefore was near
+        # VM and event: the content that it was prepared for, before it had to prepare anew because NotBefore was near.
+        self._hurried: dict[tuple[str, str], object] = {}
         self._forced: set[tuple[str, str]] = set()  # VM and event: prepared because there was no more time to wait
         self.broken: list[str] = []
 
@@ -110,8 +111,10 @@ class Judge:
         not_before = told.get("not_before")
         left = inf if not_before is None else not_before - EPOCH - at
         enough = left > (rule.prepare_seconds or 0.0) + HURRY_SECONDS
-        if phase == "prepare" and self._prepared.pop((vm, event), NOT_PREPARED) is not NOT_PREPARED and not enough:
-            self._hurried.add((vm, event))
+        if phase == "prepare":
+            before = self._prepared.pop((vm, event), NOT_PREPARED)
+            if before is not NOT_PREPARED and not enough:
+                self._hurried[vm, event] = before
         if phase == "prepare":  # what is over and not recovered yet is left to this event
             for other in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= at]:
                 self._disturbed.end(vm, other)
@@ -129,6 +132,7 @@ class Judge:
             return
         if hook.phase == "prepare":
             self._prepared[vm, hook.event] = hook.content
+            self._hurried.pop((vm, hook.event), None)
         elif hook.phase == "recover":  # once for all events that are over
             for over in [each for each in self._disturbed.by_vm.get(vm, ()) if self._events[each].gone_at <= hook.at]:
                 self._disturbed.end(vm, over)
@@ -154,8 +158,8 @@ class Judge:
             content = self._told[vm, event.event_id]["duration"]
             for name in event.names:
                 both = name, event.event_id
-                prepared = self._prepared.get(both, NOT_PREPARED) == content or both in self._hurried
-                if rule.prepare_seconds is not None and not prepared:
+                said = self._prepared.get(both, NOT_PREPARED), self._hurried.get(both, NOT_PREPARED)
+                if rule.prepare_seconds is not None and content not in said:
                     self.broken.append(f"{at:.3f}: {vm} approved {event.event_id}, and {name} was not prepared for it")
         if at >= event.gone_at:
             return
