@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,13 +70,24 @@ class Cluster:
         node.ssh(f"rabbitmqctl eval 'ra:stop_server(quorum_queues, {{list_to_atom(\"%2F_{queue}\"), node()}}).'")
 
     def begin_traffic(self, queue: str) -> None:
-        """Publish and consume until ``end_traffic``: at the first node, which leads the queue, while it answers."""
+        """Publish and consume until ``end_traffic``: at the first node, which leads the queue, while it answers.
+
+        Returns once each node has the queue on its disk. RabbitMQ writes its directory of members some time after a
+        queue was declared; a node that loses power before that forgets its member, and the queue then has no leader.
+        """
         names = ",".join(node.host_name for node in self.nodes)
         self.client.ssh(
             "rm -f /run/enough /run/flows && "
             f"systemd-run --quiet --unit=client-{queue} /usr/bin/python3 /srv/client.py {names} {queue} /srv/{queue}"
         )
         self.client.wait_for(lambda: self.client.ssh("test -e /run/flows", check=False).returncode == 0)
+        written = f"grep --quiet --text '%2F_{queue}' /var/lib/rabbitmq/mnesia/*/quorum/*/names.dets"
+        for node in self.nodes:
+            node.wait_for(partial(self._succeeds, node, written))
+
+    @staticmethod
+    def _succeeds(node: Host, command: str) -> bool:
+        return node.ssh(command, check=False).returncode == 0
 
     def end_traffic(self, queue: str) -> Traffic:
         """Publish no more, wait until all is consumed, and return what was seen."""
