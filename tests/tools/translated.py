@@ -14,7 +14,7 @@ from typing import Any
 
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.problem import NUMBERS, UNTRANSLATED, Problem, Translated, Untranslated
+from forewarn.analysis.smt.problem import NOTHING, NUMBERS, Problem, Translated, Untranslated
 from forewarn.analysis.smt.resources import Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.analysis.smt.translation import Translation
@@ -53,7 +53,7 @@ class Question:
         self.problem = Problem()
         self.inputs = Inputs(self.problem, api_version)
         self._type = ""
-        self._value = Translated(UNTRANSLATED)
+        self._value = Translated(NOTHING)
 
     def translate(
         self,

@@ -12,7 +12,7 @@ import pytest
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.calls import TOTAL, Arguments, call, compared
 from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.problem import UNTRANSLATED, Problem, Translated
+from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import neg
 from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.forms import Call, Literal
@@ -124,7 +124,7 @@ def test_what_is_not_translated(function: str, types: tuple[str, ...], given: tu
 @pytest.mark.parametrize("place", [0, 1])
 def test_nothing_is_made_of_what_is_not_translated(place: int) -> None:
     values: list[Any] = [1, 1]
-    values[place] = UNTRANSLATED
+    values[place] = NOTHING
     assert called("add_int", "int", ("int", "int"), tuple(values)) is None
     for name in ("eq", "lt"):
         one, other = map(Translated, values)
@@ -161,7 +161,7 @@ def text_called(function: str, result: str, types: tuple[str, ...], *values: Any
     term = PROBLEM.texts.variable("a text", lambda _text: True)
     given = tuple(Translated(term if value is None else value) for value in values)
     form = Call((result, 0, 0), function, *(Literal((type_, 0, 0), "") for type_ in types))
-    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Translated(UNTRANSLATED)))
+    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Translated(NOTHING)))
 
 
 def test_what_a_function_makes_of_a_text() -> None:
@@ -219,7 +219,7 @@ def test_names_and_tags() -> None:
         )
         form = Call(("int", 0, 0), function, *(Literal((type_, 0, 0), "") for type_ in types))
         given = tuple(map(Translated, values))
-        return call(Arguments(inputs.problem, form, given, lambda one: one, lambda: Translated(UNTRANSLATED)))
+        return call(Arguments(inputs.problem, form, given, lambda one: one, lambda: Translated(NOTHING)))
 
     assert value("size", resources) == Translated(resources.count, False)
     assert value("size", tags) == Translated(tags.count, False)

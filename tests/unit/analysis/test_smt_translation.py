@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.problem import UNTRANSLATED, Problem, Translated
+from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import neg
 from forewarn.analysis.smt.translation import Translation
 from forewarn.compiler.environment import policy_declarations
@@ -46,6 +46,15 @@ def agreement(source: str, outcome: Any, **params: Any) -> Agreement:
         ("'ab' in [params.label + params.zone]", {"label": "a", "zone": "b"}, True),
         ("params.label in [params.label + params.zone]", {"label": "a", "zone": ""}, True),
         ("[params.ratio * 2.0] == [1.0]", {"ratio": 0.5}, True),
+        # Elements that z3 does not have were taken to be the same one.
+        ("[params.label + params.zone, params.zone + params.label].exists_one(x, x.startsWith('a'))", {}, True),
+        ("[params.ratio * 2.0, params.ratio * 3.0].exists_one(x, int(x) == 6)", {}, True),
+        ("[[params.label], [params.zone]].map(x, x + x).exists_one(x, 'a' in x)", {}, True),
+        (
+            "[({'a': []})[params.label], ({'a': []})[params.zone]].exists_one(x, x.map(y, 1) == [])",
+            {"label": "a", "zone": "a"},
+            False,
+        ),
     ],
 )
 def test_what_is_not_translated_may_be_anything(source: str, params: dict[str, Any], outcome: Any) -> None:
@@ -232,7 +241,7 @@ def test_an_input_is_translated_exactly(source: str) -> None:
 
 def term(inputs: Inputs, source: str, **variables: str) -> str:
     """Return the term for an expression, with variables of the policy."""
-    translation = Translation(inputs, lambda _name: Translated(UNTRANSLATED))
+    translation = Translation(inputs, lambda _name: Translated(NOTHING))
     for name, variable in variables.items():
         form = check(variable, policy_declarations("2020-07-01", {}, {}, {})).form
         translation.declare(name, {"source": variable, "form": form})
@@ -296,7 +305,7 @@ def test_a_pattern_is_matched_by_what_a_function_makes_of_a_text() -> None:
 def test_a_tag_has_no_value_where_the_tags_are_unknown() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     form = check("vm.tags.role", policy_declarations("2020-07-01", {}, {}, {})).form
-    role = Translation(inputs, lambda _name: Translated(UNTRANSLATED)).value({"source": "vm.tags.role", "form": form})
+    role = Translation(inputs, lambda _name: Translated(NOTHING)).value({"source": "vm.tags.role", "form": form})
     facts = Facts(inputs.problem, *inputs.facts())
     assert facts.certain(role.error, neg(inputs.tags.known))
     assert facts.possible(inputs.tags.known, neg(role.error))

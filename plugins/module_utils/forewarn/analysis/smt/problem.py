@@ -20,20 +20,20 @@ SORTS = (*NUMBERS, "bool", "string")  # types whose values the solver has
 class Untranslated:
     """The value of an expression that cannot be translated and is neither a truth, a number nor a text.
 
-    Values of the same ``key`` are the same; those of the empty key are not compared.
+    Values of the same ``key`` are the same.
     """
 
-    key: str = ""
+    key: str
 
 
-UNTRANSLATED = Untranslated()
+NOTHING = Untranslated("nothing")  # of what has no value anyway
 
 
 class Translated(NamedTuple):
     """The value of an expression, and whether it has none.
 
     ``value`` is a value of Python, a term of z3 (a text is its code, a time or duration nanoseconds), a ``Mapped``, a
-    tuple of Values for a list, one of the objects of ``inputs``, or UNTRANSLATED. Where ``error`` holds, it means
+    tuple of Values for a list, one of the objects of ``inputs``, or ``Untranslated``. Where ``error`` holds, it means
     nothing.
     """
 
@@ -43,7 +43,7 @@ class Translated(NamedTuple):
 
 def failure(type_: str) -> Translated:
     """Return the value of an expression of a type that never has one."""
-    return Translated(False if type_ == "bool" else 0 if type_ in SORTS else UNTRANSLATED, True)
+    return Translated(False if type_ == "bool" else 0 if type_ in SORTS else NOTHING, True)
 
 
 class Problem:
@@ -105,7 +105,7 @@ class Problem:
             self.opaque.setdefault(source, type_)
             name = f"{source} (no. {len(self._anything) + 1})"
             error = self.boolean(f"error: {name}")
-            value: Any = UNTRANSLATED
+            value: Any = Untranslated(key)
             if type_ == "bool":
                 value = self.boolean(name)
             elif type_ in NUMBERS:

@@ -22,7 +22,7 @@ from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags
 from .operands import ConditionPart
-from .problem import SORTS, UNTRANSLATED, Problem, Translated, Untranslated, failure
+from .problem import SORTS, Problem, Translated, Untranslated, failure
 from .resources import Resources
 from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
 from .words import Mapped
@@ -91,7 +91,8 @@ class Translation:
             made = one.value
             has_value = partial(_has_value, made.function)
             known = replace(made, key=f"has {made.key}", function=has_value, type="bool")
-            return Translated(UNTRANSLATED, disj((one.error, self.problem.texts.apply(known)[1])))
+            error = disj((one.error, self.problem.texts.apply(known)[1]))
+            return Translated(Untranslated(_value_key(made)), error)
         value, error = self.problem.texts.apply(one.value)
         return Translated(value, disj((one.error, error)))
 
@@ -134,7 +135,7 @@ class Translation:
         return self._variables[form.name][1]
 
     def _local(self, form: f.Local) -> Translated:
-        return self._locals.get(form.number) or Translated(UNTRANSLATED)
+        return self._locals.get(form.number) or Translated(Untranslated(self._key(form)))
 
     def _field(self, form: f.Field) -> Translated:
         if form.record == "params":
@@ -176,9 +177,8 @@ class Translation:
         then, otherwise = (self._plain(self._translate(part)) for part in (form.then, form.otherwise))
         error = disj((condition.error, ite(condition.value, then.error, otherwise.error)))
         if form.type not in SORTS or isinstance(then.value, Untranslated) or isinstance(otherwise.value, Untranslated):
-            return Translated(
-                UNTRANSLATED if form.type not in SORTS or form.type == "string" else self._opaque(form).value, error
-            )
+            kept = form.type in SORTS and form.type != "string"
+            return Translated(self._opaque(form).value if kept else Untranslated(self._key(form)), error)
         code = self.problem.texts.code
         return Translated(ite(condition.value, code(then.value), code(otherwise.value)), error)
 
@@ -212,7 +212,8 @@ class Translation:
             return found
         errors = disj(self._plain(one).error for one in arguments)
         if form.function in TOTAL:
-            return Translated(UNTRANSLATED if form.type == "string" else self._opaque(form).value, errors)
+            value = Untranslated(self._key(form)) if form.type == "string" else self._opaque(form).value
+            return Translated(value, errors)
         opaque = self._opaque(form)
         return Translated(opaque.value, disj((errors, opaque.error)))
 
@@ -294,6 +295,8 @@ class Translation:
 
 def _value_key(value: Any) -> str:
     """Return a text that is the same for the same value: no literal is written as a term of z3 is."""
+    if isinstance(value, Mapped):
+        return f"{value.key} of {_value_key(value.term)}"
     if isinstance(value, tuple):
         return f"[{', '.join(_value_key(one.value) for one in value)}]"
     return repr(value) if is_constant(value) else f"term {value.sexpr()}"
