@@ -96,7 +96,7 @@ def test_what_others_write_in_its_name_makes_no_vm_approve_before_its_own_hooks(
     event = emulator.schedule("Reboot", BOTH, notice_seconds=300)
     process.wait_for("hook-started")
     close(etcd, events(server)[event], closed_by)
-    time.sleep(READ_AGAIN_SECONDS)
+    time.sleep(READ_AGAIN_SECONDS)  # by then it has read what is in the store
     assert approvals(emulator) == []
     (config.parent / "go").touch()
     process.wait_for("approved", timeout=60)  # it believes what was written of web_1, which runs nothing
@@ -115,6 +115,6 @@ def test_nothing_in_the_store_makes_a_vm_approve_what_its_policies_hold(
         close(etcd, event, "web_0")
     approved = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
     process.wait_for("approved")
-    time.sleep(READ_AGAIN_SECONDS)
+    time.sleep(READ_AGAIN_SECONDS)  # by then it has read what is in the store
     assert approvals(emulator) == [[approved]]
     assert {held, unknown} < events(server).keys()

@@ -134,4 +134,4 @@ def _decoded(content: bytes | None) -> Semaphore | None:
 
 
 def _pause(_attempt: int = 0) -> None:
-    time.sleep(_PAUSE_SECONDS)
+    time.sleep(_PAUSE_SECONDS)  # before the store is asked again

@@ -71,16 +71,18 @@ def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None
     assert running.hooks("a") == ["drain"]
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-def test_a_vm_changes_nothing_that_it_has_said_before_the_store_knows(restarted: bool, running: Group) -> None:
+@pytest.mark.parametrize("restart", ["none", "kept", "damaged"])
+def test_a_vm_changes_nothing_that_it_has_said_before_the_store_knows(restart: str, running: Group) -> None:
     """The event changes, and changes back: in the store it is still ready for that, as it was."""
     running.seconds["b"] = 19.0
     event = running.schedule("ready", "a", "b", notice=400.0, duration=5)
     running.pass_time(10.0)
     assert running.barriers()[0].members["a"].state == READY
     running.troubles["a"] = OUTAGE
-    if restarted:
+    if restart != "none":
         running.kill(running.members["a"])
+        if restart == "damaged":
+            (running.members["a"].directory / obligations.FILE_NAME).write_text("{")
         running.start(running.members["a"])
     for duration in (120, 5):
         running.members["a"].world.change(event, duration=duration)
@@ -155,7 +157,8 @@ def test_a_file_that_cannot_be_read_is_reported(running: Group) -> None:
         lambda data: data.update(vm=7),
         lambda data: data.update(forewarn={}),
         lambda data: data["events"].update(x={"event_id": 1, "barriers": [], "slots": [], "ready": []}),
-        lambda data: data["events"].update(x={"event_id": "1", "barriers": [], "slots": []}),
+        lambda data: data["events"].update(x={"event_id": "1", "barriers": [], "ready": []}),
+        lambda data: data["events"].update(x={"event_id": "1", "barriers": [], "slots": [], "ready": None}),
         lambda data: data["events"].update(x=None),
     ],
 )
@@ -169,6 +172,17 @@ def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, An
     path.write_text(json.dumps(data))
     with pytest.raises(ValueError, match=obligations.FILE_NAME):
         obligations.read(str(tmp_path))
+
+
+def test_a_file_of_an_earlier_runner_is_read_as_if_it_had_said_that_it_is_ready(tmp_path: Path) -> None:
+    obligations.write(str(tmp_path), obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",))}))
+    path = tmp_path / obligations.FILE_NAME
+    data = json.loads(path.read_text())
+    del data["events"]["key"]["ready"]
+    path.write_text(json.dumps(data))
+    found = obligations.read(str(tmp_path))
+    assert found is not None
+    assert found.events == {"key": obligations.Owed("id", ("k",), ("web",), ("k",))}
 
 
 def test_a_full_disk_keeps_it_from_asking(running: Group, monkeypatch: pytest.MonkeyPatch) -> None:

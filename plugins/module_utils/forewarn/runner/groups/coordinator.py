@@ -71,6 +71,7 @@ class Coordinator:
         self._unsaved = False
         self._save_at = 0.0
         self._resumed = False  # an earlier runner may have writes under way
+        self._forgot = False  # what an earlier runner has written cannot be read
         self._barriers: dict[str, CachedDocument] = {}
         self._semaphores: dict[str, CachedDocument] = {}
         self._queues: dict[str, Queue] = {}
@@ -102,9 +103,13 @@ class Coordinator:
         """Return whether this VM may have written something about an event."""
         return key in self._owed
 
-    def may_say_ready(self, key: str) -> bool:
-        """Return whether the store may have from this VM that it is ready: then it has to stay as it is."""
-        return key in self._owed and bool(self._owed[key].ready)
+    def may_say_ready(self, key: str, in_barrier: bool) -> bool:
+        """Return whether the store may have from this VM that it is ready: then it has to stay as it is.
+
+        ``in_barrier``: this VM is one of those that have to say so.
+        """
+        owed = self._owed.get(key)
+        return self._forgot and in_barrier if owed is None else bool(owed.ready)
 
     def tell(
         self, me: str | None, intents: Mapping[str, Intent], known: Collection[str], may_end: Callable[[str], bool]
@@ -141,9 +146,10 @@ class Coordinator:
 
     def _owe(self, key: str, intent: Intent) -> None:
         before = self._owed.get(key, Owed(intent.event_id))
+        in_doubt = self._forgot and key not in self._owed
         barriers = {*before.barriers, *([] if intent.statement is None else [intent.barrier])}
         slots = {*before.slots, *([intent.group] if intent.slot else [])}
-        says_ready = intent.statement is not None and intent.statement.state == READY
+        says_ready = intent.statement is not None and (in_doubt or intent.statement.state == READY)
         ready = {*before.ready, *([intent.barrier] if says_ready else [])}
         owed = Owed(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)), tuple(sorted(ready)))
         if (barriers or slots) and owed != before:
@@ -359,7 +365,7 @@ class Coordinator:
             found = obligations.read(self._directory)
         except ValueError as error:
             self._reporter.unknown(error)
-            self._resumed = True
+            self._resumed = self._forgot = True
             return
         if found is not None:
             self._me, self._owed, self._resumed = found.vm, dict(found.events), True

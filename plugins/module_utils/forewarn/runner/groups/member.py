@@ -39,10 +39,11 @@ class Member:
         if self._scheduler.preparation.hurries(record):
             return
         need, key = self._need(decision, vm_name), record.event.key
+        in_barrier = needs_barrier(decision) and decision.event.place_of(vm_name) is not None
         obstacle = "" if need is None or record.plan.begun() else self.coordinator.slot_obstacle(key, need)
         if obstacle:
             record.held_back = Eligibility(NO_SLOT, obstacle)
-        elif self.coordinator.may_say_ready(key):
+        elif self.coordinator.may_say_ready(key, in_barrier):
             record.held_back = Eligibility(PREPARING, "the group's store is being told that this VM is no longer ready")
 
     def agreement(

@@ -71,7 +71,8 @@ def write(directory: str, obligations: Obligations) -> None:
 
 
 def _owed(data: Mapping[str, Any]) -> Owed:
-    texts = data["event_id"], *data["barriers"], *data["slots"], *data["ready"]
+    ready = data.get("ready", data["barriers"])  # earlier runners did not keep it: it may have been said in any
+    texts = data["event_id"], *data["barriers"], *data["slots"], *ready
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it is damaged")
-    return Owed(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]), tuple(data["ready"]))
+    return Owed(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]), tuple(ready))
