@@ -19,6 +19,7 @@ from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, B
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
+from tools.stories import Story
 
 
 def write(directory: Path, fields: dict[str, Any]) -> Beat | None:
@@ -274,3 +275,16 @@ def test_where_the_state_directory_takes_none_it_goes_to_memory_and_comes_back(t
     assert found.fields == {"number": 2}
     assert list(memory.iterdir()) == []
     beating.close()
+
+
+@pytest.mark.parametrize("end", ["_stopped", "close"])
+def test_a_runner_that_has_ended_has_no_file_of_its_state_open(tmp_path: Path, end: str) -> None:
+    def open_files() -> list[str]:
+        links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]  # not that of this very look
+        return [path for path in (str(link.readlink()) for link in links) if path.startswith(str(tmp_path))]
+
+    story = Story(tmp_path)
+    story.turns(3)
+    assert str(tmp_path / "heartbeat") in open_files()
+    getattr(story.instance.runner, end)()
+    assert open_files() == []

@@ -137,13 +137,14 @@ class Runner:
             raise
 
     def close(self) -> None:
-        """End the hooks, then the journal."""
+        """End the hooks, then close the files of its state."""
         self.scheduler.close()
         if self._sink is not None:
             self._sink.close()
         if self._group is not None:
             self._group.close()
         self.recorder.journal.close()
+        self.health.close()
 
     def turn(self) -> None:
         """Do what is due, then wait until something else may be."""
@@ -190,6 +191,7 @@ class Runner:
         journal.close()
         if self.controller.adopt_late(grace_seconds=0.0):  # the journal could be read only now
             journal.close()
+        self.health.close()
 
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""

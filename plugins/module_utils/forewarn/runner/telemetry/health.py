@@ -149,6 +149,11 @@ class HealthReporter:
         """Report that the runner stops."""
         self._notifier.stopping()
 
+    def close(self) -> None:
+        """Close the heartbeat, which stays as it is."""
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+
     def status(self, records: Sequence[EventRecord]) -> str:
         """Return the sentence that ``systemctl status`` shows."""
         parts = []

@@ -13,6 +13,7 @@ import os
 from binascii import crc32
 from collections.abc import Mapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +56,7 @@ class Heartbeat:
         self._elsewhere = None if elsewhere is None else _substitute(directory, elsewhere)
         self._substituted = False
         self._clocks = clocks
-        self._file: int | None = None
+        self._file: FileIO | None = None
 
     def beat(self, fields: Mapping[str, Any], durable: bool) -> None:
         """Write that the runner is alive, now. ``durable`` waits for the disk. Never raises: see ``trouble``."""
@@ -80,17 +81,17 @@ class Heartbeat:
         if self._file is not None:
             file, self._file = self._file, None
             with suppress(OSError):  # a write that failed; there will be another
-                os.close(file)
+                file.close()
 
     def _write(self, content: bytes, durable: bool) -> None:
-        if self._file is not None and os.fstat(self._file).st_nlink == 0:  # somebody has removed it
+        if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:  # somebody has removed it
             self.close()
         if self._file is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
-            self._file = os.open(self._path, flags, 0o600)
-        os.pwrite(self._file, content, 0)
+            self._file = os.fdopen(os.open(self._path, flags, 0o600), "wb", buffering=0)
+        os.pwrite(self._file.fileno(), content, 0)
         if durable:
-            _sync(self._file)
+            _sync(self._file.fileno())
 
 
 def read(directory: str, elsewhere: str | None = None) -> Beat | None:
