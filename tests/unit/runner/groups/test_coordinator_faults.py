@@ -93,6 +93,30 @@ def test_a_vm_changes_nothing_that_it_has_said_before_the_store_knows(restart: s
     assert running.approved_by(event) == ["b"]
 
 
+def test_a_vm_that_has_lost_what_it_has_said_prepares_as_soon_as_the_store_answers(running: Group) -> None:
+    running.kill(running.members["a"])
+    (running.members["a"].directory / obligations.FILE_NAME).write_text("{")
+    running.start(running.members["a"])
+    for number in (1, 2):
+        event = running.schedule("ready", "a", "b", notice=400.0)
+        running.pass_time(10.0)
+        assert len(running.approved_by(event)) == 1
+        assert running.hooks("a").count("drain") == number
+        running.pass_time(30.0)
+
+
+@pytest.mark.parametrize("outage", [False, True])
+def test_a_vm_that_has_lost_what_it_has_said_needs_no_store_for_what_is_its_own(outage: bool, running: Group) -> None:
+    running.kill(running.members["a"])
+    (running.members["a"].directory / obligations.FILE_NAME).write_text("{")
+    running.troubles.update({"a": OUTAGE} if outage else {})
+    running.start(running.members["a"])
+    event = running.schedule("independent", "a", "b", notice=400.0)
+    running.pass_time(10.0)
+    assert running.approved_by(event) == ["a"]
+    assert running.hooks("a")[:1] == ["drain"]
+
+
 def test_a_vm_that_cannot_take_back_that_it_is_ready_prepares_again_when_the_time_comes(running: Group) -> None:
     event = running.schedule("ready", "a", "b", notice=200.0, duration=5)
     running.troubles["b"] = OUTAGE
