@@ -20,7 +20,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors imp
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.policies import find_artifact
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.functions import EvaluationError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.evaluation_error import EvaluationError
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache
 
 

@@ -24,7 +24,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 from forewarn.policy.evaluate import Builder, Scope
 from forewarn.policy.forms import read_form
-from forewarn.policy.functions import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
 data = json.load(open(sys.argv[2]))
 scope_names = tuple(data["names"])
 wrong = []

@@ -22,7 +22,7 @@ from forewarn.compiler import types as t
 from forewarn.compiler.expression import ExpressionError, compile_expression
 from forewarn.compiler.types import Type
 from forewarn.policy import timevalues as tv
-from forewarn.policy.functions import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
 
 # As docs/cel.md states them. A new number has a reason: write it there.
 PASSED, REFUSED = 395, 257

@@ -11,9 +11,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from forewarn.compiler import types as t
-from forewarn.compiler.overloads import COMPARISONS, FUNCTIONS, METHODS, OPERATORS
+from forewarn.compiler.overloads import COMPARISONS
 from forewarn.compiler.types import Type
 from forewarn.policy import timevalues as tv
+from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
 
 TEXTS, INTS, TABLE = t.list_of(t.STRING), t.list_of(t.INT), t.map_of(t.STRING, t.INT)
 NESTED, NESTED_TABLE = t.list_of(TEXTS), t.map_of(t.STRING, TEXTS)
@@ -37,10 +38,18 @@ class Call(NamedTuple):
         return {f"x{number}": type_ for number, type_ in enumerate(self.types)}
 
 
+# What cel-expr-python has no extension for: tests/unit/cel/test_cel_lists.py judges these.
+_ONLY_HERE = re.compile(r"sets\.|lists\.|\.(distinct|slice|sort|min|max|flatten|sortBy|transform\w+|existsOne)\(|\(k, v,")
+
+
 def calls() -> Iterator[Call]:
-    """Yield every overload of every function and operator, and each macro over each kind of container."""
-    yield from overload_calls()
-    yield from _containers()
+    """Yield every overload of every function and operator, and each macro over each kind of container, if
+    cel-expr-python has them.
+    """
+    for call in (*overload_calls(), *_containers(), *_dynamic(), *_optional()):
+        reversed_list = ".reverse(" in call.source and call.types[0].kind == "list"
+        if not _ONLY_HERE.search(call.source) and not reversed_list:
+            yield call
 
 
 def overload_calls() -> Iterator[Call]:
@@ -52,7 +61,7 @@ def overload_calls() -> Iterator[Call]:
     for table in (FUNCTIONS, OPERATORS):
         for name, overloads in table.items():
             for overload in overloads:
-                yield Call(_written(name, len(overload.kinds)), _types(overload.kinds))
+                yield Call(written(name, len(overload.kinds)), _types(overload.kinds))
     for symbol in COMPARISONS:
         for type_ in _COMPARED:
             if symbol in ("==", "!=") or type_.kind in t.ORDERED:
@@ -63,9 +72,10 @@ def _types(kinds: Sequence[str]) -> tuple[Type, ...]:
     return tuple(_BY_KIND[kind] for kind in kinds)
 
 
-def _written(name: str, arguments: int) -> str:
-    if name.isidentifier() and name != "negate":
-        return f"{name}(x0)"
+def written(name: str, arguments: int) -> str:
+    """Return the call of a function or operator, over ``x0``, ``x1``, …"""
+    if (name.isidentifier() and name != "negate") or "." in name:
+        return f"{name}({', '.join(f'x{number}' for number in range(arguments))})"
     symbol = "-" if name == "negate" else name
     return f"x0 {symbol} x1" if arguments == 2 else f"{symbol}x0"
 
@@ -103,6 +113,80 @@ def _containers() -> Iterator[Call]:
     yield Call("null == null && x0 == null || x0 == null", (t.NULL,))
     for pattern in ("^web", "_[0-9]+$", "a|b", "[^a]", "^$", "(?i)web", ".", "é", "^.{2}$", "x*", r"\bb\b", r"\d+"):
         yield Call(f"x0.matches(r'{pattern}')", (t.STRING,))
+
+
+def _dynamic() -> Iterator[Call]:
+    """Yield calls of values whose types are known only at run time, among them values of the wrong type."""
+    scalars = (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.TIMESTAMP, t.DURATION, t.NULL)
+    for one in (*scalars, TEXTS, TABLE):
+        yield Call("type(x0) == type(dyn(x0))", (one,))
+        yield Call("string(type(x0) == string) + 'x'", (one,))
+        yield Call("size(dyn(x0)) == 1", (one,))
+        yield Call("dyn(x0) ? 1 : 2", (one,))
+        yield Call("dyn(x0) && true || false", (one,))
+        if one != t.BOOL:  # cel-cpp alone converts it
+            yield Call("int(dyn(x0)) + 1", (one,))
+        yield Call("[x0, 'a', 1].exists(e, e == x0)", (one,))
+        yield Call("dyn(x0).exists(e, e == 'a')", (one,))
+        yield Call("dyn(x0)[0] == 'a'", (one,))
+        yield Call("dyn(x0).a == 1", (one,))
+        yield Call("has(dyn(x0).a)", (one,))
+        for other in scalars:
+            for symbol in COMPARISONS:
+                yield Call(f"dyn(x0) {symbol} x1", (one, other))
+            yield Call("x0 in dyn(x1)", (one, other))
+            yield Call("dyn(x0) in [x1]", (one, other))
+            yield Call("dyn(x0) + x1 == x1", (one, other))
+            yield Call("dyn(x0) - x1 == x1", (one, other))
+            yield Call("dyn(x0) * x1 == x1", (one, other))
+            yield Call("{x0: 1, 'a': 2}[dyn(x1)]" if one.kind in t.KEYS else "[x0, x1] == [x1, x0]", (one, other))
+    for name, overloads in (*METHODS.items(), *FUNCTIONS.items()):
+        for overload in overloads:
+            rest = ", ".join(f"x{number}" for number in range(1, len(overload.kinds)))
+            method = name in METHODS and overload in METHODS[name]
+            call = f"dyn(x0).{name}({rest})" if method else f"{name}({', '.join(('dyn(x0)', *filter(None, [rest])))})"
+            yield Call(call if "E" not in overload.result else f"{call} == x0", _types(overload.kinds))
+    for clause in ("%s", "%d", "%f", "%.2f", "%e", "%.0e", "%b", "%o", "%x", "%X"):
+        for one in scalars:
+            yield Call(f"'a{clause}%%b'.format([x0])", (one,))
+        yield Call(f"'{clause}'.format([dyn(x0)])", (t.INT,))
+    yield Call("'%s'.format([x0])", (INTS,))
+    yield Call("'%s'.format([x0])", (NESTED_TABLE,))
+    yield Call("'%s %s'.format(x0)", (TEXTS,))
+    yield Call("x0.format([x1])", (t.STRING, t.INT))
+    yield Call("math.greatest(x0, x1)", (t.INT, t.INT))
+    yield Call("math.least(x0, x1, x2)", (t.DOUBLE, t.DOUBLE, t.DOUBLE))
+    yield Call("math.greatest(x0)", (INTS,))
+    yield Call("math.least(x0)", (DOUBLES,))
+    yield Call("math.greatest(x0, x1, x2) == x1", (t.INT, t.DOUBLE, t.UINT))
+
+
+def _optional() -> Iterator[Call]:
+    """Yield what can be asked of optional values, and cel.bind()."""
+    yield Call("x0.?a.hasValue()", (TABLE,))
+    yield Call("x0.?a.orValue(x1)", (TABLE, t.INT))
+    yield Call("x0.?a.or(x1.?b).value()", (TABLE, TABLE))
+    yield Call("x0[?x1].orValue(x2)", (TABLE, t.STRING, t.INT))
+    yield Call("x0[?x1].orValue(x2)", (TEXTS, t.INT, t.STRING))
+    yield Call("x0.?a[?x1].orValue(x2)", (NESTED_TABLE, t.INT, t.STRING))
+    yield Call("x0.?a[?x1].hasValue()", (NESTED_TABLE, t.INT))
+    yield Call("{'b': x0}.?b[x1].orValue(x2)", (TABLE, t.STRING, t.INT))
+    yield Call("x0.?a.optMap(v, v / x1).orValue(7)", (TABLE, t.INT))
+    yield Call("x0.?a.optMap(v, v / x1).hasValue()", (TABLE, t.INT))
+    yield Call("x0.?a.optFlatMap(v, x1[?v]).orValue('none')", (TABLE, TEXTS))
+    yield Call("optional.of(1 / x0).hasValue()", (t.INT,))
+    yield Call("optional.none().orValue(x0)", (t.INT,))
+    yield Call("optional.of(x0) == optional.of(x1)", (t.STRING, t.STRING))
+    yield Call("(x0 ? x1.?a : optional.none()).orValue(3)", (t.BOOL, TABLE))
+    yield Call("[x0.?a, optional.of(1)].exists(o, o.hasValue() && o.value() == 1)", (TABLE,))
+    yield Call("[?x0.?a, x1]", (TABLE, t.INT))
+    yield Call("[x0.?a][0].orValue(x1)", (TABLE, t.INT))
+    for type_ in (t.INT, t.STRING, t.BOOL, t.DOUBLE, TEXTS, TABLE, t.DURATION):
+        yield Call("optional.ofNonZeroValue(x0).hasValue()", (type_,))
+    yield Call("cel.bind(v, x0 / x1, v == v || x2)", (t.INT, t.INT, t.BOOL))
+    yield Call("cel.bind(v, x0 / x1, x2 || v > 0)", (t.INT, t.INT, t.BOOL))
+    yield Call("x0.map(e, cel.bind(v, e + x1, v * v))", (INTS, t.INT))
+    yield Call("cel.bind(v, x0, cel.bind(w, v + '!', w + v))", (t.STRING,))
 
 
 _INTS = (0, 1, -1, 2, -2, 3, 7, -7, 10, 59, 60, 2**31, -(2**31), 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1,

@@ -16,16 +16,22 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from cel_expr_python import cel  # type: ignore[import-untyped]  # has types for editors, but does not say so
-from cel_expr_python.ext import ext_strings  # type: ignore[import-untyped]  # as above
+from cel_expr_python.ext import (  # type: ignore[import-untyped]  # as above
+    ext_bindings,
+    ext_math,
+    ext_optional,
+    ext_strings,
+)
 from forewarn.compiler import cel_python
 from forewarn.compiler import types as t
 from forewarn.compiler.expression import check
 from forewarn.compiler.outcome import Outcome
 from forewarn.compiler.types import CelSyntaxError, Declarations, Type
 from forewarn.policy import timevalues as tv
+from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluate import Builder, Closure, Env, Scope
 from forewarn.policy.forms import Form, read_form
-from forewarn.policy.functions import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
 
 MISSING = object()  # a variable or field without a value
 
@@ -43,6 +49,10 @@ STRICT = (
     "out of range: second must be in 0..59",
     "no time zone",
     "no offset",
+    "CEL engines write",
+    "NaN has no place in an order",
+    "clauses, and the list",
+    "%d can only be used on int, uint, was given double",
 )
 
 
@@ -74,7 +84,7 @@ class Ours:
         """Evaluate; a variable that is MISSING is left out."""
         given = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            return Outcome("value", self._closure(self._scope.environment(given)))
+            return Outcome("value", plain(self._closure(self._scope.environment(given))))
         except EvaluationError as error:
             return Outcome("error", str(error))
 
@@ -166,7 +176,12 @@ class Google:
         self._compiled = functools.lru_cache(maxsize=64)(self._compile)
         self._env = cel.NewEnv(
             variables={name: _google_type(type_) for name, type_ in self._given.items()},
-            extensions=[ext_strings.ExtStrings()],
+            extensions=[
+                ext_bindings.ExtBindings(),
+                ext_math.ExtMath(),
+                ext_optional.ExtOptional(),
+                ext_strings.ExtStrings(),
+            ],
         )
 
     def _compile(self, text: str) -> Any:
@@ -204,9 +219,14 @@ class Google:
             return Outcome("error", str(error))
         if result.type().name() == "ERROR":
             return Outcome("error", str(result.value()))
+        if result.type().name() == "OPTIONAL":
+            return Outcome("broken", "an optional value, which it does not return")
         if result.type().name() == "NULL":  # each None it returns is counted wrongly, and ends the interpreter at last
             return Outcome("value", None)
-        return Outcome("value", _from_google(result.plain_value(), type_))
+        try:
+            return Outcome("value", _from_google(result.plain_value(), type_))
+        except TypeError as error:  # a text that is not UTF-8
+            return Outcome("error", str(error))
 
 
 def _mentioned(value: Any, source: str) -> Any:

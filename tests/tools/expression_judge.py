@@ -14,7 +14,7 @@ from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
 from forewarn.policy.evaluate import UNSET, Builder, Scope, guarded
 from forewarn.policy.forms import read_form
-from forewarn.policy.functions import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.program import ROOTS
 
 from .cel_variables import PARAMS

@@ -13,7 +13,7 @@ from forewarn.analysis.smt.problem import Problem
 from forewarn.analysis.smt.terms import Formula, neg
 from forewarn.analysis.smt.texts import Guess
 from forewarn.analysis.smt.words import Mapped
-from forewarn.policy.functions import EvaluationError, LimitError
+from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from tools.smt_facts import Facts, facts_of
 
 

@@ -13,7 +13,8 @@ import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.problem import Problem
 from forewarn.analysis.smt.terms import is_constant, neg
 from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, transitions
-from forewarn.policy.functions import FUNCTIONS, EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
 from tools.smt_facts import Facts
 

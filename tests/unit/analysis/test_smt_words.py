@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, has_spellings, images
-from forewarn.policy.functions import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
 
 FUNCTIONS: dict[str, Callable[[str, str], bool]] = {
     "starts_with": str.startswith,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.expression import compile_expression
-from forewarn.compiler.overloads import METHODS
+from forewarn.policy.overloads import METHODS
 from forewarn.compiler.types import Type
-from forewarn.policy.functions import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.timevalues import SECOND
 from tools.cel_calls import Call, overload_calls
 
@@ -24,7 +24,7 @@ SAMPLES: Mapping[Type, Sequence[Any]] = {
     t.BOOL: [True, False],
     t.INT: [0, 1, 2, -1, 2**63 - 1],
     t.UINT: [0, 1, 2, 2**64 - 1],
-    t.DOUBLE: [0.0, 1.5, -2.0],
+    t.DOUBLE: [0.0, 1.5, -2.0, float("inf"), float("nan")],
     t.STRING: TEXTS,
     t.BYTES: [b"", b"a", b"\xff"],
     t.TIMESTAMP: [0, 1_769_860_800 * SECOND + 123_456_789, -1, 1_782_900_000 * SECOND],

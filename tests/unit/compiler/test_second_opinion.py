@@ -28,7 +28,7 @@ from forewarn.compiler.second_opinion import (
     SecondOpinion,
 )
 from forewarn.events import Vm, parse_document
-from forewarn.policy import evaluate, functions
+from forewarn.policy import evaluate, function_table
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
@@ -153,7 +153,7 @@ class TestDifference:
         assert len(differences(tmp_path, POLICY)) == 1
 
     def test_our_own_evaluator_may_be_the_wrong_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(functions.FUNCTIONS, "lt", lambda a, b: a <= b)
+        monkeypatch.setitem(function_table.FUNCTIONS, "lt", lambda a, b: a <= b)
         event = {**EVENT, "DurationInSeconds": 7}
         messages = [found.message for found in differences(tmp_path, POLICY, event=event)]
         assert messages == [
@@ -218,7 +218,7 @@ class TestSkipped:
 
     def test_every_entry_has_a_reason_and_is_about_something_that_exists(self) -> None:
         operations = {"has", "map", "map_list", "filter", "exists_one"}
-        known = {*functions.FUNCTIONS, *operations, "escapes", "nanoseconds", "map with a condition"}
+        known = {*function_table.FUNCTIONS, *operations, "escapes", "nanoseconds", "map with a condition"}
         for skip in SKIPPED:
             assert skip.when in (ALWAYS, WE_FAIL, IT_FAILS)
             assert skip.reason.startswith("cel-python")

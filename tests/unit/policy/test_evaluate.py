@@ -14,12 +14,12 @@ import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check, compile_expression
-from forewarn.compiler.overloads import FUNCTIONS, METHODS, OPERATORS
+from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
 from forewarn.errors import InputError
-from forewarn.policy import functions
+from forewarn.policy import function_table, functions
 from forewarn.policy.evaluate import MAX_STEPS, Builder, Scope, names
 from forewarn.policy.forms import read_form
-from forewarn.policy.functions import EvaluationError, LimitError
+from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from forewarn.policy.trace import TracingBuilder, render
 from forewarn.policy.view import event_view
 
@@ -163,7 +163,7 @@ def test_half_of_a_surrogate_pair_is_an_error_and_no_exception() -> None:
 
 def test_every_function_of_the_compiler_is_in_the_evaluator() -> None:
     overloads = [one for table in (FUNCTIONS, METHODS, OPERATORS) for group in table.values() for one in group]
-    assert {one.name for one in overloads} <= functions.FUNCTIONS.keys()
+    assert {one.name for one in overloads} <= function_table.FUNCTIONS.keys()
 
 
 def test_names_of_a_form() -> None:

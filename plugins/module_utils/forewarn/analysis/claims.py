@@ -13,7 +13,7 @@ from ..policy.artifact import Artifact
 from ..policy.decision import APPROVE, HOLD
 from ..policy.evaluate import MAX_STEPS, Builder, Scope, guarded
 from ..policy.forms import Field, Form, read_form
-from ..policy.functions import EvaluationError
+from ..policy.evaluation_error import EvaluationError
 from ..policy.params import bind
 from ..policy.program import ROOTS
 from ..policy.view import DocumentView

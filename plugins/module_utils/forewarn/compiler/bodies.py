@@ -18,7 +18,7 @@ from .syntax import SyntaxNode
 from .types import Declarations, ExpressionFinding, Type, Typed
 from .wording import with_article
 
-_JSON = t.Type("dyn")  # of values that become JSON and may differ
+_JSON = t.Type("json")  # of values that become JSON and may differ
 _SCALARS = frozenset(("string", "int", "uint", "double", "bool", "null", "unknown", "nothing"))
 _TEXTS = {"timestamp": "timestamp_to_string", "duration": "duration_to_string"}
 _TIMES = ("now", "notice", "age")
@@ -55,6 +55,8 @@ def _value(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     form, type_ = checker.check(node, present)
     if type_.kind in _TEXTS:
         return checker.made("call", t.STRING, node, _TEXTS[type_.kind], form)
+    if t.contains_kind(type_, "dyn"):
+        return checker.made("call", _JSON, node, "to_json", checker.boxed(node, form, type_))
     _expect_json(checker, node, type_)
     return form, type_
 
@@ -71,8 +73,8 @@ def _map(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
 
 def _if(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     condition, then, otherwise = node.children
-    condition_form, type_ = checker.check(condition, present)
-    checker.expect_bool(condition, type_, "the condition of ?:")
+    form, type_ = checker.check(condition, present)
+    condition_form = checker.as_bool(condition, form, type_, "the condition of ?:")
     then_form, then_type = _value(checker, then, present | when_true(condition))
     else_form, else_type = _value(checker, otherwise, present | when_false(condition))
     joined = then_type if then_type.kind == else_type.kind == "map" else t.join(then_type, else_type) or _JSON

@@ -12,8 +12,9 @@ from typing import Any, Callable
 from ..errors import InputError
 from ..policy.evaluate import Builder, Closure, Scope, guarded
 from ..policy.forms import read_form
-from .calls import ASSUMED_ELEMENTS
+from . import optionals
 from .checker import Checker
+from .macros import ASSUMED_ELEMENTS
 from .hints import bool_hint, text_hint, unquoted
 from .syntax import SyntaxNode, parse
 from .types import (
@@ -52,7 +53,7 @@ CODES = {
     "case-sensitive": "The VM's name compared with Resources by case, which affects_me and leader ignore. A warning.",
     "field-not-in-api-version": "A field that the configured api-version lacks, read without has().",
     "type-mismatch": "An operator or function applied to types it does not take.",
-    "mixed-types": "A list or map of several types.",
+    "mixed-types": "A record among values of other types.",
     "bad-macro": "has(), all(), exists(), exists_one(), map() or filter() with the wrong arguments.",
     "unsupported": "Valid CEL that Forewarn refuses, because it cannot be checked ahead of time.",
     "not-json": "A value in the body of an http hook that JSON does not have.",
@@ -104,6 +105,8 @@ def checked(source: str, declarations: Declarations, judge: Callable[[Checker, S
         return Checked(None, None, (error.finding,))
     checker = Checker(declarations, source)
     form, type_ = judge(checker, node)
+    if isinstance(form, optionals.Parts):
+        form = optionals.whole(form)
     findings = checker.findings
     if checker.cost > MAX_COST:
         message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"

@@ -21,7 +21,7 @@ from ..policy.artifact import Artifact
 from ..policy.decision import Facts
 from ..policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, names
 from ..policy.forms import Form, read_form
-from ..policy.functions import EvaluationError, LimitError
+from ..policy.evaluation_error import EvaluationError, LimitError
 from ..policy.params import bind
 from ..policy.program import Match, Program
 from ..policy.trace import render

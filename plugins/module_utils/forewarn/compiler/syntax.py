@@ -20,6 +20,24 @@ from .libraries import MissingLibraryError, require_libraries
 from .literals import disagreement, read_number, read_text, scan
 from .types import BOOL, NULL, CelSyntaxError, Type
 
+# What cel-python's grammar lacks of the language definition: optional fields and entries, names in back-quotes, and a
+# comma after the last element. All else has the same tree with and without it, so that cel-python can evaluate it.
+_EXTENSION = r"""
+%override member_dot : member "." (IDENT | QUOTED_IDENT)
+%extend member       : member_optional_dot | member_optional_index
+member_optional_dot  : member "." "?" (IDENT | QUOTED_IDENT)
+member_optional_index : member "[" "?" expr "]"
+%override list_lit   : "[" [list_elements] "]"
+list_elements        : _elements -> exprlist | _elements "," -> exprlist
+%override exprlist   : _elements
+_elements            : _element | _elements "," _element
+_element             : expr | optional_element
+%override mapinits   : _entries | _entries ","
+_entries             : _entry | _entries "," _entry
+_entry               : _element ":" expr
+optional_element     : "?" expr
+QUOTED_IDENT         : /`[a-zA-Z0-9_.\- \/]+`/
+"""
 MAX_SOURCE = 10_000  # characters
 MAX_DEPTH = 64  # of nested operators, calls, brackets
 
@@ -44,9 +62,11 @@ _OPERATORS = {
 
 @dataclass
 class SyntaxNode:
-    """A node: ``kind`` is literal, name, select, call, method, list, map, and, or, if, operator, index.
+    """A node: ``kind`` is literal, name, select, call, method, list, map, and, or, if, operator, index; or
+    optional_select, optional_index, and optional_element in a list or map.
 
-    ``value`` is the literal, or the name of what is selected, called or applied; ``type`` is a literal's.
+    ``value`` is the literal, or the name of what is selected, called or applied; ``type`` is a literal's. The name of a
+    ``name`` may begin with a dot: no variable of a loop hides it.
     """
 
     kind: str
@@ -114,7 +134,7 @@ def _parser() -> Any:
 
     grammar = pathlib.Path(spec.submodule_search_locations[0]) / "cel.lark"
     return lark.Lark(
-        grammar.read_text(encoding="utf-8"),
+        grammar.read_text(encoding="utf-8") + _EXTENSION,
         parser="lalr",
         start="expr",
         g_regex_flags=re.MULTILINE,
@@ -139,8 +159,6 @@ def _syntax_hint(source: str, start: int, text: str) -> str:
         return "compare with =="
     if text in "&|":
         return f"write {text * 2}"
-    if text == "`":
-        return 'write x["name"] instead of x.`name`'
     return ""
 
 
@@ -197,9 +215,15 @@ class _Converter:
             "select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)]
         )
 
+    def _member_optional_dot(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        operand, name = tree.children
+        return SyntaxNode("optional_select", start, end, self._selector(name), [self.convert(operand, depth)])
+
     def _selector(self, token: Any) -> str:
         """Return a name after a dot: reserved words may stand there, the words of the grammar itself may not."""
         name = str(token)
+        if name.startswith("`"):
+            return name[1:-1]
         if name in ("in", "null"):
             raise CelSyntaxError("syntax", f"CEL does not allow {name!r} here", token.start_pos, token.end_pos)
         return name
@@ -215,13 +239,21 @@ class _Converter:
     def _member_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         return SyntaxNode("index", start, end, "[]", [self.convert(child, depth) for child in tree.children])
 
+    def _member_optional_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        children = [self.convert(child, depth) for child in tree.children]
+        return SyntaxNode("optional_index", start, end, "[?]", children)
+
+    def _optional_element(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("optional_element", start, end, None, [self.convert(tree.children[0], depth)])
+
     def _member_object(self, _tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
         raise CelSyntaxError("unsupported", "protobuf messages are not supported", start, end)
 
     def _dot_ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
-        raise CelSyntaxError("unsupported", "a leading dot is not supported", start, end, f"write {tree.children[0]}")
+        return SyntaxNode("name", start, end, f".{tree.children[0]}")
 
-    _dot_ident_arg = _dot_ident
+    def _dot_ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return self._ident_arg(tree, start, end, depth)  # no function hides another one
 
     def _ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
         name = str(tree.children[0])
@@ -262,5 +294,8 @@ class _Converter:
 
 # Rules that mean something even around a single subtree.
 _OWN_RULES = frozenset(
-    ("paren_expr", "list_lit", "map_lit", "ident_arg", "member_dot_arg", "dot_ident_arg", "member_object")
+    (
+        *("paren_expr", "list_lit", "map_lit", "ident_arg", "member_dot_arg", "dot_ident_arg", "member_object"),
+        *("dot_ident", "optional_element"),
+    )
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..events import API_VERSIONS, LATEST_API_VERSION, Document, Vm, parse_document, parse_time
-from ..policy.functions import EvaluationError
+from ..policy.evaluation_error import EvaluationError
 from ..policy.timevalues import SECOND, format_duration, format_timestamp, parse_duration
 from . import schema
 from .expression import ExpressionError, compile_expression

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, List, Literal, Tuple
+from typing import Any, List, Literal, NamedTuple, Tuple
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,13 @@ Typed = Tuple[List[Any], Type]  # a form as the artifact has it, and its type
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
 TIMESTAMP, DURATION = Type("timestamp"), Type("duration")
+TYPE = Type("type")  # of the types themselves, as type() returns them
+DYN = Type("dyn")  # of a value whose type is known only when it is there
 NOTHING = Type("nothing")  # of an empty list's elements: fits every type
 UNKNOWN = Type("unknown")  # of a node that is already reported: fits everything
 
 _SIMPLE = {type_.kind: type_ for type_ in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)}
+NUMERIC = frozenset(("int", "uint", "double"))
 KEYS = frozenset(("bool", "int", "uint", "string"))  # kinds of map keys, by the language definition
 ORDERED = frozenset(("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration"))
 
@@ -55,6 +58,11 @@ def list_of(element: Type) -> Type:
 def map_of(key: Type, value: Type) -> Type:
     """Return the type of maps."""
     return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """Return the type of values that may be absent."""
+    return Type("optional", (value,))
 
 
 def parse_type(text: str) -> Type:
@@ -86,6 +94,17 @@ def join(a: Type, b: Type) -> Type | None:
     return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values, a.label or b.label, later)
 
 
+def comparable(a: Type, b: Type) -> bool:
+    """Return whether values of two types may be equal, if types that are known only at run time fit."""
+    if "dyn" in (a.kind, b.kind):
+        return not (contains_kind(a, "record") or contains_kind(b, "record"))
+    if a.kind in NUMERIC and b.kind in NUMERIC:
+        return True
+    if join(a, b) is not None:
+        return True
+    return a.kind == b.kind and len(a.of) == len(b.of) > 0 and all(map(comparable, a.of, b.of))
+
+
 def contains_kind(type_: Type, kind: str) -> bool:
     """Return whether a type is of a kind, or contains one of it."""
     return type_.kind == kind or any(contains_kind(part, kind) for part in type_.of)
@@ -107,6 +126,18 @@ class Declarations:
     variables: Mapping[str, Type]
     records: Mapping[str, Mapping[str, RecordField]] = field(default_factory=dict)
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
+
+
+class Local(NamedTuple):
+    """The variable of a loop or of cel.bind().
+
+    ``read``: ``local`` is a loop's, ``first`` and ``second`` are those of a loop over pairs, ``bound`` is of cel.bind().
+    """
+
+    name: str
+    type: Type
+    number: int
+    read: str = "local"
 
 
 Severity = Literal["error", "warning"]

@@ -31,7 +31,7 @@ from .decision import (
     Verdict,
     joint_group,
 )
-from .functions import EvaluationError
+from .evaluation_error import EvaluationError
 from .params import bind, check_names
 from .program import Match, Program
 from .trace import TracingBuilder

@@ -18,7 +18,9 @@ from typing import Any, Callable, List
 
 from . import forms as f
 from .forms import Form
-from .functions import FUNCTIONS, EvaluationError, InternalError, LimitError
+from .dynamic import Dyn
+from .evaluation_error import EvaluationError, InternalError, LimitError
+from .function_table import FUNCTIONS
 from .regex import compile_program
 
 Env = List[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
@@ -107,6 +109,7 @@ class Builder:
         self.scope = scope
         self.expression = expression
         self._locals: dict[int, int] = {}
+        self._bound: dict[int, Closure] = {}
 
     def build(self, form: Form) -> Closure:
         """Return a function from an environment to the value of the form."""
@@ -147,25 +150,29 @@ class Builder:
         return get
 
     def _policy_variable(self, form: f.PolicyVariable) -> Closure:
-        slot, closure = self.scope.slots["variables." + form.name], self.scope.variable_closures[form.name]
-
-        def get(env: Env) -> Any:
-            value = env[slot]
-            if value is UNSET:
-                try:
-                    value = env[slot] = closure(env)
-                except EvaluationError as error:
-                    env[slot] = Failed(error)
-                    raise
-            elif isinstance(value, Failed):
-                raise value.error
-            return value
-
-        return get
+        return _once(self.scope.slots["variables." + form.name], self.scope.variable_closures[form.name])
 
     def _local(self, form: f.Local) -> Closure:
         slot = self._place(form.number)
         return lambda env: env[slot]
+
+    def _bind(self, form: f.Bind) -> Closure:
+        slot = self._place(form.number)
+        self._bound[form.number] = self.build(form.value)
+        body = self.build(form.body)
+
+        def evaluate(env: Env) -> Any:
+            env[slot] = UNSET
+            return body(env)
+
+        return evaluate
+
+    def _read_bound(self, form: f.Bound) -> Closure:
+        return _once(self._place(form.number), self._bound[form.number])
+
+    def _dynamic(self, form: f.Dynamic) -> Closure:
+        type_, operand = form.operand.type, self.build(form.operand)
+        return lambda env: Dyn(type_, operand(env))
 
     def _field(self, form: f.Field) -> Closure:
         name = form.name
@@ -361,6 +368,24 @@ class Builder:
         return error
 
 
+def _once(slot: int, closure: Closure) -> Closure:
+    """Return a function that evaluates a closure when it is first called for an environment, and keeps what it gave."""
+
+    def get(env: Env) -> Any:
+        value = env[slot]
+        if value is UNSET:
+            try:
+                value = env[slot] = closure(env)
+            except EvaluationError as error:
+                env[slot] = Failed(error)
+                raise
+        elif isinstance(value, Failed):
+            raise value.error
+        return value
+
+    return get
+
+
 def _invoke(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
     """Return the call of a function; nearly all have one or two arguments."""
     if len(arguments) == 1:
@@ -384,6 +409,9 @@ _MAKERS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
     f.Variable: Builder._variable,
     f.PolicyVariable: Builder._policy_variable,
     f.Local: Builder._local,
+    f.Bind: Builder._bind,
+    f.Bound: Builder._read_bound,
+    f.Dynamic: Builder._dynamic,
     f.Field: Builder._field,
     f.Has: Builder._has,
     f.And: Builder._logic,

@@ -65,6 +65,30 @@ class Local(Form):
         self.number = number
 
 
+class Bound(Form):
+    """What a ``Bind`` binds, by its number."""
+
+    def __init__(self, place: Place, number: int) -> None:
+        super().__init__(place, number)
+        self.number = number
+
+
+class Bind(Form):
+    """A body in which ``Bound`` stands for a value, which is evaluated when it is first read."""
+
+    def __init__(self, place: Place, number: int, value: Form, body: Form) -> None:
+        super().__init__(place, number, value, body)
+        self.number, self.value, self.body = number, value, body
+
+
+class Dynamic(Form):
+    """A value that carries its type (``dynamic.Dyn``)."""
+
+    def __init__(self, place: Place, operand: Form) -> None:
+        super().__init__(place, operand)
+        self.operand = operand
+
+
 class Access(Form):
     """A form that reads a field of a record, or tests for one."""
 
@@ -241,6 +265,9 @@ _OPS: Mapping[str, tuple[type[Form], tuple[_Kind, ...]]] = {
     "var": (Variable, (_TEXT,)),
     "variable": (PolicyVariable, (_TEXT,)),
     "local": (Local, (_INT,)),
+    "bound": (Bound, (_INT,)),
+    "bind": (Bind, (_INT, _FORM, _FORM)),
+    "dyn": (Dynamic, (_FORM,)),
     "field": (Field, (_FORM, _TEXT)),
     "has": (Has, (_FORM, _TEXT)),
     "and": (And, (_MORE,)),

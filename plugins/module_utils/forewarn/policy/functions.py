@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 from . import timevalues as tv
+from .evaluation_error import EvaluationError
+from .lists import equal
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 MAX_TEXT = 1 << 20  # characters, and elements of a list, that one operation may build
@@ -30,34 +32,6 @@ _UPPER_TO_LOWER = {code: code + 32 for code in range(65, 91)}
 _LOWER_TO_UPPER = {code: code - 32 for code in range(97, 123)}
 # Unicode's White_Space; str.strip() alone would also take U+001C to U+001F.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-
-
-class EvaluationError(Exception):
-    """An expression has no value. ``&&``, ``||`` and quantifiers may absorb this.
-
-    ``expression`` is the artifact's entry of the expression it happened in, ``start`` and ``end`` are character offsets
-    into its source; they are set on the way out.
-    """
-
-    expression: Mapping[str, Any] | None = None
-    start = 0
-    end = 0
-
-
-class LimitError(EvaluationError):
-    """The loops took too many steps. Nothing absorbs this: a result found after it would depend on the limit."""
-
-
-class InternalError(EvaluationError):
-    """The evaluator itself failed. Another program may have made the artifact: its digest and the structure of its
-    forms are checked, but not their types.
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"internal error ({what}): this is a defect of forewarn, unless another program made the artifact; "
-            "please report it"
-        )
 
 
 def _int(value: int) -> int:
@@ -268,13 +242,10 @@ def _index_map(mapping: Mapping[Any, Any], key: Any) -> Any:
         raise EvaluationError(f"no such key: {key!r}") from None
 
 
-def equal(a: Any, b: Any) -> bool:
-    """Compare element by element: within containers, Python's own ``==`` takes a NaN to be equal to itself."""
-    if isinstance(a, list):
-        return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
-    if isinstance(a, dict):
-        return len(a) == len(b) and all(key in b and equal(value, b[key]) for key, value in a.items())
-    return bool(a == b)
+def _value_of(kept: tuple[Any, ...]) -> Any:
+    if kept:
+        return kept[0]
+    raise EvaluationError("an optional value that is absent has no value")
 
 
 # Name in the typed form -> function. Named by operation and, where it matters, by the types.
@@ -317,6 +288,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "neg_duration": _timed(lambda a: tv.check_duration(-a)),
     "index_list": _index_list,
     "index_map": _index_map,
+    "none": lambda: (),  # an optional value is a tuple of at most one
+    "some": lambda a: (a,),
+    "has_value": bool,
+    "value_of": _value_of,
+    "defined": lambda a: True,  # noqa: ARG005  # its argument has been evaluated
+    "non_zero": bool,
     "size": len,
     "same": lambda a: a,
     "double_to_int": _double_to_int,

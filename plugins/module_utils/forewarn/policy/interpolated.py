@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple
 from .bodies import Body, as_asked
 from .decision import NOTIFY
 from .evaluate import Closure, Env
-from .functions import EvaluationError
+from .evaluation_error import EvaluationError
 
 
 class HookProgram(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple
 from .decision import PHASES
 from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
 from .forms import Form, Literal, read_form
-from .functions import EvaluationError
+from .evaluation_error import EvaluationError
 from .interpolated import HookProgram, compile_hook
 
 # What an expression may read, in the order of the environment.

@@ -12,7 +12,7 @@ from . import timevalues as tv
 from .decision import Value
 from .evaluate import Builder, Closure, Env
 from .forms import Access, All, Call, Exists, ExistsOne, Form, Local, Loop, MapList, Matches, PolicyVariable, Variable
-from .functions import EvaluationError
+from .evaluation_error import EvaluationError
 
 _SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
 _MAX_SHOWN = 120  # characters of one value

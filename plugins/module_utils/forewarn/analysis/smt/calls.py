@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...policy.forms import Call
-from ...policy.functions import FUNCTIONS, INT_MAX, INT_MIN, UINT_MAX, EvaluationError
+from ...policy.evaluation_error import EvaluationError
+from ...policy.function_table import FUNCTIONS
+from ...policy.functions import INT_MAX, INT_MIN, UINT_MAX
 from ...policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
 from .inputs import Tags
 from .params import exact

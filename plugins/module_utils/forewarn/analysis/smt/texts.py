@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from ...policy.functions import EvaluationError, LimitError
+from ...policy.evaluation_error import EvaluationError, LimitError
 from .terms import Formula, conj, disj, implies, is_constant, neg, require, same
 from .words import Mapped, NoWord, Wanted, find_words, has_spellings, images
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from ...policy import forms as f
 from ...policy.forms import Form, read_form
-from ...policy.functions import FUNCTIONS, EvaluationError
+from ...policy.evaluation_error import EvaluationError
+from ...policy.function_table import FUNCTIONS
 from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Mapping, NamedTuple, Sequence, Tuple
 
-from ...policy.functions import EvaluationError
+from ...policy.evaluation_error import EvaluationError
 from .patterns import LAST_CHARACTER, texts_matching
 from .terms import require
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...policy import forms as f
 from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Scope, guarded
-from ...policy.functions import EvaluationError
+from ...policy.evaluation_error import EvaluationError
 from ...policy.program import ROOTS
 from .case import Case
 from .concrete import roots

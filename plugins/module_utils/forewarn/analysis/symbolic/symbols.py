@@ -21,7 +21,8 @@ from ...events import (
     event_types,
     has_field,
 )
-from ...policy.functions import INT_MAX, INT_MIN, EvaluationError
+from ...policy.evaluation_error import EvaluationError
+from ...policy.functions import INT_MAX, INT_MIN
 from ...policy.params import convert
 from ...policy.timevalues import (
     MAX_DURATION,

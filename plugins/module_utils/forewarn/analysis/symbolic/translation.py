@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...policy import forms as f
-from ...policy.functions import EvaluationError
+from ...policy.evaluation_error import EvaluationError
 from ...policy.program import is_conditional
 from ..limiting import named
 from .atoms import Atom, Expressions, Term
