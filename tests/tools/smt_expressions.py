@@ -33,6 +33,7 @@ class Writer:
     def __init__(self, chance: Random) -> None:
         self._chance = chance
         self._names: list[str] = []  # of loops over names
+        self._bound: list[tuple[str, str]] = []  # by cel.bind(): kind and name
         self.variables: dict[str, list[str]] = {}
 
     def make(self, kind: str, depth: int) -> str:
@@ -43,8 +44,43 @@ class Writer:
         if depth > 0 and chance.random() < 0.08:
             condition, then, otherwise = (self.make(one, depth - 1) for one in ("bool", kind, kind))
             return f"(({condition}) ? ({then}) : ({otherwise}))"
+        bound = [name for of, name in self._bound if of == kind]
+        if bound and chance.random() < 0.4:
+            return self._pick(*bound)
+        if depth > 0 and chance.random() < 0.06:
+            return self._bind(kind, depth)
+        if depth > 0 and chance.random() < 0.08:
+            return f"{self._optional(kind, depth - 1)}.orValue({self.make(kind, 0)})"
         method: Callable[[int], str] = getattr(self, f"_{kind}")
         return method(depth)
+
+    def _bind(self, kind: str, depth: int) -> str:
+        of, name = self._pick("bool", "int", "string", "timestamp", "duration"), f"b{len(self._bound)}"
+        value = self.make(of, depth - 1)
+        self._bound.append((of, name))
+        body = self.make(kind, depth - 1)
+        self._bound.pop()
+        return f"cel.bind({name}, {value}, {body})"
+
+    def _optional(self, kind: str, depth: int) -> str:
+        known = {"int": "event.?DurationInSeconds", "timestamp": "event.?NotBefore", "string": "event.?EventSource"}
+        some = [known.get(kind, f"optional.of({self.make(kind, 0)})"), f"[{self.make(kind, 0)}][?{self._pick('0', '1')}]"]
+        if kind == "string":
+            some += [f"vm.tags[?'{self._pick('role', 'a')}']", "vm.?zone", f"event.Resources[?{self._pick('0', '1')}]"]
+        if depth <= 0:
+            return self._pick(*some)
+        one = self._optional(kind, depth - 1)
+        name = f"b{len(self._bound)}"
+        self._bound.append((kind, name))
+        body = self.make(kind, depth - 1)
+        self._bound.pop()
+        return self._pick(
+            f"{one}.or({self._pick(*some)})",
+            f"({self.make('bool', 0)} ? {one} : optional.none())",
+            f"{one}.optMap({name}, {body})",
+            f"optional.of({self.make(kind, depth - 1)})",
+            f"[{one}, optional.none()][0]",
+        )
 
     def _pick(self, *some: str) -> str:
         return self._chance.choice(some)
@@ -59,7 +95,9 @@ class Writer:
         pick = self._pick
         if depth <= 0:
             return pick("affects_me", "leader", "params.flag", "has(event.NotBefore)", "has(vm.tags.role)", "true")
-        kind = self._chance.randrange(16)
+        kind = self._chance.randrange(18)
+        if kind == 16:
+            return self._extended(depth)
         if kind < 4:
             one, other = (self._bool(depth - 1) for _ in range(2))
             return pick(f"({one}) && ({other})", f"({one}) || ({other})", f"!({one})", f"({one}) == ({other})")
@@ -82,6 +120,23 @@ class Writer:
             return pick(f"{self._text()} in vm.tags", f"({self.make('int', depth - 1)}) in [1, 7, {self._number()}]")
         return self._loop(depth)
 
+    def _extended(self, depth: int) -> str:
+        """Return a condition with functions of CEL's extensions, or numbers of several types."""
+        compare = self._pick("==", "!=", "<", "<=", ">", ">=")
+        number = self._pick("8.5", "-1.0", "0.0", "9007199254740993.0", "1e300", "7u", "0u", "params.ratio")
+        kind = self._pick("int", "string", "timestamp", "duration", "bool")
+        some = f"[{self.make('string', depth - 1)}, {self._text()}]"
+        other = f"[{self._text()}, {self.make('string', 0)}]"
+        return self._pick(
+            f"({self.make('int', depth - 1)}) {compare} {number}",
+            f"{number} {compare} ({self.make('uint', depth - 1)})",
+            f"{self._optional(kind, depth - 1)}.hasValue()",
+            f"{self._optional(kind, depth - 1)} == {self._optional(kind, 0)}",
+            f"sets.{self._pick('contains', 'equivalent', 'intersects')}({some}, {other})",
+            f"dyn({self.make('int', depth - 1)}) {compare} ({self.make('int', 0)})",
+            f"type({self.make(kind, depth - 1)}) == {self._pick('int', 'string', 'bool')}",
+        )
+
     def _loop(self, depth: int) -> str:
         macro = self._pick("all", "exists", "exists_one" if self._names else "exists")
         source = "event.Resources"
@@ -101,7 +156,10 @@ class Writer:
         if depth <= 0:
             return pick("event.DurationInSeconds", "params.n", "event.DurationInSeconds", self._number())
         one = f"({self.make('int', depth - 1)})"
-        kind = self._chance.randrange(12)
+        kind = self._chance.randrange(13)
+        if kind == 12:
+            other = f"({self.make('int', 0)})"
+            return pick(f"math.{pick('greatest', 'least')}({one}, {other}, 7)", f"math.{pick('abs', 'sign')}({one})")
         if kind < 3:
             return f"{one} {pick('+', '-')} ({self.make('int', depth - 1)})"
         if kind < 5:

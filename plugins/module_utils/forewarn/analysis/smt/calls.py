@@ -18,7 +18,7 @@ from .inputs import Tags
 from .params import exact
 from .problem import NUMBERS, Problem, Translated, Untranslated, failure
 from .resources import Resources
-from .terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, same
+from .terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, require, same
 from .times import ACCESSORS, accessor, duration_field
 from .words import Mapped
 
@@ -29,7 +29,10 @@ TOTAL = frozenset(
         *("eq", "ne", "lt", "le", "gt", "ge", "eq_deep", "ne_deep", "in", "in_deep", "not", "same", "size"),
         *("add_double", "sub_double", "mul_double", "div_double", "neg_double", "to_double"),
         *("add_string", "add_bytes", "add_list", "contains", "starts_with", "ends_with", "replace", "join"),
-        *("lower_ascii", "upper_ascii", "trim", "reverse"),
+        *("lower_ascii", "upper_ascii", "trim", "reverse", "quote", "defined", "non_zero"),
+        *("number_eq", "number_ne", "number_lt", "number_le", "number_gt", "number_ge"),
+        *("ceil", "floor", "round", "trunc", "is_nan", "is_inf", "is_finite", "sqrt", "abs_double", "sign_double"),
+        *("sign_int", "sign_uint", "bit_and", "bit_or", "bit_xor", "bit_not_int", "bit_not_uint"),
         *("integer_to_string", "bool_to_string", "timestamp_to_string", "duration_to_string"),
     )
 )
@@ -100,7 +103,7 @@ def call(arguments: Arguments) -> Translated | None:
 
 def is_python(one: Translated) -> bool:
     """Return whether a value is known."""
-    kinds = (Mapped, tuple, Tags, Resources)
+    kinds = (Mapped, tuple, Tags, Resources)  # a Kept is a tuple, too
     known = not isinstance(one.value, Untranslated) and not isinstance(one.value, kinds) and is_constant(one.value)
     return known and one.error is False
 
@@ -217,6 +220,71 @@ def _in(arguments: Arguments) -> Translated | None:
     return None if None in parts else Translated(disj(part.value for part in parts if part is not None))
 
 
+def _numbers(arguments: Arguments) -> Translated | None:
+    """Compare numbers of different types."""
+    name = arguments.form.function[len("number_") :]
+    sides = []
+    for place, one in enumerate(arguments.values):
+        value = one.value
+        if arguments.type_of(place) == "double":
+            if isinstance(value, float) and not math.isfinite(value):
+                return None
+            sides.append(exact(arguments.problem, value) if isinstance(value, (int, float)) else value)
+        else:
+            sides.append(value)
+    double = "double" in (arguments.type_of(0), arguments.type_of(1))
+    if double:  # an int beyond 2^53 is compared as the double next to it, which the solver does not know
+        for place, side in enumerate(sides):
+            if arguments.type_of(place) != "double":
+                limit = 2**53
+                if isinstance(side, int):
+                    if abs(side) > limit:
+                        return None
+                    sides[place] = exact(arguments.problem, side)
+                else:
+                    return _near(arguments, name, sides, place)
+    return Translated(_COMPARES[name](*sides))
+
+
+def _near(arguments: Arguments, name: str, sides: list[Any], place: int) -> Translated:
+    """Compare an int that is not constant with a double: exactly up to 2^53, beyond that it may have any outcome."""
+    side = sides[place]
+    sides[place] = require().ToReal(side)
+    holds = _COMPARES[name](*sides)
+    return Translated(ite(between(-(2**53), side, 2**53), holds, arguments.value))
+
+
+def _extreme(arguments: Arguments) -> Translated | None:
+    """Return the greatest or least element of a list of numbers that are all known or terms."""
+    items = _items(arguments.values[0])
+    if not items or arguments.form.type not in NUMBERS:
+        return None
+    best = items[0].value
+    for item in items[1:]:
+        better = item.value > best if arguments.form.function == "greatest" else item.value < best
+        best = ite(better, item.value, best)
+    return Translated(best)
+
+
+def _sets(arguments: Arguments) -> Translated | None:
+    """Compare lists as sets."""
+    first, second = (_items(one) for one in arguments.values)
+    element = arguments.type_of(0)[len("list(") : -1]
+    if first is None or second is None or arguments.type_of(0) != arguments.type_of(1):
+        return None
+
+    def among(one: Translated, items: list[Translated]) -> Formula | None:
+        parts = [compared(arguments.problem, "eq", element, one, item) for item in items]
+        return None if None in parts else disj(part.value for part in parts if part is not None)
+
+    name = arguments.form.function
+    found = [among(one, first) for one in second]
+    back = [among(one, second) for one in first] if name == "sets_equivalent" else []
+    if None in found or None in back:
+        return None
+    return Translated(disj(found) if name == "sets_intersects" else conj((*found, *back)))
+
+
 def _not(arguments: Arguments) -> Translated:
     return Translated(neg(arguments.values[0].value))
 
@@ -326,6 +394,9 @@ _FUNCTIONS: Mapping[str, Callable[[Arguments], Translated | None]] = {
     **dict.fromkeys(ACCESSORS, _calendar),
     **dict.fromkeys(("duration_hours", "duration_minutes", "duration_seconds"), _duration_field),
     **dict.fromkeys(("in", "in_deep"), _in),
+    **dict.fromkeys(("number_eq", "number_ne", "number_lt", "number_le", "number_gt", "number_ge"), _numbers),
+    **dict.fromkeys(("greatest", "least"), _extreme),
+    **dict.fromkeys(("sets_contains", "sets_equivalent", "sets_intersects"), _sets),
     "not": _not,
     "same": _same,
     "size": _size,

@@ -29,11 +29,18 @@ class Untranslated:
 NOTHING = Untranslated("nothing")  # of what has no value anyway
 
 
+class Kept(NamedTuple):
+    """An optional value: where it is there, and what it is then."""
+
+    present: Formula
+    value: Any
+
+
 class Translated(NamedTuple):
     """The value of an expression, and whether it has none.
 
     ``value`` is a value of Python, a term of z3 (a text is its code, a time or duration nanoseconds), a ``Mapped``, a
-    tuple of Values for a list, one of the objects of ``inputs``, or ``Untranslated``. Where ``error`` holds, it means
+    tuple of Values for a list, ``Kept`` for an optional value, one of the objects of ``inputs``, or ``Untranslated``. Where ``error`` holds, it means
     nothing.
     """
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from ...policy import forms as f
+from ...policy.dynamic import Dyn
 from ...policy.forms import Form, read_form
 from ...policy.evaluation_error import EvaluationError
 from ...policy.function_table import FUNCTIONS
@@ -23,11 +24,12 @@ from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags
 from .operands import ConditionPart
-from .problem import SORTS, Problem, Translated, Untranslated, failure
+from .problem import SORTS, Kept, Problem, Translated, Untranslated, failure
 from .resources import Resources
 from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
 from .words import Mapped
 
+_OPTIONAL = frozenset(("none", "some", "has_value", "value_of", "defined"))
 _MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
 _TIMED = ("event", "events", "notice", "age", "now")
 _OF_VM = ("vm", "affects_me", "leader")
@@ -51,6 +53,7 @@ class Translation:
         self._known = known or {}
         self._variables: dict[str, tuple[str, Translated]] = {}  # of the policy, each with the key of its expression
         self._locals: dict[int, Translated] = {}
+        self._bound: dict[int, tuple[str, Translated]] = {}  # by cel.bind(), each with the key of its value
         self._over_names = False  # inside a loop over Resources
         self._source = ""
 
@@ -106,6 +109,8 @@ class Translation:
         """Return a text that is the same for forms that have the same value."""
         if isinstance(form, f.PolicyVariable):
             return self._variables[form.name][0]
+        if isinstance(form, f.Bound) and form.number in self._bound:
+            return self._bound[form.number][0]
         if isinstance(form, f.Local) and form.number in self._locals:
             return f"local:{_value_key(self._locals[form.number].value)}"
         if isinstance(form, f.Field) and form.record == "params":
@@ -137,6 +142,23 @@ class Translation:
 
     def _local(self, form: f.Local) -> Translated:
         return self._locals.get(form.number) or Translated(Untranslated(self._key(form)))
+
+    def _bind(self, form: f.Bind) -> Translated:
+        outer = self._bound
+        self._bound = {**outer, form.number: (self._key(form.value), self._translate(form.value))}
+        try:
+            return self._translate(form.body)
+        finally:
+            self._bound = outer
+
+    def _read_bound(self, form: f.Bound) -> Translated:
+        return self._bound[form.number][1] if form.number in self._bound else self._opaque(form)
+
+    def _dynamic(self, form: f.Dynamic) -> Translated:
+        operand = self._translate(form.operand)
+        if is_python(operand):
+            return Translated(Dyn(form.operand.type, operand.value))
+        return Translated(Untranslated(self._key(form)), self._plain(operand).error)
 
     def _field(self, form: f.Field) -> Translated:
         if form.record == "params":
@@ -177,11 +199,37 @@ class Translation:
             return Translated(chosen.value, disj((condition.error, chosen.error)))
         then, otherwise = (self._plain(self._translate(part)) for part in (form.then, form.otherwise))
         error = disj((condition.error, ite(condition.value, then.error, otherwise.error)))
+        if isinstance(then.value, Kept) and isinstance(otherwise.value, Kept):
+            present = ite(condition.value, then.value.present, otherwise.value.present)
+            return Translated(Kept(present, self._kept(form, condition.value, then.value, otherwise.value)), error)
         if form.type not in SORTS or isinstance(then.value, Untranslated) or isinstance(otherwise.value, Untranslated):
             kept = form.type in SORTS and form.type != "string"
             return Translated(self._opaque(form).value if kept else Untranslated(self._key(form)), error)
         code = self.problem.texts.code
         return Translated(ite(condition.value, code(then.value), code(otherwise.value)), error)
+
+    def _kept(self, form: f.If, condition: Formula, then: Kept, otherwise: Kept) -> Any:
+        """Return the value of one of two optional values; what is not there may be anything."""
+        if then.present is False or otherwise.present is False:
+            return otherwise.value if then.present is False else then.value
+        values = [then.value, otherwise.value]
+        if form.type[len("optional(") : -1] not in SORTS or any(isinstance(one, Untranslated) for one in values):
+            return Untranslated(self._key(form))
+        return ite(condition, *map(self.problem.texts.code, values))
+
+    def _optional(self, form: f.Call) -> Translated:
+        """Return what makes an optional value of a value, or asks for it."""
+        if form.function == "none":
+            return Translated(Kept(False, Untranslated("nothing")))
+        operand = self._translate(form.arguments[0])
+        if form.function in ("some", "defined"):
+            plain = self._plain(operand)
+            return Translated(True if form.function == "defined" else Kept(True, plain.value), plain.error)
+        if not isinstance(operand.value, Kept):
+            return self._opaque(form)
+        if form.function == "has_value":
+            return Translated(operand.value.present, operand.error)
+        return Translated(operand.value.value, disj((operand.error, neg(operand.value.present))))
 
     # Lists and functions
 
@@ -200,6 +248,8 @@ class Translation:
         return self._opaque(form)
 
     def _call(self, form: f.Call) -> Translated:
+        if form.function in _OPTIONAL:
+            return self._optional(form)
         arguments = tuple(self._translate(argument) for argument in form.arguments)
         if all(map(is_python, arguments)):
             try:
@@ -351,6 +401,9 @@ _TRANSLATIONS: Mapping[type[Form], Callable[[Translation, Any], Translated]] = {
     f.Variable: Translation._variable,
     f.PolicyVariable: Translation._policy_variable,
     f.Local: Translation._local,
+    f.Bind: Translation._bind,
+    f.Bound: Translation._read_bound,
+    f.Dynamic: Translation._dynamic,
     f.Field: Translation._field,
     f.Has: Translation._has,
     f.And: Translation._logic,

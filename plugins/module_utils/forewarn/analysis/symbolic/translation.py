@@ -237,7 +237,7 @@ class Reader:
 
     def safe(self, form: f.Form) -> frozenset[str] | None:
         """Return the dimensions that an exact form reads, cutting them as needed; None if it is not exact."""
-        if isinstance(form, (f.Literal, f.Local)):
+        if isinstance(form, (f.Literal, f.Local, f.Bound)):
             return frozenset()
         if isinstance(form, f.PolicyVariable):
             return self.safe(self.variables[form.name].form)
@@ -389,4 +389,4 @@ _ERROR = Term("lit", name="error")
 
 
 def _has_local(form: f.Form) -> bool:
-    return isinstance(form, f.Local) or any(map(_has_local, form.parts))
+    return isinstance(form, (f.Local, f.Bound)) or any(map(_has_local, form.parts))
