@@ -27,6 +27,18 @@ except ImportError as error:  # a failed import must not break the modules besid
 else:
     IMPORT_ERROR = None
 
+# What cel-python's interpreter has of CEL. Optional values and the extensions are not among it.
+_FUNCTIONS = frozenset(
+    (
+        *("all", "exists", "exists_one", "map", "filter", "has"),
+        *("size", "contains", "startsWith", "endsWith", "matches"),
+        *("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"),
+        *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+        *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+    )
+)
+_ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2}  # a name and a predicate: not those with two variables
+_RULES = frozenset(("member_optional_dot", "member_optional_index", "optional_element", "dot_ident", "dot_ident_arg"))
 _DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -44,10 +56,13 @@ class CelPython:
     def evaluate(self, source: str, values: Mapping[str, Any], types: Mapping[str, str]) -> Outcome:
         """Evaluate an expression. ``values`` are by name, and some may be missing; ``types`` are in CEL's notation.
 
-        Raises CelSyntaxError.
+        The outcome is ``broken`` where cel-python lacks something of the expression. Raises CelSyntaxError.
         """
         if source not in self._trees:
-            self._trees[source] = grammar_tree(source)
+            tree = grammar_tree(source)
+            self._trees[source] = tree if _has_all(tree) else None
+        if self._trees[source] is None:
+            return Outcome("broken", "cel-python lacks something of the expression")
         given = {name: self._to_celpy(value, types[name]) for name, value in values.items()}
         depth = sys.getrecursionlimit()
         sys.setrecursionlimit(max(depth, _DEPTH))
@@ -78,6 +93,19 @@ class CelPython:
         if kind == "duration":
             return celtypes.DurationType(timedelta(microseconds=value // 1000))
         return value if kind == "null" else getattr(celtypes, f"{kind.capitalize()}Type")(value)
+
+
+def _has_all(tree: Any) -> bool:
+    """Return whether cel-python's interpreter has all that is in a tree."""
+    for part in tree.iter_subtrees():
+        if part.data in _RULES or any(getattr(child, "type", "") == "QUOTED_IDENT" for child in part.children):
+            return False
+        if part.data in ("ident_arg", "member_dot_arg"):
+            name, *lists = part.children[part.data == "member_dot_arg" :]
+            given = len(lists[0].children) if lists else 0
+            if name not in _FUNCTIONS or _ARGUMENTS.get(name, given) != given:
+                return False
+    return True
 
 
 def _from_celpy(value: Any) -> Any:

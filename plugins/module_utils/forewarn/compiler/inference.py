@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..policy import timevalues
+from ..policy.dynamic import Dyn, inner_types
 from ..policy.params import convert
 from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, RecordField, Type, join, list_of, parse_type
 
@@ -60,7 +61,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
         except ValueError as error:
             raise InputError(f"{name}: {error}") from error
     expression = compile_expression(source, variables, records=records)
-    return _shown(expression(given), expression.type)
+    return _shown(expression(given), str(expression.type))
 
 
 def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) -> Type:
@@ -95,7 +96,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
         for number, item in enumerate(value):
             joined = join(element, infer(item, f"{place}[{number}]", records))
             if joined is None:
-                raise ValueError(f"{place} is a list of several types, which Forewarn's CEL does not take")
+                raise ValueError(f"{place} is a list of several types, which no variable has here")
             element = joined
         return list_of(element)
     fields = {}
@@ -116,16 +117,22 @@ def plain(value: Any, what: str) -> Any:
         raise InputError(f"{what}: {error}.", "Write dates, times and durations as quoted texts.") from error
 
 
-def _shown(value: Any, type_: Type) -> Any:
+def _shown(value: Any, type_: str) -> Any:
     """Return a value as playbooks hold it: times and durations, internally nanoseconds, become texts."""
-    if type_.kind == "timestamp":
+    if isinstance(value, Dyn):
+        return _shown(value.value, value.type)
+    outer = type_.partition("(")[0]
+    if outer == "timestamp":
         return timevalues.format_timestamp(value)
-    if type_.kind == "duration":
+    if outer == "duration":
         return timevalues.format_duration(value)
-    if type_.kind == "bytes":
+    if outer == "bytes":
         raise InputError("the expression yields bytes, which a playbook cannot hold.", "Use string(…).")
-    if type_.kind == "list":
-        return [_shown(item, type_.of[0]) for item in value]
-    if type_.kind == "map":
-        return {key: _shown(item, type_.of[1]) for key, item in value.items()}
+    if outer == "optional":
+        raise InputError("the expression yields an optional value, which a playbook cannot hold.", "Use orValue(…).")
+    if outer == "list":
+        return [_shown(item, inner_types(type_)[0]) for item in value]
+    if outer == "map":
+        key_type, value_type = inner_types(type_)
+        return {_shown(key, key_type): _shown(item, value_type) for key, item in value.items()}
     return value

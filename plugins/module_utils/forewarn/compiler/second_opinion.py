@@ -16,12 +16,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..events import Document, Event
-from ..policy import forms
+from ..policy import dynamic, forms
 from ..policy.artifact import Artifact
 from ..policy.decision import Facts
 from ..policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, names
-from ..policy.forms import Form, read_form
 from ..policy.evaluation_error import EvaluationError, LimitError
+from ..policy.forms import Form, read_form
 from ..policy.params import bind
 from ..policy.program import Match, Program
 from ..policy.trace import render
@@ -54,12 +54,9 @@ class Skip(NamedTuple):
 
 
 SKIPPED = (
-    Skip(
-        ALWAYS,
-        "cel-python does not have the string functions",
-        ("char_at", "index_of", "last_index_of", "lower_ascii", "upper_ascii", "replace", "split", "substring", "trim",
-         "reverse", "join"),
-    ),
+    Skip(ALWAYS, "cel-python compares numbers of different types in other ways", tuple(dynamic.FUNCTIONS)),
+    Skip(ALWAYS, "cel-python has no optional values, and other types than CEL", ("types",)),
+    Skip(ALWAYS, "cel-python writes doubles in another way", ("double_to_string",)),
     Skip(ALWAYS, "cel-python's map() takes no condition", ("map with a condition",)),
     Skip(ALWAYS, "cel-python writes True and False", ("bool_to_string",)),
     Skip(ALWAYS, "cel-python writes no fractions of a second", ("timestamp_to_string", "duration_to_string")),
@@ -108,6 +105,7 @@ _OPERATIONS: Mapping[type[Form], str] = {
     forms.Filter: "filter",
     forms.ExistsOne: "exists_one",
 }
+_OTHER_TYPES = re.compile(r"\b(dyn|optional|pair|type)\b")  # which cel-python lacks
 # Not visible in the typed form: escapes are replaced in it, and a constant time is a literal.
 _SPELLINGS = {"escapes": re.compile(r"\\[?`X]"), "int_to_timestamp": re.compile(r"\btimestamp\(\s*-?\d")}
 
@@ -115,7 +113,7 @@ _SPELLINGS = {"escapes": re.compile(r"\\[?`X]"), "int_to_timestamp": re.compile(
 def features(expression: Mapping[str, Any]) -> set[str]:
     """Return the operations and functions that an artifact's expression uses, named as in its typed form.
 
-    Further features are ``escapes``, ``nanoseconds`` and ``map with a condition``.
+    Further features are ``escapes``, ``nanoseconds``, ``types`` and ``map with a condition``.
     """
     found = {name for name, spelling in _SPELLINGS.items() if spelling.search(expression["source"])}
     left = [read_form(expression["form"])]
@@ -128,6 +126,8 @@ def features(expression: Mapping[str, Any]) -> set[str]:
             found.add(_OPERATIONS[type(form)])
         if isinstance(form, forms.MapList) and form.predicate is not None:
             found.add("map with a condition")
+        if _OTHER_TYPES.search(form.type):
+            found.add("types")
         if isinstance(form, forms.Literal) and form.type in ("timestamp", "duration") and form.value % 1000:
             found.add("nanoseconds")
     return found
@@ -240,7 +240,7 @@ class SecondOpinion:
                     yield EngineDifference(match.rule, expression, ours, theirs)
 
     def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
-        """Return cel-python's result; None if it is not asked (again), or breaks down."""
+        """Return cel-python's result; None if it is not asked (again), lacks what is in the expression, or breaks down."""
         source, types = expression["source"], _types(read_form(expression["form"]))
         read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
         question = (id(expression), repr(read))

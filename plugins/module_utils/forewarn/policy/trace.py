@@ -10,9 +10,25 @@ from typing import Any
 
 from . import timevalues as tv
 from .decision import Value
+from .dynamic import Dyn, inner_types
 from .evaluate import Builder, Closure, Env
-from .forms import Access, All, Call, Exists, ExistsOne, Form, Local, Loop, MapList, Matches, PolicyVariable, Variable
 from .evaluation_error import EvaluationError
+from .forms import (
+    Access,
+    All,
+    Bind,
+    Bound,
+    Call,
+    Exists,
+    ExistsOne,
+    Form,
+    Local,
+    Loop,
+    MapList,
+    Matches,
+    PolicyVariable,
+    Variable,
+)
 
 _SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
 _MAX_SHOWN = 120  # characters of one value
@@ -52,11 +68,11 @@ class TracingBuilder(Builder):
 
 
 def _open_locals(form: Form) -> set[int]:
-    """Return the loop variables that a form reads and that a loop around it sets."""
-    if isinstance(form, Local):
+    """Return the variables of loops and of cel.bind() that a form reads and that a form around it sets."""
+    if isinstance(form, (Local, Bound)):
         return {form.number}
     read: set[int] = set().union(*map(_open_locals, form.parts))
-    return read - {form.number} if isinstance(form, (Loop, MapList)) else read
+    return read - {form.number} if isinstance(form, (Loop, MapList, Bind)) else read
 
 
 def render(value: Any, kind: str) -> str:
@@ -66,17 +82,27 @@ def render(value: Any, kind: str) -> str:
 
 
 def _render(value: Any, kind: str) -> str:
+    if isinstance(value, Dyn):
+        return _render(value.value, value.type)
     if value is None:
         return "null"
+    if kind == "type":
+        return str(value)
     if kind == "timestamp":
         return tv.format_timestamp(value)
     if kind == "duration":
         return tv.format_duration(value)
     if kind == "bytes":
         return "b" + json.dumps(value.decode("latin-1"))
+    if isinstance(value, tuple):  # an optional value
+        return f"optional.of({_render(value[0], inner_types(kind)[0])})" if value else "optional.none()"
     if isinstance(value, list):
         inner = kind[len("list(") : -1]
         return "[" + ", ".join(_render(item, inner) for item in value[:20]) + (", …]" if len(value) > 20 else "]")
+    if isinstance(value, dict) and kind.startswith("map("):
+        key_type, value_type = inner_types(kind)
+        pairs = (f"{_render(key, key_type)}: {_render(item, value_type)}" for key, item in list(value.items())[:20])
+        return "{" + ", ".join(pairs) + (", …}" if len(value) > 20 else "}")
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {item}" for key, item in list(value.items())[:20]) + "}"
     if isinstance(value, (bool, str)):
