@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CEL's own conformance cases: nearly all pass, the others are refused when they are compiled; none gets another answer."""
+"""CEL's own conformance cases: nearly all pass, the others are refused when they are compiled, none is wrong."""
 
 from __future__ import annotations
 

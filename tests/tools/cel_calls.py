@@ -39,7 +39,9 @@ class Call(NamedTuple):
 
 
 # What cel-expr-python has no extension for: tests/unit/cel/test_cel_lists.py judges these.
-_ONLY_HERE = re.compile(r"sets\.|lists\.|\.(distinct|slice|sort|min|max|flatten|sortBy|transform\w+|existsOne)\(|\(k, v,")
+_ONLY_HERE = re.compile(
+    r"sets\.|lists\.|\.(distinct|slice|sort|min|max|flatten|sortBy|transform\w+|existsOne)\(|\(k, v,"
+)
 
 
 def calls() -> Iterator[Call]:

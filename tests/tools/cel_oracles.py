@@ -30,8 +30,8 @@ from forewarn.compiler.types import CelSyntaxError, Declarations, Type
 from forewarn.policy import timevalues as tv
 from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluate import Builder, Closure, Env, Scope
-from forewarn.policy.forms import Form, read_form
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.forms import Form, read_form
 
 MISSING = object()  # a variable or field without a value
 

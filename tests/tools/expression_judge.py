@@ -13,8 +13,8 @@ from forewarn.analysis.smt.problem import Translated
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
 from forewarn.policy.evaluate import UNSET, Builder, Scope, guarded
-from forewarn.policy.forms import read_form
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.forms import read_form
 from forewarn.policy.program import ROOTS
 
 from .cel_variables import PARAMS

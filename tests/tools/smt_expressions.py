@@ -64,7 +64,10 @@ class Writer:
 
     def _optional(self, kind: str, depth: int) -> str:
         known = {"int": "event.?DurationInSeconds", "timestamp": "event.?NotBefore", "string": "event.?EventSource"}
-        some = [known.get(kind, f"optional.of({self.make(kind, 0)})"), f"[{self.make(kind, 0)}][?{self._pick('0', '1')}]"]
+        some = [
+            known.get(kind, f"optional.of({self.make(kind, 0)})"),
+            f"[{self.make(kind, 0)}][?{self._pick('0', '1')}]",
+        ]
         if kind == "string":
             some += [f"vm.tags[?'{self._pick('role', 'a')}']", "vm.?zone", f"event.Resources[?{self._pick('0', '1')}]"]
         if depth <= 0:

@@ -15,8 +15,8 @@ from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import neg
 from forewarn.analysis.smt.words import Mapped
-from forewarn.policy.forms import Call, Literal
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.forms import Call, Literal
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.functions import INT_MAX, INT_MIN, UINT_MAX
 from forewarn.policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND

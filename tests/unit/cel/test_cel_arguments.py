@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.expression import compile_expression
-from forewarn.policy.overloads import METHODS
 from forewarn.compiler.types import Type
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.overloads import METHODS
 from forewarn.policy.timevalues import SECOND
 from tools.cel_calls import Call, overload_calls
 

@@ -15,8 +15,8 @@ from forewarn.compiler.expression import check
 from forewarn.compiler.types import Declarations
 from forewarn.events import API_VERSIONS, EVENT_TYPE_SINCE
 from forewarn.policy.evaluate import Builder, Scope
-from forewarn.policy.forms import read_form
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.forms import read_form
 from forewarn.policy.timevalues import SECOND
 
 NOW = 1_769_860_800 * SECOND

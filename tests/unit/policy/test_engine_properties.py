@@ -18,8 +18,8 @@ from forewarn.events import Document, Event, Vm
 from forewarn.policy.decision import Facts, Value
 from forewarn.policy.engine import PolicySet, PolicyTrace
 from forewarn.policy.evaluate import Builder, Scope
-from forewarn.policy.forms import read_form
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.forms import read_form
 from forewarn.policy.params import bind
 from forewarn.policy.program import ROOTS
 from forewarn.policy.trace import TracingBuilder

@@ -14,12 +14,12 @@ import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check, compile_expression
-from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
 from forewarn.errors import InputError
 from forewarn.policy import function_table, functions
 from forewarn.policy.evaluate import MAX_STEPS, Builder, Scope, names
-from forewarn.policy.forms import read_form
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
+from forewarn.policy.forms import read_form
+from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
 from forewarn.policy.trace import TracingBuilder, render
 from forewarn.policy.view import event_view
 

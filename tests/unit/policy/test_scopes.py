@@ -15,8 +15,8 @@ from forewarn.compiler.types import BOOL, INT, Declarations, list_of
 from forewarn.events import Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import UNSET, Builder, Scope
-from forewarn.policy.forms import read_form
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.forms import read_form
 from forewarn.policy.view import DocumentView
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

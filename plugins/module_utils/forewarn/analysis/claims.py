@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ..policy.artifact import Artifact
 from ..policy.decision import APPROVE, HOLD
 from ..policy.evaluate import MAX_STEPS, Builder, Scope, guarded
-from ..policy.forms import Field, Form, read_form
 from ..policy.evaluation_error import EvaluationError
+from ..policy.forms import Field, Form, read_form
 from ..policy.params import bind
 from ..policy.program import ROOTS
 from ..policy.view import DocumentView

@@ -17,7 +17,7 @@ from . import types as t
 from .guards import Present, access_path, when_false, when_true
 from .hints import Operand, bool_hint
 from .syntax import SyntaxNode
-from .types import Declarations, ExpressionFinding, Local, Severity, Type, Typed
+from .types import Declarations, ExpressionFinding, LocalVariable, Severity, Type, Typed
 from .wording import did_you_mean, with_article
 
 # The names of types, which are values of CEL, and what type() returns.
@@ -39,7 +39,7 @@ class Checker:
         self.declarations = declarations
         self.source = source
         self.findings: list[ExpressionFinding] = []
-        self.locals: list[Local] = []
+        self.locals: list[LocalVariable] = []
         self.cost = 0
         self.turns = 1
 
@@ -123,11 +123,11 @@ class Checker:
             self.report(node, "undeclared-name", message, self._quoted(node.value) or did_you_mean(node.value, known))
         return self.unknown(node)
 
-    def local(self, name: str) -> Local | None:
+    def local(self, name: str) -> LocalVariable | None:
         """Return the innermost variable of a loop or cel.bind() with a name."""
         return next((local for local in reversed(self.locals) if local.name == name), None)
 
-    def _local(self, node: SyntaxNode, local: Local) -> Typed:
+    def _local(self, node: SyntaxNode, local: LocalVariable) -> Typed:
         if local.read in ("local", "bound"):
             return self.made(local.read, local.type, node, local.number)
         pair = self.made("local", macros.PAIR, node, local.number)[0]  # of a loop with two variables
@@ -239,7 +239,7 @@ class Checker:
         ``node`` is what asks.
         """
         if type_.kind == "optional":
-            return optionals.parts_of(self, *optionals.select(self, select, form, type_)).present, t.BOOL
+            return optionals.parts_of(*optionals.select(self, select, form, type_)).present, t.BOOL
         if type_ == t.DYN or (type_.kind == "map" and type_.of[0] == t.DYN):
             name = ["lit", "string", 0, 0, select.value]
             return self.made("call", t.BOOL, node, "dyn_has", self.boxed(select, form, type_), name)
@@ -326,12 +326,14 @@ class Checker:
     def with_bound(self, node: SyntaxNode, name: str, value: Typed, body: SyntaxNode, present: Present) -> Typed:
         """Check an expression in which a name stands for a value, which is evaluated when it is first read."""
         number = len(self.locals)
-        self.locals.append(Local(name, value[1], number, "bound"))
+        self.locals.append(LocalVariable(name, value[1], number, "bound"))
         inside = frozenset(path for path in present if path.split(".")[0] != name)
         form, type_ = self.check(body, inside)
         self.locals.pop()
         if isinstance(form, optionals.Parts):
-            return optionals.Parts(*(self.made("bind", t.UNKNOWN, node, number, value[0], one)[0] for one in form)), type_
+            return optionals.Parts(
+                *(self.made("bind", t.UNKNOWN, node, number, value[0], one)[0] for one in form)
+            ), type_
         return self.made("bind", type_, node, number, value[0], form)
 
     # Operators, in a module of their own
@@ -341,7 +343,8 @@ class Checker:
 
     def _index(self, node: SyntaxNode, present: Present) -> Typed:
         operand, key = (self.check(child, present) for child in node.children)
-        return operators.index(self, node, operand, key)
+        check = optionals.index if operand[1].kind == "optional" else operators.index
+        return check(self, node, operand, key)
 
     # Literals of lists and maps
 

@@ -14,8 +14,8 @@ from ..policy.evaluate import Builder, Closure, Scope, guarded
 from ..policy.forms import read_form
 from . import optionals
 from .checker import Checker
-from .macros import ASSUMED_ELEMENTS
 from .hints import bool_hint, text_hint, unquoted
+from .macros import ASSUMED_ELEMENTS
 from .syntax import SyntaxNode, parse
 from .types import (
     BOOL,

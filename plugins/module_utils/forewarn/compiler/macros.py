@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import types as t
 from .guards import Present, when_true
 from .syntax import SyntaxNode
-from .types import Local, Type, Typed
+from .types import LocalVariable, Type, Typed
 from .wording import with_article
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Loop:
 
     def _declare(self, *variables: tuple[str, Type, str]) -> None:
         for name, type_, read in variables:
-            self.checker.locals.append(Local(name, type_, self.number, read))
+            self.checker.locals.append(LocalVariable(name, type_, self.number, read))
             self._present = frozenset(path for path in self._present if path.split(".")[0] != name)
 
     def condition(self, node: SyntaxNode, where: str) -> Any:
@@ -128,7 +128,9 @@ def _sorted(loop: _Loop, keys: Any, type_: Type) -> Typed:
     key = type_.of[0]
     if loop.type.kind == "map" or key.kind not in (*t.ORDERED, "dyn", "nothing", "unknown"):
         given = "a map" if loop.type.kind == "map" else f"keys of {key}"
-        loop.checker.report(loop.node, "type-mismatch", f"sortBy() takes a list and keys that have an order, not {given}")
+        loop.checker.report(
+            loop.node, "type-mismatch", f"sortBy() takes a list and keys that have an order, not {given}"
+        )
     return loop.checker.made("call", t.list_of(loop.element), loop.node, "sort_by", loop.form, keys)
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..policy.overloads import OPERATORS
-from . import optionals
 from . import types as t
 from .environment import EXTENSIBLE, RESOURCES, VM_NAME
-from .guards import Present, access_path
+from .guards import Present
 from .hints import Operand, comparison_hint, membership_hint, operator_hint
 from .overloads import COMPARISONS, find, possible, result
 from .syntax import SyntaxNode
@@ -77,10 +76,10 @@ def _comparison(checker: Checker, node: SyntaxNode, forms: list[Any], types: lis
     if joined is None and types[0].kind in t.NUMERIC and types[1].kind in t.NUMERIC:
         return checker.made("call", t.BOOL, node, f"number_{name}", *forms)
     dynamic = any(t.contains_kind(type_, "dyn") for type_ in types) or (equality and joined is None)
-    if dynamic and t.comparable(*types) and (equality or all(one.kind in (*t.ORDERED, "dyn") for one in types)):
-        if joined is None or not equality:
-            boxes = (checker.boxed(child, *one) for child, *one in zip(node.children, forms, types, strict=True))
-            return checker.made("call", t.BOOL, node, f"dyn_{name}", *boxes)
+    allowed = joined is None if equality else all(one.kind in (*t.ORDERED, "dyn") for one in types)
+    if dynamic and t.comparable(*types) and allowed:
+        boxes = (checker.boxed(child, *one) for child, *one in zip(node.children, forms, types, strict=True))
+        return checker.made("call", t.BOOL, node, f"dyn_{name}", *boxes)
     if joined is None or t.contains_kind(joined, "record") or not (equality or joined.kind in t.ORDERED):
         hint = comparison_hint(node.value, *_operands(checker, node.children, types))
         return _mismatch(checker, node, f"{node.value} does not compare", types, hint)
@@ -97,10 +96,10 @@ def _membership(checker: Checker, node: SyntaxNode, forms: list[Any], types: lis
     element, container = types
     listed = node.children[1]
     never = node.children[0].kind != "literal" and _never_among(listed, element)
-    if t.DYN in types or (container.of and container.of[0] == t.DYN and not never):
-        if container.kind in ("list", "map", "dyn") and not t.contains_kind(container, "record"):
-            boxes = (checker.boxed(child, *one) for child, *one in zip(node.children, forms, types, strict=True))
-            return checker.made("call", t.BOOL, node, "dyn_in", *boxes)
+    dynamic = t.DYN in types or (container.of and container.of[0] == t.DYN and not never)
+    if dynamic and container.kind in ("list", "map", "dyn") and not t.contains_kind(container, "record"):
+        boxes = (checker.boxed(child, *one) for child, *one in zip(node.children, forms, types, strict=True))
+        return checker.made("call", t.BOOL, node, "dyn_in", *boxes)
     joined = t.join(element, container.of[0]) if container.kind in ("list", "map") else None
     no_key = container.kind == "map" and not is_key(element)
     if joined is None or t.contains_kind(joined, "record") or no_key:
@@ -172,12 +171,10 @@ def _expect_no_case(checker: Checker, node: SyntaxNode, types: list[Type]) -> No
 
 
 def index(checker: Checker, node: SyntaxNode, container: Typed, index_: Typed) -> Typed:
-    """Check the access to an element of a list or map."""
+    """Check the access to an element of a list or map, which is not optional."""
     (operand_form, operand), (key_form, key) = container, index_
     if t.UNKNOWN in (operand, key):
         return checker.unknown(node)
-    if operand.kind == "optional":
-        return optionals.index(checker, node, container, index_)
     if operand == t.DYN or (key == t.DYN and operand.kind in ("list", "map")):
         boxes = (checker.boxed(child, *one) for child, one in zip(node.children, (container, index_), strict=True))
         made = checker.called(t.DYN, node, "dyn_index", *boxes)

@@ -42,7 +42,7 @@ def whole(parts: Parts) -> list[Any]:
     return ["if", kept, start, end, parts.present, some, ["call", kept, start, end, "none"]]
 
 
-def parts_of(checker: Checker, form: Any, type_: Type) -> Parts:
+def parts_of(form: Any, type_: Type) -> Parts:
     """Return the parts of an optional value."""
     if isinstance(form, Parts):
         return form
@@ -68,7 +68,7 @@ def _made(type_: Type, present: Any, value: Any) -> tuple[Any, Type]:
 
 def choice(checker: Checker, node: SyntaxNode, condition: Any, then: Typed, otherwise: Typed) -> Typed:
     """Return one of two optional values of a type."""
-    first, second = parts_of(checker, *then), parts_of(checker, *otherwise)
+    first, second = parts_of(*then), parts_of(*otherwise)
     type_ = then[1].of[0]
     present = checker.made("if", t.BOOL, node, condition, first.present, second.present)[0]
     return _made(type_, present, checker.made("if", type_, node, condition, first.value, second.value)[0])
@@ -85,11 +85,11 @@ def select(checker: Checker, node: SyntaxNode, form: Any, type_: Type) -> Typed:
             return checker.unknown(node)
         value, field = checker.selected(_required(node), form, type_, frozenset())
         return _made(field, present[0], value)
-    outer = parts_of(checker, form, type_)
+    outer = parts_of(form, type_)
     inner = select(checker, node, outer.value, type_.of[0])
     if inner[1] == t.UNKNOWN:
         return inner
-    parts = parts_of(checker, *inner)
+    parts = parts_of(*inner)
     return _made(inner[1].of[0], _both(checker, node, outer.present, parts.present), parts.value)
 
 
@@ -108,11 +108,11 @@ def index(checker: Checker, node: SyntaxNode, container: Typed, key: Typed) -> T
             message = "CEL engines differ on an optional list that does not have this element"
             checker.report(node, "engines-disagree", message, f"write [?{checker.written(node.children[1])}]")
             return checker.unknown(node)
-        outer = parts_of(checker, form, type_)
+        outer = parts_of(form, type_)
         inner = index(checker, node, (outer.value, type_.of[0]), key)
         if inner[1] == t.UNKNOWN:
             return inner
-        parts = parts_of(checker, *inner)
+        parts = parts_of(*inner)
         return _made(inner[1].of[0], _both(checker, node, outer.present, parts.present), parts.value)
     value, element = operators.index(checker, node, container, key)
     if element == t.UNKNOWN:
@@ -167,7 +167,7 @@ def _receiver(checker: Checker, node: SyntaxNode, present: Present) -> tuple[Par
             message = f"{node.value}() is asked of an optional value, and this is {with_article(type_)}"
             checker.report(node.children[0], "type-mismatch", message, _optional_hint(checker, node.children[0]))
         return None
-    return parts_of(checker, form, type_), type_.of[0]
+    return parts_of(form, type_), type_.of[0]
 
 
 def _optional_hint(checker: Checker, node: SyntaxNode) -> str:
@@ -216,7 +216,7 @@ def or_(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     refused = _alternative(checker, node, t.optional_of(type_), other)
     if refused is not None:
         return refused
-    second = parts_of(checker, form, other)
+    second = parts_of(form, other)
     either = checker.made("if", t.BOOL, node, parts.present, _truth(node, True), second.present)[0]
     chosen = checker.choice(node, parts.present, (parts.value, type_), (second.value, other.of[0]))
     return _made(chosen[1], either, chosen[0])
@@ -251,7 +251,7 @@ def mapped(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
         message = f"optFlatMap() takes an optional value, and this is {with_article(made)}"
         checker.report(body, "type-mismatch", message, "write optMap")
         return checker.unknown(node)
-    inner = parts_of(checker, form, made)
+    inner = parts_of(form, made)
     return _made(made.of[0], _both(checker, node, parts.present, inner.present), inner.value)
 
 
@@ -272,7 +272,7 @@ def list_of_some(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
                     message = f"? stands before an optional value, and this is {with_article(outer)}"
                     checker.report(child, "type-mismatch", message, "remove the ?")
                 return checker.unknown(node)
-            parts, type_ = parts_of(checker, form, outer), outer.of[0]
+            parts, type_ = parts_of(form, outer), outer.of[0]
             elements.append((parts.present, parts.value))
         types.append(type_)
     joined: Type | None = t.NOTHING
@@ -285,7 +285,9 @@ def list_of_some(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
         part = checker.made("list", t.list_of(element), node, item)[0]
         if there is not None:
             part = checker.made("if", t.list_of(element), node, there, part, _empty(node, element))[0]
-        whole_form = part if whole_form is None else checker.called(t.list_of(element), node, "add_list", whole_form, part)
+        whole_form = (
+            part if whole_form is None else checker.called(t.list_of(element), node, "add_list", whole_form, part)
+        )
     return whole_form, t.list_of(element)
 
 

@@ -240,7 +240,7 @@ class SecondOpinion:
                     yield EngineDifference(match.rule, expression, ours, theirs)
 
     def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
-        """Return cel-python's result; None if it is not asked (again), lacks what is in the expression, or breaks down."""
+        """Return cel-python's result; None if it is not asked (again), lacks something, or breaks down."""
         source, types = expression["source"], _types(read_form(expression["form"]))
         read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
         question = (id(expression), repr(read))

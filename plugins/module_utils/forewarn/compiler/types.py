@@ -128,10 +128,11 @@ class Declarations:
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
 
 
-class Local(NamedTuple):
+class LocalVariable(NamedTuple):
     """The variable of a loop or of cel.bind().
 
-    ``read``: ``local`` is a loop's, ``first`` and ``second`` are those of a loop over pairs, ``bound`` is of cel.bind().
+    ``read`` is ``local`` for that of a loop, ``first`` or ``second`` for those of a loop over pairs, and ``bound`` for
+    that of cel.bind().
     """
 
     name: str

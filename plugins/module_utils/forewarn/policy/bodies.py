@@ -14,8 +14,8 @@ from typing import Any
 
 from .decision import NOTIFY, OCCASIONS
 from .evaluate import Builder, Scope, guarded, names
-from .forms import read_form
 from .evaluation_error import EvaluationError
+from .forms import read_form
 
 # What a body reads. Preparing and recovering must stay the same for one event: what changes is another hook.
 LASTING = ("event", "vm", "params")

@@ -120,15 +120,15 @@ def equal(one: Dyn, other: Dyn) -> bool:
     first, second = kind(one), kind(other)
     if first in NUMERIC and second in NUMERIC:
         return number_eq(one.value, other.value)
-    if first != second or first in ("list", "map") and len(one.value) != len(other.value):
+    if first != second or (first in ("list", "map") and len(one.value) != len(other.value)):
         return False
     if first == "list":
         return all(map(equal, elements(one), elements(other)))
     if first == "map":
-        pairs = ((item, _find(other, key), key) for key, item in _items(one))
-        return all(found is not None and equal(item, found) for item, found, _key in pairs)
+        pairs = ((item, _find(other, key)) for key, item in _items(one))
+        return all(found is not None and equal(item, found) for item, found in pairs)
     if first == "optional" and one.value and other.value:
-        (left,), (right,) = (boxed(inner_types(side.type)[0], side.value[0]) for side in (one, other))
+        left, right = (boxed(inner_types(side.type)[0], side.value[0]) for side in (one, other))
         return equal(left, right)
     return bool(one.value == other.value)
 

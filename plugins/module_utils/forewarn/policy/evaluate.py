@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Any, Callable, List
 
 from . import forms as f
-from .forms import Form
 from .dynamic import Dyn
 from .evaluation_error import EvaluationError, InternalError, LimitError
+from .forms import Form
 from .function_table import FUNCTIONS
 from .regex import compile_program
 

@@ -20,8 +20,15 @@ MAX_PRECISION = 1000  # digits, as of cel-go and cel-cpp
 MAX_TEXT = 1 << 20  # characters
 _CLAUSE = re.compile(r"%(?:%|(?:\.(?P<precision>[0-9]{1,9}))?(?P<verb>[sdfebxXo]))", re.ASCII)
 _QUOTED = {
-    **{"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"},
-    **{"\\": r"\\", '"': r"\""},
+    "\a": r"\a",
+    "\b": r"\b",
+    "\f": r"\f",
+    "\n": r"\n",
+    "\r": r"\r",
+    "\t": r"\t",
+    "\v": r"\v",
+    "\\": r"\\",
+    '"': r"\"",
 }
 
 
@@ -35,7 +42,8 @@ class Clause(NamedTuple):
 
 def clauses(text: str) -> list[Clause]:
     """Return the clauses of a format, and what comes after the last one. Raises ValueError where it is not a format."""
-    found, before, position = [], "", 0
+    found: list[Clause] = []
+    before, position = "", 0
     while True:
         start = text.find("%", position)
         if start < 0:
@@ -43,7 +51,9 @@ def clauses(text: str) -> list[Clause]:
         before += text[position:start]
         match = _CLAUSE.match(text, start)
         if match is None:
-            raise ValueError(f"{text[start : start + 2]!r} begins no clause of a format: %s %d %f %e %b %x %X %o and %%")
+            raise ValueError(
+                f"{text[start : start + 2]!r} begins no clause of a format: %s %d %f %e %b %x %X %o and %%"
+            )
         position = match.end()
         if match.group() == "%%":
             before += "%"
@@ -223,7 +233,7 @@ def quote(text: str) -> str:
 
 
 def to_json(one: Dyn) -> Any:
-    """Return a value as JSON has it: times and durations as texts. Raises EvaluationError for what JSON does not have."""
+    """Return a value as JSON has it: times and durations as texts. Raises EvaluationError for what JSON lacks."""
     found = kind(one)
     if found == "timestamp":
         return tv.format_timestamp(one.value)

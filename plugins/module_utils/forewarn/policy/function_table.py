@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 from . import dynamic, formatting, functions, lists, mathematics, overloads
 
@@ -17,7 +17,7 @@ _KNOWN: Mapping[str, Callable[..., Any]] = {
     **formatting.FUNCTIONS,
 }
 _NAMES = {*overloads.METHODS, *overloads.FUNCTIONS, *overloads.OPERATORS}
-FUNCTIONS: Dict[str, Callable[..., Any]] = {
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **_KNOWN,
     **dynamic.FUNCTIONS,
     # Those whose arguments carry their types choose their overload when they are called.

@@ -8,7 +8,7 @@ The compiler resolves calls by this table, and ``dynamic`` those whose types are
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple
 
 
 class Overload(NamedTuple):
@@ -17,7 +17,7 @@ class Overload(NamedTuple):
     In ``result``, ``E`` is the type of the elements of the first argument.
     """
 
-    kinds: Tuple[str, ...]
+    kinds: tuple[str, ...]
     result: str
     name: str
 

@@ -10,8 +10,8 @@ from typing import Any, Callable, NamedTuple
 
 from .decision import PHASES
 from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
-from .forms import Form, Literal, read_form
 from .evaluation_error import EvaluationError
+from .forms import Form, Literal, read_form
 from .interpolated import HookProgram, compile_hook
 
 # What an expression may read, in the order of the environment.

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...policy.forms import Call
 from ...policy.evaluation_error import EvaluationError
+from ...policy.forms import Call
 from ...policy.function_table import FUNCTIONS
 from ...policy.functions import INT_MAX, INT_MIN, UINT_MAX
 from ...policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND

@@ -40,8 +40,8 @@ class Translated(NamedTuple):
     """The value of an expression, and whether it has none.
 
     ``value`` is a value of Python, a term of z3 (a text is its code, a time or duration nanoseconds), a ``Mapped``, a
-    tuple of Values for a list, ``Kept`` for an optional value, one of the objects of ``inputs``, or ``Untranslated``. Where ``error`` holds, it means
-    nothing.
+    tuple of Values for a list, ``Kept`` for an optional value, one of the objects of ``inputs``, or ``Untranslated``.
+    Where ``error`` holds, it means nothing.
     """
 
     value: Any

@@ -17,8 +17,8 @@ from typing import Any
 
 from ...policy import forms as f
 from ...policy.dynamic import Dyn
-from ...policy.forms import Form, read_form
 from ...policy.evaluation_error import EvaluationError
+from ...policy.forms import Form, read_form
 from ...policy.function_table import FUNCTIONS
 from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
