@@ -13,7 +13,7 @@ import pytest
 from forewarn.analysis.smt.patterns import texts_matching
 from forewarn.analysis.smt.terms import require
 from forewarn.analysis.smt.translation import samples
-from forewarn.compiler.patterns import PatternError, compile_pattern
+from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
 from tools.policy_files import HEAD, verified
 

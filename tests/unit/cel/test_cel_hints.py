@@ -166,13 +166,6 @@ def evaluate(source: str, roots: Mapping[str, Any] = ROOTS) -> Any:
             "has(event.EventSource)",
             True,
         ),
-        ("has(variables.tags.role)", "write 'role' in variables.tags", "'role' in variables.tags", True),
-        (
-            "has(variables.first.NotBefore)",
-            "write [variables.first].all(x, has(x.NotBefore))",
-            "[variables.first].all(x, has(x.NotBefore))",
-            True,
-        ),
         (
             "has(events[0].NotBefore)",
             "write [events[0]].all(x, has(x.NotBefore))",

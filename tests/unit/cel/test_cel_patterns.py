@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import re2  # type: ignore[import-untyped]  # the real RE2, which cel-python brings along
-from forewarn.compiler.patterns import PatternError, compile_pattern
+from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
 from hypothesis import given, settings
 from hypothesis import strategies as st

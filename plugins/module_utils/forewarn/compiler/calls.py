@@ -13,12 +13,12 @@ from ..policy import overloads as table
 from ..policy import timevalues as tv
 from ..policy.evaluation_error import EvaluationError
 from ..policy.function_table import FUNCTIONS as RUNTIME
+from ..policy.patterns import PatternError, compile_pattern
 from . import optionals
 from . import types as t
 from .guards import Present
 from .macros import MACROS
 from .overloads import UNSUPPORTED, find, possible, result
-from .patterns import PatternError, compile_pattern
 from .syntax import SyntaxNode
 from .types import Type, Typed
 from .wording import duration_hint, function_hint, with_article
@@ -177,15 +177,18 @@ def _join(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
 
 
 def _matches(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-    """Check ``matches``, and compile its pattern."""
-    (text_form, text), (_pattern_form, pattern) = (checker.check(child, present) for child in node.children)
+    """Check ``matches``, and compile a literal pattern. One that is a parameter is compiled when it is known."""
+    (text_form, text), (pattern_form, pattern) = (checker.check(child, present) for child in node.children)
     literal = node.children[1]
     for child, type_ in zip(node.children, (text, pattern), strict=True):
         if t.join(type_, t.STRING) is None:
             checker.report(child, "type-mismatch", f"matches() takes texts, and this is {with_article(type_)}")
             return checker.unknown(node)[0], t.BOOL
+    if pattern_form[0] == "field" and pattern_form[4][1] == "record(params)":
+        return checker.made("call", t.BOOL, node, "matches", text_form, pattern_form)
     if literal.kind != "literal":
-        checker.report(literal, "unsupported", "the pattern of matches() must be a literal", "write 'pattern'")
+        message = "the pattern of matches() must be a literal or a parameter"
+        checker.report(literal, "unsupported", message, "write 'pattern', or params.NAME")
         return checker.unknown(node)[0], t.BOOL
     try:
         program = compile_pattern(literal.value)
@@ -247,13 +250,13 @@ def _extreme(function: str) -> Callable[[Checker, SyntaxNode, Present], Typed]:
             form, type_ = checker.check(children[0], present)
             if type_.kind in t.NUMERIC:
                 return form, type_
-            element = type_.of[0] if type_.kind == "list" else t.UNKNOWN
+            element = type_.of[0] if type_.kind == "list" else type_
         else:
             forms, element = checker.uniform(children, present, "the numbers")
             form = checker.made("list", t.list_of(element), node, *forms)[0]
             type_ = t.list_of(element)
-        if element.kind not in (*t.NUMERIC, "dyn"):
-            if t.UNKNOWN not in (type_, element) or type_.kind == "list":
+        if element.kind not in t.NUMERIC and (type_.kind != "list" or element != t.DYN):
+            if element != t.UNKNOWN:
                 given = f"{with_article(type_)}" if children else "nothing"
                 checker.report(node, "type-mismatch", f"math.{node.value}() takes numbers, and this is {given}")
             return checker.unknown(node)

@@ -257,7 +257,7 @@ class Checker:
         if type_.kind == "map":
             return f"write '{name}' in {self.written(operand)}"
         path = access_path(operand)
-        if path is None or path.startswith("variables."):
+        if path is None:
             return f"write [{self.written(operand)}].all(x, has(x.{name}))"
         return f"ask for it first: has({path}) && …"
 
@@ -273,7 +273,7 @@ class Checker:
             return True
         operand = node.children[0]
         if operand.kind == "name" and operand.value == "variables" and not self._is_variable("variables"):
-            return False
+            return True  # or an error, which it is in every engine that has variables
         quiet = Checker(self.declarations, self.source)
         quiet.locals = self.locals
         _form, record = quiet.check(operand, present)
@@ -385,7 +385,9 @@ class Checker:
             type_ = child.type if child.kind == "literal" else None
             if type_ is not None and type_.kind not in t.KEYS:
                 self.report(child, "type-mismatch", f"a map cannot have keys of {type_}")
-        if key != t.DYN and not operators.is_key(key) and not any(child.kind == "literal" for child in keys):
+        if key == t.DYN:
+            forms = [self.called(t.DYN, child, "dyn_key", form) for child, form in zip(keys, forms, strict=True)]
+        elif not operators.is_key(key) and not any(child.kind == "literal" for child in keys):
             self.report(node, "type-mismatch", f"a map cannot have keys of {key}")
         literals = [(child.type == t.BOOL, child.value) for child in keys if child.kind == "literal"]
         for child in keys:

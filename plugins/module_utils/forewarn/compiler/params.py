@@ -62,6 +62,30 @@ def check_name(file: YamlFile, node: YamlNode | None, taken: dict[str, Type], wh
         file.add("reserved-word", f"'{name}' is a reserved word of CEL", node, "choose another name")
 
 
+def patterns_in(data: Any) -> set[str]:
+    """Return the parameters that ``matches()`` takes as patterns in a policy of an artifact, or in a part of it."""
+    if isinstance(data, dict):
+        return set().union(*map(patterns_in, data.values()))
+    if not isinstance(data, list):
+        return set()
+    found = set().union(*map(patterns_in, data))
+    return {*found, data[6][5]} if data[:1] == ["call"] and data[4] == "matches" else found
+
+
+def check_patterns(file: YamlFile, node: YamlNode | None, names: set[str], declared: list[dict[str, Any]]) -> None:
+    """Mark the parameters with these names as patterns, and report their values that are none."""
+    for entry in declared:
+        if entry["name"] in names:
+            entry["pattern"] = True
+    for item in mappings(node):
+        if text(item.get("name")) in names:
+            enum = item.get("enum")
+            values = [item.get("default"), *(enum.items if isinstance(enum, Sequence) else ())]
+            for value in values:
+                if isinstance(value, Scalar) and isinstance(value.data(), str):
+                    _check_limits(file, value, "string", "the pattern", {"pattern": True})
+
+
 def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
     """Return the rest of a declaration, after checking that its values fit the type and each other."""
     result: dict[str, Any] = {}

@@ -62,6 +62,7 @@ class _Compiler:
             "rule": block,
             "invariants": self._invariants(root.get("invariants")),
         }
+        params.check_patterns(self.file, root.get("params"), params.patterns_in(policy), declared)
         suppressed = root.get("suppress")
         if isinstance(suppressed, Sequence) and suppressed.items:
             policy["suppress"] = suppressed.data()

@@ -241,7 +241,10 @@ class SecondOpinion:
 
     def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
         """Return cel-python's result; None if it is not asked (again), lacks something, or breaks down."""
-        source, types = expression["source"], _types(read_form(expression["form"]))
+        source, form = expression["source"], read_form(expression["form"])
+        if "record(" in form.type:  # of which it is only told the fields that the expression names
+            return None
+        types = _types(form)
         read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
         question = (id(expression), repr(read))
         if question in self._asked or features(expression) & NOT_COMPARED[ALWAYS]:

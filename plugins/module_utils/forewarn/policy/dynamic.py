@@ -19,6 +19,7 @@ from .evaluation_error import EvaluationError
 from .overloads import Overload
 
 NUMERIC = frozenset(("int", "uint", "double"))
+KEYS = frozenset(("bool", "int", "uint", "string"))  # of maps
 ORDERED = frozenset(("bool", "string", "bytes", "timestamp", "duration"))
 # What CEL calls the types that are written in another way here.
 _NAMES = {
@@ -139,7 +140,9 @@ def _items(one: Dyn) -> list[tuple[Dyn, Dyn]]:
 
 
 def _find(mapping: Dyn, key: Dyn) -> Dyn | None:
-    """Return the value of a key, None if there is none."""
+    """Return the value of a key, None if there is none. A double is looked up as the same number."""
+    if kind(key) not in KEYS and kind(key) != "double":
+        return None
     key_type, value_type = inner_types(mapping.type)
     name: Any = key
     if key_type != "dyn":
@@ -171,9 +174,16 @@ def contains(element: Dyn, container: Dyn) -> bool:
     """Return whether a list has an element, or a map a key."""
     if kind(container) == "list":
         return any(equal(element, item) for item in elements(container))
-    if kind(container) == "map":
+    if kind(container) == "map" and (kind(element) in KEYS or kind(element) == "double"):
         return _find(container, element) is not None
     raise no_overload("in", element, container)
+
+
+def map_key(one: Dyn) -> Dyn:
+    """Return a value that must be the key of a map."""
+    if kind(one) not in KEYS:
+        raise EvaluationError(f"a map cannot have keys of {type_name(one)}")
+    return one
 
 
 def index(container: Dyn, key: Dyn) -> Dyn:
@@ -276,6 +286,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "dyn_has": has,
     "dyn_has_index": has_index,
     "dyn_truth": truth,
+    "dyn_key": map_key,
     "dyn_elements": elements,
     "dyn_ordered": ordered_elements,
     "dyn_type": type_name,

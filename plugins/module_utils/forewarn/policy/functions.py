@@ -13,11 +13,14 @@ import math
 import operator
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Callable
 
 from . import timevalues as tv
 from .evaluation_error import EvaluationError
 from .lists import equal
+from .patterns import PatternError, compile_pattern
+from .regex import compile_program
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 MAX_TEXT = 1 << 20  # characters, and elements of a list, that one operation may build
@@ -229,6 +232,14 @@ def _join(parts: list[str], separator: str = "") -> str:
     return separator.join(parts)
 
 
+@lru_cache(maxsize=64)
+def _search(pattern: str) -> Callable[[str], bool]:
+    try:
+        return compile_program(compile_pattern(pattern))
+    except PatternError as error:
+        raise EvaluationError(f"{pattern!r} is not a pattern: {error}") from error
+
+
 def _index_list(items: list[Any], index: int) -> Any:
     if 0 <= index < len(items):
         return items[index]
@@ -318,6 +329,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "contains": lambda text, part: part in text,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
+    "matches": lambda text, pattern: _search(pattern)(text),  # of a literal pattern there is a form of its own
     "char_at": _char_at,
     "index_of": _index_of,
     "last_index_of": _last_index_of,

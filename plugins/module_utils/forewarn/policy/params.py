@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import InputError
 from . import timevalues as tv
+from .patterns import PatternError, compile_pattern
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Types a parameter may have, as policy files write them.
@@ -53,7 +54,7 @@ def _finite(value: float) -> float:
 
 
 def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
-    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max`` or ``enum``."""
+    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max`` or ``enum``, or is no pattern."""
     type_name = declaration["type"]
     if "min" in declaration and value < convert(declaration["min"], type_name):
         raise ValueError(f"is less than {declaration['min']}")
@@ -61,6 +62,13 @@ def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
         raise ValueError(f"is more than {declaration['max']}")
     if "enum" in declaration and value not in [convert(item, type_name) for item in declaration["enum"]]:
         raise ValueError(f"is not one of {', '.join(map(str, declaration['enum']))}")
+    if declaration.get("pattern") is True:
+        try:
+            compile_pattern(value)
+        except PatternError as error:
+            raise ValueError(
+                f"is not a pattern that matches() takes: {error} (at its character {error.position + 1})"
+            ) from error
 
 
 def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A regular expression matcher whose time grows linearly with the text, for ``matches()``.
 
-The compiler turns a pattern into a program of states; here all states are followed at once, so there is nothing to
+``patterns`` turns a pattern into a program of states; here all states are followed at once, so there is nothing to
 backtrack and no pattern that a hostile text can make slow. A program is JSON: a list of instructions
 
 ``["c", ranges]`` one character of the ranges ``[low, high, low, high, …]`` (code points), then the next instruction;

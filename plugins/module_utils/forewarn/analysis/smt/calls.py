@@ -28,7 +28,7 @@ TOTAL = frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "eq_deep", "ne_deep", "in", "in_deep", "not", "same", "size"),
         *("add_double", "sub_double", "mul_double", "div_double", "neg_double", "to_double"),
-        *("add_string", "add_bytes", "add_list", "contains", "starts_with", "ends_with", "replace", "join"),
+        *("add_string", "add_bytes", "add_list", "contains", "starts_with", "ends_with", "matches", "replace", "join"),
         *("lower_ascii", "upper_ascii", "trim", "reverse", "quote", "defined", "non_zero"),
         *("number_eq", "number_ne", "number_lt", "number_le", "number_gt", "number_ge"),
         *("ceil", "floor", "round", "trunc", "is_nan", "is_inf", "is_finite", "sqrt", "abs_double", "sign_double"),

@@ -4,7 +4,7 @@
 """Parameters of policies as terms: what a host may be given, and which policies run with it.
 
 A parameter varies over all values that its declaration allows, and over all values of its type where it declares no
-limits. What a list or a map has is not known to the solver, unless it is given.
+limits. What a list, a map or a pattern of matches() has is not known to the solver, unless it is given.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...policy.functions import INT_MAX, INT_MIN
-from ...policy.params import check_names, convert
+from ...policy.params import check_bounds, check_names, convert
 from ...policy.timevalues import (
     MAX_DURATION,
     MAX_TIMESTAMP,
@@ -109,7 +109,7 @@ class Params:
         return {
             name: (one.type, one.term, one.given)
             for name, one in self._params.items()
-            if name not in self._fixed and not one.type.startswith(("list(", "map("))
+            if name not in self._fixed and one.term is not None
         }
 
     def usual(self, given: Mapping[str, Any]) -> list[Formula]:
@@ -136,14 +136,18 @@ class Params:
         entries = [entry for _version, _policy, entry in places]
         kinds = {entry["type"] for entry in entries}
         kind = entries[0]["type"]
+        patterns = any(entry.get("pattern") is True for entry in entries)
         if name in self._fixed:
             self.assumptions.append(f"params.{name} is {self._fixed[name]}, as given")
-            return _Param(kind, convert(self._fixed[name], kind), True, places)
+            value = convert(self._fixed[name], kind)
+            if patterns:
+                _check_pattern(name, value)
+            return _Param(kind, value, True, places)
         defaults = {repr(entry["default"]) for entry in entries if "default" in entry}
-        if kind.startswith(("list(", "map(")) or len(kinds) > 1:
+        if kind.startswith(("list(", "map(")) or len(kinds) > 1 or patterns:
             if any("default" not in entry for entry in entries):
                 raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
-            self.assumptions.append(f"params.{name} is any {' or '.join(sorted(kinds))}")
+            self.assumptions.append(f"params.{name} is any {'pattern' if patterns else ' or '.join(sorted(kinds))}")
             return _Param(kind, None, False, places)
         self.assumptions.append(f"params.{name} is anything that {_allowed(places)}")
         given: Formula = True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given{self._whose}")
@@ -189,6 +193,13 @@ class Params:
 
     def _code(self, value: Any) -> Any:
         return self._problem.texts.code(value)
+
+
+def _check_pattern(name: str, value: Any) -> None:
+    try:
+        check_bounds(value, {"type": "string", "pattern": True})
+    except ValueError as error:
+        raise InputError(f"parameter {name}: {value!r} {error}") from error
 
 
 def exact(problem: Problem, value: float) -> Any:

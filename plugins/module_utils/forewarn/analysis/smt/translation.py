@@ -20,6 +20,7 @@ from ...policy.dynamic import Dyn
 from ...policy.evaluation_error import EvaluationError
 from ...policy.forms import Form, read_form
 from ...policy.function_table import FUNCTIONS
+from ...policy.patterns import compile_pattern
 from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags
@@ -258,6 +259,8 @@ class Translation:
                 return failure(form.type)
         if any(one.error is True for one in arguments):
             return failure(form.type)
+        if form.function == "matches" and is_python(arguments[1]):
+            return self._matched(form, arguments[0], compile_pattern(arguments[1].value))
         found = call(Arguments(self.problem, form, arguments, self._plain, partial(self._opaque, form)))
         if found is not None:
             return found
@@ -269,7 +272,11 @@ class Translation:
         return Translated(opaque.value, disj((errors, opaque.error)))
 
     def _matches(self, form: f.Matches) -> Translated:
-        operand, search = self._translate(form.operand), compile_program(form.program)
+        return self._matched(form, self._translate(form.operand), form.program)
+
+    def _matched(self, form: Form, operand: Translated, program: list[Any]) -> Translated:
+        """Return whether a text has a match of a pattern, which is compiled."""
+        search = compile_program(program)
         if is_python(operand):
             return Translated(search(operand.value))
         if operand.error is True:
@@ -280,11 +287,11 @@ class Translation:
             return Translated(search(operand.value), operand.error)
         inner = operand.value if isinstance(operand.value, Mapped) else None
         function = search if inner is None else lambda text: search(inner.function(text))
-        key = f"matches({'·' if inner is None else inner.key}, {form.program})"
+        key = f"matches({'·' if inner is None else inner.key}, {program})"
         term = operand.value if inner is None else inner.term
-        constants = (*(() if inner is None else inner.constants), *samples(form.program))
+        constants = (*(() if inner is None else inner.constants), *samples(program))
         total = inner is None or inner.total
-        relation = ("matches", form.program) if inner is None else None
+        relation = ("matches", program) if inner is None else None
         return self._plain(Translated(Mapped(term, key, function, "bool", constants, relation, total), operand.error))
 
     # Loops

@@ -134,4 +134,4 @@ def _has_range(entry: Entry) -> bool:
 
 
 def _can_vary(entry: Entry) -> bool:
-    return not entry["type"].startswith(("list(", "map("))
+    return not entry["type"].startswith(("list(", "map(")) and entry.get("pattern") is not True

@@ -37,6 +37,7 @@ _ACCESSORS = frozenset(
 _TOTAL = frozenset(
     (
         *("in", "in_deep", "eq", "ne", "eq_deep", "ne_deep", "lt", "le", "gt", "ge", "not", "size", "contains"),
+        "matches",
         *("starts_with", "ends_with", "same", "lower_ascii", "upper_ascii", "trim", "reverse", "integer_to_string"),
         *("bool_to_string", "duration_to_string", "timestamp_to_string", "add_string", "add_list", "to_double"),
         *("timestamp_to_int", "duration_hours", "duration_minutes", "duration_seconds"),

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compiles RE2 patterns to the programs of policy/regex.py; refuses patterns on which engines differ."""
+"""Compiles RE2 patterns to the programs of ``regex``; refuses patterns on which engines differ.
+
+The compiler does so with patterns that policies have as literals, and a VM with those that are parameters.
+"""
 
 from __future__ import annotations
 
