@@ -224,7 +224,7 @@ def or_(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
 
 def _alternative(checker: Checker, node: SyntaxNode, wanted: Type, given: Type) -> Typed | None:
     """Report an alternative of another type."""
-    if t.join(wanted, given) is not None or t.DYN in (wanted, given):
+    if t.join(wanted, given) is not None or (t.DYN in (wanted, given) and wanted.kind != "optional"):
         return None
     message = f"{node.value}() takes {with_article(wanted)} here, and this is {with_article(given)}"
     checker.report(node.children[1], "type-mismatch", message)
