@@ -10,15 +10,21 @@ from pathlib import Path
 
 import pytest
 from tools import cel_spec
-from tools.cel_spec import REFUSED, WRONG, Outcome
+from tools.cel_spec import REFUSED, WRONG, Case, Outcome
 
 
 @pytest.fixture(scope="module")
-def outcomes(repository: Path) -> list[Outcome]:
+def cases(repository: Path) -> list[Case]:
     path = cel_spec.cases_file(repository)
     if not path.is_file():
         pytest.skip(f"no conformance cases at {path}; FOREWARN_CEL_SPEC may name the file")
-    return list(cel_spec.outcomes(json.loads(path.read_text(encoding="utf-8"))))
+    found: list[Case] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def outcomes(cases: list[Case]) -> list[Outcome]:
+    return list(cel_spec.outcomes(cases))
 
 
 def test_no_case_has_another_answer(outcomes: list[Outcome]) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 from forewarn.analysis.smt.problem import Translated
 from forewarn.compiler.expression import check
 from forewarn.compiler.types import Declarations
-from test_cel_spec import _type, _value, cases
+from test_cel_spec import cases
+from tools.cel_spec import read_type, read_value
 from tools.translated import FAILS, SCALARS, Agreement, Question, hidden, literals
 
 __all__ = ["cases"]
@@ -25,16 +26,19 @@ __all__ = ["cases"]
 # Cases with variables that have one value for z3, and those of which a part may have any, by what they consist of.
 # More of the first and fewer of the second are welcome: then change the numbers. The reverse means that something is no
 # longer translated.
-EXACT = 935
+EXACT = 1099
 # fmt: off
 OPAQUE: Mapping[str, int] = {
-    "add_list": 31, "add_string": 11, "all": 10, "and": 13, "char_at": 19, "contains": 4, "day_of_month": 2,
-    "day_of_week": 1, "div_int": 59, "double_to_int": 1, "double_to_uint": 1, "ends_with": 3, "eq": 290,
-    "eq_deep": 3, "exists": 10, "exists_one": 15, "filter": 42, "full_year": 1, "ge": 8, "gt": 30, "has": 9, "in":
-    28, "index_list": 47, "index_map": 103, "index_of": 29, "integer_to_string": 2, "join": 6, "last_index_of":
-    36, "le": 9, "list": 204, "lt": 11, "map": 292, "map_list": 17, "minutes": 1, "mod_int": 12, "mod_uint": 2,
-    "mul_int": 50, "mul_uint": 10, "ne": 40, "replace": 10, "seconds": 1, "size": 40, "split": 18, "starts_with":
-    4, "string_to_bytes": 1, "string_to_double": 5, "substring": 36, "timestamp_to_string": 1, "to_double": 7,
+    "add_list": 31, "add_string": 11, "all": 21, "and": 72, "char_at": 19, "contains": 4, "day_of_month": 2,
+    "day_of_week": 1, "div_double": 2, "div_int": 50, "double_to_int": 1, "double_to_uint": 1, "dyn": 569, "dyn %": 11,
+    "dyn_eq": 100, "dyn_ge": 25, "dyn_gt": 24, "dyn_in": 76, "dyn_index": 40, "dyn_key": 98, "dyn_le": 16, "dyn_lt":
+    16, "dyn_ne": 25, "dyn_truth": 46, "dyn_type": 31, "dyn_value": 40, "ends_with": 3, "eq": 306, "eq_deep": 12,
+    "exists": 27, "exists_one": 8, "filter": 42, "format": 119, "full_year": 1, "ge": 8, "gt": 23, "has": 18, "in": 28,
+    "index_list": 53, "index_map": 198, "index_of": 29, "int_to_uint": 4, "integer_to_string": 2, "join": 6,
+    "last_index_of": 36, "le": 9, "list": 453, "lt": 11, "map": 548, "map_list": 17, "minutes": 1, "mod_int": 12,
+    "mod_uint": 2, "mul_int": 50, "mul_uint": 10, "ne": 41, "or": 20, "replace": 10, "seconds": 1, "size": 40, "split":
+    18, "starts_with": 4, "string_to_bytes": 1, "string_to_double": 21, "substring": 36, "timestamp_to_string": 1,
+    "to_double": 7,
 }
 # fmt: on
 STEP = int(os.environ.get("FOREWARN_SMT_CASES", "1"))
@@ -64,7 +68,7 @@ def test_every_case_has_its_value_and_no_other(cases: list[dict[str, Any]]) -> N
     wrong: list[str] = []
     for case in cases[::STEP]:
         try:
-            variables = {name: _type(written) for name, written in case.get("vars", {}).items()}
+            variables = {name: read_type(written) for name, written in case.get("vars", {}).items()}
         except ValueError:
             continue
         if case.get("container") or any("." in name for name in variables):
@@ -73,10 +77,10 @@ def test_every_case_has_its_value_and_no_other(cases: list[dict[str, Any]]) -> N
         form = check(source, Declarations(variables, {})).form
         if form is None:
             continue
-        given = {name: _value(value) for name, value in case.get("bindings", {}).items() if name in variables}
+        given = {name: read_value(value) for name, value in case.get("bindings", {}).items() if name in variables}
         if given.keys() != variables.keys():
             continue
-        outcome = FAILS if case["expect"][0] == "error" else _value(case["expect"][1])
+        outcome = FAILS if case["expect"][0] == "error" else read_value(case["expect"][1])
         for some in [*_variants(form)] or [{}]:
             judge = Question()
             fixed: list[Any] = []

@@ -59,28 +59,30 @@ def _outcome(case: Case) -> tuple[str, str]:
     wanted = case["expect"]
     if case.get("container"):
         return REFUSED, "names of packages"
-    variables = {name: _type(written) for name, written in case.get("vars", {}).items()}
+    variables = {name: read_type(written) for name, written in case.get("vars", {}).items()}
     try:
         expression = compile_expression(case["expr"], variables)
     except ExpressionError as error:
         return REFUSED_ERROR if wanted[0] == "error" else REFUSED, error.findings[0].message
-    bindings = {name: _value(value) for name, value in case.get("bindings", {}).items() if name in variables}
+    bindings = {name: read_value(value) for name, value in case.get("bindings", {}).items() if name in variables}
     try:
         got = plain(expression(bindings))
     except EvaluationError as error:
         return ERROR if wanted[0] == "error" else WRONG, f"error: {error}"
-    right = wanted[0] == "value" and _same(got, _value(wanted[1]))
+    right = wanted[0] == "value" and _same(got, read_value(wanted[1]))
     return VALUE if right else WRONG, repr(got)
 
 
-def _type(written: Any) -> Type:
+def read_type(written: Any) -> Type:
+    """Return the type that a case declares."""
     if isinstance(written, list):
-        of = [_type(part) for part in written[1:]]
+        of = [read_type(part) for part in written[1:]]
         return t.list_of(of[0]) if written[0] == "list" else t.map_of(of[0], of[1])
     return t.parse_type(written)
 
 
-def _value(written: list[Any]) -> Any:
+def read_value(written: list[Any]) -> Any:
+    """Return a value of a case as the evaluator has it."""
     kind, *payload = written
     readers: Mapping[str, Callable[[], Any]] = {
         "int": lambda: int(payload[0]),
@@ -91,8 +93,8 @@ def _value(written: list[Any]) -> Any:
         "bytes": lambda: base64.b64decode(payload[0]),
         "null": lambda: None,
         "type": lambda: payload[0],
-        "list": lambda: [_value(item) for item in payload[0]],
-        "map": lambda: {_value(key): _value(item) for key, item in payload[0]},
+        "list": lambda: [read_value(item) for item in payload[0]],
+        "map": lambda: {read_value(key): read_value(item) for key, item in payload[0]},
         "timestamp": lambda: int(payload[0]) * tv.SECOND + int(payload[1]),
         "duration": lambda: int(payload[0]) * tv.SECOND + int(payload[1]),
     }

@@ -132,11 +132,11 @@ def outcome(source: str) -> EvaluationError | ExpressionError | None:
 def test_an_expression_is_refused_or_runs(seed: int) -> None:
     expressions = Expressions(seed)
     ran = 0
-    for _number in range(1500):
+    for _number in range(400):
         source = expressions.make(3)
         error = outcome(source)
         assert not isinstance(error, InternalError), f"{source}: {error}"
         for finding in getattr(error, "findings", ()):
             assert 0 <= finding.start <= finding.end <= len(source), source
         ran += not isinstance(error, ExpressionError)
-    assert ran > 50, "most expressions are refused, some run"
+    assert ran > 15, "most expressions are refused, some run"

@@ -15,17 +15,7 @@ QUANTIFIERS = ("all", "exists", "exists_one")
 LOOPS = (*QUANTIFIERS, "map", "filter")
 
 # Functions of CEL or its extensions that Forewarn refuses, and what to do instead.
-UNSUPPORTED = {
-    "dyn": "leave it out; every value here has a type that is known",
-    "type": "leave it out; every value here has a type that is known",
-    "format": "join texts with + and string()",
-    "quote": "join texts with +",
-    "getMilliseconds": "for a duration engines do not agree on it; compare with duration('…')",
-    "existsOne": "write exists_one",
-    "transformList": "write map or filter",
-    "sortBy": "",
-    "bind": "use a policy variable",
-}
+UNSUPPORTED = {"getMilliseconds": "for a duration engines do not agree on it; compare with duration('…')"}
 
 
 def find(overloads: Sequence[Overload], types: Sequence[Type]) -> Overload | None:
