@@ -274,6 +274,16 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
         "[event.EventType] == ['x']",
         "(leader ? 'x' : 'Freeze') == event.EventType",
         "event.EventType in [leader ? 'Freeze' : 'x']",
+        "event.?EventType.orValue('none') == 'x'",
+        "event.?EventType.value() == 'x'",
+        "event.?EventType == optional.of('x')",
+        "event.?EventType.optMap(t, t == 'x').orValue(false)",
+        "cel.bind(t, event.EventType, t == 'x')",
+        "[event.EventType].distinct()[0] == 'x'",
+        "events.map(e, e.EventType).sort().slice(0, 1)[0] == 'x'",
+        "{'x': 1}[?event.EventType].hasValue()",
+        "sets.contains(['Freeze', 'x'], [event.EventType])",
+        "sets.intersects([event.EventType], ['x'])",
     ):
         assert reported(source) == [("unknown-value", "'x'")], source
     for source in (
@@ -284,6 +294,9 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
         "['x'].exists(one, one == event.EventType)",  # a loop's variable is not known to be a literal
         "{'x': 1}[vm.name] == 1",
         "[vm.name, event.EventType] == ['x', 'x']",
+        "event.?EventType.orValue('x') == 'x'",
+        "event.?EventType.orValue(vm.name) == 'x'",
+        "dyn(event.EventType) == 'x'",
     ):
         assert reported(source) == [], source
 

@@ -14,7 +14,7 @@ from ..policy import timevalues as tv
 from ..policy.evaluation_error import EvaluationError
 from ..policy.function_table import FUNCTIONS as RUNTIME
 from ..policy.patterns import PatternError, compile_pattern
-from . import optionals
+from . import operators, optionals
 from . import types as t
 from .guards import Present
 from .macros import MACROS
@@ -87,6 +87,9 @@ def _refused(checker: Checker, node: SyntaxNode, overload: table.Overload, types
         message = f"{node.value}() takes lists of one type, and these are {types[0]} and {types[1]}"
         checker.report(node, "type-mismatch", message)
         return checker.unknown(node)
+    if overload.name.startswith("sets_"):
+        for child, other in zip(node.children, reversed(types), strict=True):
+            operators.expect_value(checker, child, other)
     return None
 
 

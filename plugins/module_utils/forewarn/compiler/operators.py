@@ -62,6 +62,8 @@ def _operands(checker: Checker, nodes: list[SyntaxNode], types: list[Type]) -> l
 
 
 def _mismatch(checker: Checker, node: SyntaxNode, verb: str, types: list[Type], hint: str) -> Typed:
+    if any(type_.kind == "optional" for type_ in types):
+        hint = "remove the ?, or say what holds without a value, as in x.orValue(…)"
     checker.report(node, "type-mismatch", f"{verb} {' and '.join(map(str, types))}", hint)
     return _unknown_of(checker, node)
 
@@ -85,7 +87,7 @@ def _comparison(checker: Checker, node: SyntaxNode, forms: list[Any], types: lis
         return _mismatch(checker, node, f"{node.value} does not compare", types, hint)
     if equality:
         for child, other in ((0, types[1]), (1, types[0])):
-            _expect_value(checker, node.children[child], other)
+            expect_value(checker, node.children[child], other)
         _expect_no_case(checker, node, types)
         if joined.of and (t.contains_kind(joined, "double") or dynamic):
             name += "_deep"
@@ -110,8 +112,8 @@ def _membership(checker: Checker, node: SyntaxNode, forms: list[Any], types: lis
         return _mismatch(checker, node, "in does not look for", types, hint)
     _expect_no_case(checker, node, types)
     for item in listed.children if listed.kind == "list" else _keys(listed):
-        _expect_value(checker, item, element)
-    _expect_value(checker, node.children[0], container.of[0])
+        expect_value(checker, item, element)
+    expect_value(checker, node.children[0], container.of[0])
     deep = container.kind == "list" and t.contains_kind(joined, "double")
     return checker.made("call", t.BOOL, node, "in_deep" if deep else "in", *forms)
 
@@ -122,14 +124,16 @@ def _never_among(listed: SyntaxNode, element: Type) -> bool:
     return listed.kind == "list" and any(not t.comparable(item.type or element, element) for item in literals)
 
 
-def _expect_value(checker: Checker, node: SyntaxNode, other: Type) -> None:
+def expect_value(checker: Checker, node: SyntaxNode, other: Type) -> None:
     """Report a literal text that the other side can never equal, also in a list or as a result of ``?:``."""
     if node.kind == "list" and other.kind == "list":
         for item in node.children:
-            _expect_value(checker, item, other.of[0])
+            expect_value(checker, item, other.of[0])
+    if node.kind == "method" and node.value == "of" and other.kind == "optional":
+        expect_value(checker, node.children[1], other.of[0])
     if node.kind == "if":
         for outcome in node.children[1:]:
-            _expect_value(checker, outcome, other)
+            expect_value(checker, outcome, other)
     if node.kind != "literal" or other.values is None:
         return
     since = dict(other.later).get(node.value)
@@ -188,7 +192,7 @@ def index(checker: Checker, node: SyntaxNode, container: Typed, index_: Typed) -
         )
     if operand.kind == "map" and t.join(operand.of[0], key) is not None and is_key(key):
         for literal in _keys(node.children[0]):
-            _expect_value(checker, literal, key)
+            expect_value(checker, literal, key)
         return checker.made("call", operand.of[1], node, "index_map", operand_form, key_form)
     hint = f"write .{node.children[1].value}" if operand.kind == "record" and key == t.STRING else ""
     message = f"{with_article(operand)} cannot be indexed by {with_article(key)}"

@@ -10,6 +10,7 @@ understands. Only where an optional value is kept, in a list or a variable, is i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import operators
@@ -201,9 +202,14 @@ def or_value(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     if found is None or other[1] == t.UNKNOWN:
         return checker.unknown(node)
     parts, type_ = found
-    return _alternative(checker, node, type_, other[1]) or checker.choice(
-        node, parts.present, (parts.value, type_), other
-    )
+    refused = _alternative(checker, node, type_, other[1])
+    if refused is not None:
+        return refused
+    form, joined = checker.choice(node, parts.present, (parts.value, type_), other)
+    literal = node.children[1]
+    if type_.values is not None and literal.kind == "literal":  # one more text that this can be
+        joined = replace(type_, values=(*type_.values, literal.value))
+    return form, joined
 
 
 def or_(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
