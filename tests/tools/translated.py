@@ -18,7 +18,7 @@ from forewarn.analysis.smt.problem import NOTHING, NUMBERS, Problem, Translated,
 from forewarn.analysis.smt.resources import Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.analysis.smt.translation import Translation
-from forewarn.policy.functions import equal
+from forewarn.policy.lists import equal
 
 RLIMIT = 5_000_000
 SCALARS = (*NUMBERS, "bool", "string")
