@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from forewarn.compiler.expression import ExpressionError, compile_expression
 from forewarn.policy.dynamic import plain
-from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -197,8 +197,23 @@ def test_range(count: int) -> None:
 
 
 def test_one_call_makes_no_list_beyond_the_limit() -> None:
-    with pytest.raises(EvaluationError, match="more than 1048576"):
-        compile_expression("lists.range(2000000)", {})({})
+    with pytest.raises(EvaluationError, match="more than 10000"):
+        compile_expression("lists.range(10001)", {})({})
+
+
+def test_comparisons_of_elements_take_steps() -> None:
+    """Otherwise a function in a loop could keep a VM from polling for hours."""
+    source = (
+        "lists.range(20).all(i, sets.contains(lists.range(1000), [i]) && lists.range(300).distinct().size() == 300)"
+    )
+    assert evaluated(source) is True
+    with pytest.raises(LimitError):
+        compile_expression(source.replace("range(20)", "range(30)"), {})({})
+    dynamic = (
+        "lists.range(30).all(i, dyn(lists.range(300)).distinct().size() == 300 && sets.contains([dyn(1), i], [i]))"
+    )
+    with pytest.raises(LimitError):
+        compile_expression(dynamic, {})({})
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,14 @@ from .dynamic import Dyn
 from .evaluation_error import EvaluationError, InternalError, LimitError
 from .forms import Form
 from .function_table import FUNCTIONS
+from .lists import COMPARING, comparisons
 from .regex import compile_program
 
 Env = List[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
 Closure = Callable[[Env], Any]
 
 MAX_STEPS = 20_000  # of loops, per policy and event; the compiler refuses what would likely need more
+COMPARISONS_IN_A_STEP = 100  # of elements of lists, which take about as long
 
 
 class _Absent:
@@ -243,7 +245,10 @@ class Builder:
         shortcut = self._shortcut(form)
         if shortcut is not None:
             return shortcut
-        invoke = _invoke(FUNCTIONS[form.function], [self.build(argument) for argument in form.arguments])
+        arguments = [self.build(argument) for argument in form.arguments]
+        invoke = _invoke(FUNCTIONS[form.function], arguments)
+        if form.function in COMPARING:
+            invoke = self._counted(form, arguments)
         if form.function in _INFALLIBLE:
             return invoke
 
@@ -252,6 +257,17 @@ class Builder:
                 return invoke(env)
             except EvaluationError as error:
                 raise self._placed(error, form) from None
+
+        return call
+
+    def _counted(self, form: f.Call, arguments: list[Closure]) -> Closure:
+        """Return the call of a function that compares the elements of lists, which takes steps as a loop does."""
+        function = FUNCTIONS[form.function]
+
+        def call(env: Env) -> Any:
+            values = [argument(env) for argument in arguments]
+            self._count(env, form, comparisons(values) // COMPARISONS_IN_A_STEP)
+            return function(*values)
 
         return call
 
@@ -347,8 +363,8 @@ class Builder:
 
         return make
 
-    def _count(self, env: Env, form: Form) -> None:
-        env[0] -= 1
+    def _count(self, env: Env, form: Form, steps: int = 1) -> None:
+        env[0] -= steps
         if env[0] < 0:
             raise self._placed(LimitError(f"more than {MAX_STEPS} steps of loops"), form)
 

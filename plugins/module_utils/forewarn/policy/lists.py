@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """CEL's functions on lists and sets (cel-go's extensions lists and sets, Kubernetes' list library), and loops' entries.
 
-Elements may be of any type. What takes time with the square of the elements is limited by MAX_PAIRS.
+Elements may be of any type. What takes time with the square of the elements is limited by MAX_PAIRS, and counts as
+steps of a loop (``comparisons``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 from . import dynamic
@@ -17,7 +18,7 @@ from .dynamic import Dyn, no_overload
 from .evaluation_error import EvaluationError
 
 MAX_PAIRS = 1_000_000  # of elements, that one operation may compare
-MAX_RANGE = 1 << 20  # elements
+MAX_RANGE = 10_000  # elements
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -156,6 +157,17 @@ def merged(maps: list[dict[Any, Any]]) -> dict[Any, Any]:
     return map_of([entry for one in maps for entry in one.items()])
 
 
+def comparisons(arguments: Sequence[Any]) -> int:
+    """Return how many elements a call of a function in COMPARING compares with each other, at the most."""
+    values = [one.value if isinstance(one, Dyn) else one for one in arguments]
+    sizes = [len(value) for value in values if isinstance(value, list)]
+    return sizes[0] * sizes[-1] if sizes else 0
+
+
+_SETS = ("contains", "equivalent", "intersects")
+COMPARING = frozenset(
+    ("distinct", "dyn distinct", *(f"sets_{name}" for name in _SETS), *(f"dyn sets.{name}" for name in _SETS))
+)
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "distinct": distinct,
     "slice": slice_of,
