@@ -39,6 +39,7 @@ _FUNCTIONS = frozenset(
 )
 _ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2}  # a name and a predicate: not those with two variables
 _RULES = frozenset(("member_optional_dot", "member_optional_index", "optional_element", "dot_ident", "dot_ident_arg"))
+LACKING = Outcome("broken", "cel-python lacks something of the expression")
 _DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -56,13 +57,13 @@ class CelPython:
     def evaluate(self, source: str, values: Mapping[str, Any], types: Mapping[str, str]) -> Outcome:
         """Evaluate an expression. ``values`` are by name, and some may be missing; ``types`` are in CEL's notation.
 
-        The outcome is ``broken`` where cel-python lacks something of the expression. Raises CelSyntaxError.
+        The outcome is LACKING where cel-python lacks something of the expression. Raises CelSyntaxError.
         """
         if source not in self._trees:
             tree = grammar_tree(source)
             self._trees[source] = tree if _has_all(tree) else None
         if self._trees[source] is None:
-            return Outcome("broken", "cel-python lacks something of the expression")
+            return LACKING
         given = {name: self._to_celpy(value, types[name]) for name, value in values.items()}
         depth = sys.getrecursionlimit()
         sys.setrecursionlimit(max(depth, _DEPTH))
