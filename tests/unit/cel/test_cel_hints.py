@@ -201,7 +201,7 @@ def evaluate(source: str, roots: Mapping[str, Any] = ROOTS) -> Any:
             True,
         ),
         ("vm.tags.contains('role')", "ask with in, as in 'value' in vm.tags", "'role' in vm.tags", True),
-        ("vm.tags.has_key('role')", "ask with in, as in 'role' in vm.tags", "'role' in vm.tags", True),
+        ("vm.tags.has_key('role')", "write 'role' in vm.tags", "'role' in vm.tags", True),
         # texts of explanations
         (
             "'at ' + event.NotBefore == 'x'",

@@ -18,6 +18,7 @@ from . import operators, optionals
 from . import types as t
 from .guards import Present
 from .macros import MACROS
+from .name_hints import call_hint, method_hint
 from .overloads import UNSUPPORTED, find, possible, result
 from .syntax import SyntaxNode
 from .types import Type, Typed
@@ -65,6 +66,11 @@ def _resolved(checker: Checker, node: SyntaxNode, overloads: list[table.Overload
         hint = "ask with in, as in 'value' in " + checker.written(node.children[0])
     elif node.value in UNSUPPORTED:
         hint = UNSUPPORTED[node.value]
+    elif node.value == "duration" and types == [t.INT]:
+        argument = node.children[-1]
+        number = argument.value if argument.kind == "literal" else None
+        written = checker.written(argument)
+        hint = f"write duration('{number}s')" if number is not None else f"write duration(string({written}) + 's')"
     given = ", ".join(map(str, types))
     checker.report(node, "type-mismatch", f"{node.value}() takes {takes}; here it gets ({given})", hint)
     return checker.unknown(node)
@@ -122,14 +128,29 @@ def _no_such_function(checker: Checker, node: SyntaxNode, own: Iterable[str], ot
     if node.value in UNSUPPORTED:
         checker.report(node, "unsupported", f"{node.value}() is not supported", UNSUPPORTED[node.value])
         return
+    hint = _other_name(checker, node)
     other_style = METHODS if node.kind == "call" else FUNCTIONS
     if node.value in other or node.value in other_style or (node.kind == "call" and node.value in MACROS):
         wanted = "x.NAME(…)" if node.kind == "call" else "NAME(x, …)"
-        checker.report(node, "unknown-function", f"call it as {wanted.replace('NAME', node.value)}")
+        checker.report(node, "unknown-function", f"call it as {wanted.replace('NAME', node.value)}", hint)
         return
     known = {name for name in (*own, *other, *FUNCTIONS, *METHODS, *MACROS, "has") if "." not in name}
-    hint = function_hint(node.value, known)
+    hint = hint or function_hint(node.value, known)
     checker.report(node, "unknown-function", f"there is no function {node.value}()", hint)
+
+
+def _other_name(checker: Checker, node: SyntaxNode, space: str = "") -> str:
+    """Return what to write for the call of a function that does not exist, if that is clear; ``space`` is before it."""
+    quiet = checker.quiet()
+    types = [quiet.check(child)[1] for child in node.children]
+    written = [checker.written(child) for child in node.children]
+    if node.kind == "call":
+        return call_hint(node.value, written, checker.declarations.variables)
+    if space:
+        return call_hint(f"{space}.{node.value}", written[1:], {})
+    first = node.children[1] if len(node.children) > 1 else None
+    literal = first.value if first is not None and first.kind == "literal" else None
+    return method_hint(node.value, written[0], types[0], written[1:], literal)
 
 
 def in_namespace(checker: Checker, node: SyntaxNode, space: str, present: Present) -> Typed:
@@ -145,7 +166,8 @@ def in_namespace(checker: Checker, node: SyntaxNode, space: str, present: Presen
     overloads = table.FUNCTIONS.get(name)
     if overloads is None:
         known = [other for other in (*table.FUNCTIONS, *_NAMESPACED) if other.startswith(f"{space}.")]
-        checker.report(node, "unknown-function", f"there is no function {name}()", function_hint(name, known))
+        hint = _other_name(checker, node, space) or function_hint(name, known)
+        checker.report(node, "unknown-function", f"there is no function {name}()", hint)
         return checker.unknown(node)
     qualified = SyntaxNode("call", node.start, node.end, name, node.children[1:])
     return _resolved(checker, qualified, overloads, [checker.check(child, present) for child in node.children[1:]])

@@ -16,6 +16,7 @@ from . import calls, macros, operators, optionals
 from . import types as t
 from .guards import Present, access_path, when_false, when_true
 from .hints import Operand, bool_hint
+from .name_hints import field_hint, name_hint
 from .syntax import SyntaxNode
 from .types import Declarations, ExpressionFinding, LocalVariable, Severity, Type, Typed
 from .wording import did_you_mean, with_article
@@ -55,7 +56,8 @@ class Checker:
 
     def operand(self, node: SyntaxNode, type_: Type) -> Operand:
         """Return the operand that hints are made from."""
-        return Operand(node, type_, self.written(node))
+        middle = self.written(node.children[-1]) if node.kind == "operator" else ""
+        return Operand(node, type_, self.written(node), middle)
 
     def check(self, node: SyntaxNode, present: Present = frozenset()) -> Typed:
         """Return the form and the type of a node."""
@@ -91,13 +93,13 @@ class Checker:
         """Return the form of a value that carries its type, if that can only be one."""
         return self.made("call", type_, node, "dyn_value", form)
 
-    def as_bool(self, node: SyntaxNode, form: Any, type_: Type, where: str) -> Any:
+    def as_bool(self, node: SyntaxNode, form: Any, type_: Type, where: str, hint: str = "") -> Any:
         """Return the form of a bool. Reports a node that is none; ``where`` is what needs one."""
         if type_ == t.DYN:
             return self.called(t.BOOL, node, "dyn_truth", form)
         if type_ not in (t.BOOL, t.UNKNOWN):
             message = f"{where} takes bool, and this is {with_article(type_)}"
-            self.report(node, "type-mismatch", message, bool_hint(self.operand(node, type_)))
+            self.report(node, "type-mismatch", message, hint or bool_hint(self.operand(node, type_)))
         return form
 
     # Names and fields
@@ -115,12 +117,12 @@ class Checker:
         found = self._global(node, node.value.lstrip("."))
         if found is not None:
             return found
-        known = [*self.declarations.variables, *(local.name for local in self.locals)]
         if node.value == "variables":
             self.report(node, "type-mismatch", "variables is not a value; name one, as in variables.NAME")
         else:
             message = f"there is no variable {node.value}"
-            self.report(node, "undeclared-name", message, self._quoted(node.value) or did_you_mean(node.value, known))
+            hint = name_hint(node.value, self.declarations, [local.name for local in self.locals])
+            self.report(node, "undeclared-name", message, hint)
         return self.unknown(node)
 
     def local(self, name: str) -> LocalVariable | None:
@@ -144,11 +146,6 @@ class Checker:
         """Return a name with dots in it that begins with no variable of a loop; None for anything else."""
         path = access_path(node)
         return None if path is None or self.local(path.split(".")[0]) else path.lstrip(".")
-
-    def _quoted(self, name: str) -> str:
-        """Return a hint for an unquoted EventType or other value, which must be a text."""
-        fields = [field for record in self.declarations.records.values() for field in record.values()]
-        return f'put it in quotes: "{name}"' if any(name in (field.type.values or ()) for field in fields) else ""
 
     def _select(self, node: SyntaxNode, present: Present) -> Typed:
         path = self.dotted(node)
@@ -176,9 +173,7 @@ class Checker:
                 self.report(node, "type-mismatch", f"the keys of this map are {type_.of[0]}, not texts")
             return self.made("call", type_.of[1], node, "index_map", form, name)
         if type_ != t.UNKNOWN:
-            hint = f"remove .{node.value}"
-            if type_ == t.TIMESTAMP:
-                hint = "ask it with a function: getFullYear(), getDayOfWeek(), getHours() …"
+            hint = field_hint(type_, node.value, self.written(node.children[0]))
             self.report(node, "type-mismatch", f"{with_article(type_)} has no fields", hint)
         return self.unknown(node)
 
@@ -215,12 +210,21 @@ class Checker:
             hint = did_you_mean(node.value, fields)
             if not hint and record.name == "params":
                 hint = f"declare it in params: {{name: {node.value}, type: …, default: …}}"
+            if not hint and record.name == "vm":
+                hint = f"a tag of the VM is vm.tags.{node.value}"
             self.report(node, "unknown-field", message, hint)
         return field
 
     def _has(self, node: SyntaxNode, present: Present) -> Typed:
         if len(node.children) != 1 or node.children[0].kind != "select":
-            self.report(node, "bad-macro", "has() takes one field access, as in has(event.NotBefore)")
+            inside = node.children[0] if len(node.children) == 1 else node
+            hint = "write has(event.NotBefore), for example"
+            if inside.kind == "literal" and isinstance(inside.value, str) and "." in inside.value:
+                hint = f"remove the quotes: has({inside.value})"
+            elif inside.kind == "index":
+                container, key = map(self.written, inside.children)
+                hint = f"write {key} in {container}"
+            self.report(node, "bad-macro", "has() takes one field access, as in has(event.NotBefore)", hint)
             return self.unknown(node)
         select = node.children[0]
         operand = select.children[0]
@@ -274,11 +278,15 @@ class Checker:
         operand = node.children[0]
         if operand.kind == "name" and operand.value == "variables" and not self._is_variable("variables"):
             return True  # or an error, which it is in every engine that has variables
-        quiet = Checker(self.declarations, self.source)
-        quiet.locals = self.locals
-        _form, record = quiet.check(operand, present)
+        _form, record = self.quiet().check(operand, present)
         field = self.declarations.records.get(record.name, {}).get(node.value)
         return field is not None and field.sure and self._sure(operand, present)
+
+    def quiet(self) -> Checker:
+        """Return a checker that sees the same variables, and whose findings nobody reads."""
+        quiet = Checker(self.declarations, self.source)
+        quiet.locals = list(self.locals)
+        return quiet
 
     def _optional_select(self, node: SyntaxNode, present: Present) -> Typed:
         return optionals.select(self, node, *self.check(node.children[0], present))
@@ -296,10 +304,19 @@ class Checker:
         for operand in node.children:
             guarded = present.union(*(guards(other) for other in node.children if other is not operand))
             form, type_ = self.check(operand, guarded)
-            forms.append(self.as_bool(operand, form, type_, "&&" if node.kind == "and" else "||"))
+            listed = self._listed(node, operand)
+            forms.append(self.as_bool(operand, form, type_, "&&" if node.kind == "and" else "||", listed))
         return self.made(node.kind, t.BOOL, node, *forms)
 
     _and = _or = _logic
+
+    def _listed(self, node: SyntaxNode, operand: SyntaxNode) -> str:
+        """Return a hint for ``x == 'a' || 'b'``, and an empty text for anything else."""
+        before = node.children[max(node.children.index(operand) - 1, 0)]
+        if node.kind != "or" or operand.kind != "literal" or before.kind != "operator" or before.value != "==":
+            return ""
+        name, first = map(self.written, before.children)
+        return f"write {name} in [{first}, {self.written(operand)}]" if before.children[1].kind == "literal" else ""
 
     def _if(self, node: SyntaxNode, present: Present) -> Typed:
         condition, then, otherwise = node.children

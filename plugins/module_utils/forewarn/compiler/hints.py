@@ -23,6 +23,7 @@ from .wording import duration_hint
 _NUMBERS = ("int", "uint", "double")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
+_BRACES = re.compile(r"\{\{(.*)\}\}")
 _TIME = "timestamp('2026-01-31T15:04:05Z')"
 
 
@@ -32,6 +33,7 @@ class Operand(NamedTuple):
     node: SyntaxNode
     type: Type
     text: str
+    middle: str = ""  # the source text of the right side of an operator
 
     @property
     def literal(self) -> bool:
@@ -79,6 +81,12 @@ def bool_hint(operand: Operand) -> str:
     """Return how to turn a value into a condition."""
     if operand.words is not None and unquoted(operand.words, t.BOOL):
         return unquoted(operand.words, t.BOOL)
+    if operand.words is not None and (braces := _BRACES.fullmatch(operand.words.strip())):
+        return f"a policy is not a template: write {braces.group(1).strip()}"
+    if operand.type.kind in ("list", "map"):
+        return f"ask for its size, as in {operand.text}.size() > 0"
+    if operand.type.kind == "record":
+        return f"ask for one of its fields, as in {operand.text}.NAME == …"
     return "compare it, as in … == 0" if operand.type.kind in _NUMBERS else "compare it, as in … == …"
 
 
@@ -99,12 +107,27 @@ def comparison_hint(operator: str, left: Operand, right: Operand) -> str:
     kinds = {left.type.kind, right.type.kind}
     if "null" in kinds:
         return _null_hint(operator, left if right.type == t.NULL else right)
+    chained = _chain_hint(operator, left, right)
+    if chained:
+        return chained
     pairs = [(left, right), (right, left)]
     for one, other in sorted(pairs, key=lambda pair: not pair[0].literal):  # the literal is probably the mistake
         hint = _compared(operator, one, other)
         if hint:
             return hint
     return ""
+
+
+_ORDER = ("<", "<=", ">", ">=")
+_DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+
+
+def _chain_hint(operator: str, left: Operand, right: Operand) -> str:
+    """Return how to write ``0 <= x < 9``, where ``left`` is the first comparison."""
+    first = left.node
+    if operator not in _ORDER or first.kind != "operator" or first.value not in _ORDER or not left.middle:
+        return ""
+    return f"write {left.text} && {left.middle} {operator} {right.text}"
 
 
 def _null_hint(operator: str, operand: Operand) -> str:
@@ -125,6 +148,8 @@ def _compared(operator: str, one: Operand, other: Operand) -> str:
         if wanted == "timestamp" and one.words == "" and equality:
             path = access_path(other.node) or ""
             return f"no time is ever blank; write {'!' if operator == '==' else ''}has({path or '…'})"
+        if one.words is not None and other.node.value == "getDayOfWeek" and one.words.lower() in _DAYS:
+            return f"days are numbers, Sunday is 0: write {_DAYS.index(one.words.lower())}"
         if one.words is not None:
             return unquoted(one.words, other.type)
         if other.literal and equality and wanted in ("bool", "int"):
@@ -148,6 +173,8 @@ def _compared(operator: str, one: Operand, other: Operand) -> str:
         return f"write {seconds} if {other.text} counts seconds"
     if (kind, wanted) == ("int", "duration") and one.literal:
         return f"say in which unit, as in duration('{one.node.value}s')"
+    if kind == "list" and wanted == "int":
+        return f"write {one.text}.size()"
     if (kind, wanted) == ("timestamp", "duration"):
         return f"write {one.text} - now for the time until then"
     return ""
@@ -163,6 +190,8 @@ def _literal_seconds(node: SyntaxNode) -> int | None:
 
 def operator_hint(operator: str, operands: list[Operand]) -> str:
     """Return how to apply ``+``, ``-``, ``*``, ``/``, ``%`` or ``!``."""
+    if operator == "!" and operands[0].type.kind in ("list", "map"):
+        return f"write {operands[0].text}.size() == 0"
     if operator == "!":
         return bool_hint(operands[0])
     if len(operands) != 2:

@@ -37,7 +37,9 @@ def check(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
         wanted = "two names" if node.value in _OF_TWO else "a name"
         example = "x.{}(k, v, …)" if node.value in _OF_TWO else "x.{}(e, …)"
         message = f"{node.value}() takes {wanted} and an expression, as in {example.format(node.value)}"
-        checker.report(node, "bad-macro", message)
+        receiver = checker.written(items)
+        hint = f"write {receiver}.{node.value}({'k, v' if node.value in _OF_TWO else 'e'}, …)"
+        checker.report(node, "bad-macro", message, hint)
         return checker.unknown(node)
     for name in names:
         if name.value == "__result__":

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from ..events import EVENT_TYPE_SINCE
@@ -24,13 +25,14 @@ from .findings import blocks
 from .hooks import HookCompiler, seconds_above_0
 from .params import text
 from .scalars import as_expression
-from .types import BOOL, STRING, UNKNOWN, Declarations, Type
+from .types import BOOL, STRING, UNKNOWN, Declarations, ExpressionFinding, Type
 from .wording import closest
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
 SCHEMA = "policy.schema.json"
 _PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that say how to prepare
 _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
+_PROSE = re.compile(r"\w[\w',.;:!? -]*")  # words, rather than an expression
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_-]*")  # a name, not an expression that anybody would write
 
 
@@ -225,11 +227,25 @@ class _Compiler:
         found = self.file.spans(node)
         source = as_expression(found)
         checked = check(source, declarations, expect)
-        for finding in checked.findings:
+        findings = [self._in_yaml(finding, node, source, expect) for finding in checked.findings]
+        for finding in findings:
             start, end = found.range(finding.start, finding.end) if found.starts else (node.start, node.end)
             self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
         line, column = self.file.place(node)
         return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
+
+    def _in_yaml(self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None) -> ExpressionFinding:
+        """Return a finding with a hint about YAML, where what YAML made of a text is the likely reason."""
+        line = self.file.source.text[node.end :].partition("\n")[0]
+        hint = ""
+        if finding.code == "syntax" and re.match(r"\s+#", line) and finding.end >= len(source.rstrip()):
+            hint = (
+                "' #' begins a comment in YAML: put the whole expression into quotes, or on a line of its own below >-"
+            )
+        elif expect == STRING and finding.code in ("syntax", "undeclared-name") and _PROSE.fullmatch(source.strip()):
+            text = source.strip().replace("'", "''")
+            hint = f"an explanation is an expression; for a text, write '\"{text}\"'"
+        return replace(finding, suggestion=hint) if hint else finding
 
     def _invariants(self, node: YamlNode | None) -> list[dict[str, Any]]:
         declarations = invariant_declarations(self.api_version, self.params, self.extra_values)

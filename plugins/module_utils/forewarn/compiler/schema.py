@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..policy.decision import MOST_SLOTS
+from ..policy.decision import APPROVE, HOLD, MOST_SLOTS
 from .wording import closest
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown
 
@@ -48,6 +48,7 @@ _SYNONYMS = {
     "parameters": "params",
     **dict.fromkeys(("slots", "max", "maximum", "count", "number", "percent", "limit", "max_unavailable"), "at_most"),
 }
+_REFUSALS = ("deny", "reject", "refuse", "disapprove", "block", "wait", "no", "false")
 _TRUE, _FALSE = ("yes", "on", "y"), ("no", "off", "n")
 _LIMITS = ("Limit", "At most")  # titles
 
@@ -150,8 +151,11 @@ class _Reporter:
             if key in known:
                 continue
             absent = [word for word in known if word not in node.keys] or list(known)
-            meant = closest(key, absent) or _SYNONYMS.get(key.lower())
-            if meant is not None and meant in known:
+            synonym = _SYNONYMS.get(key.lower())
+            meant = synonym if synonym in known else closest(key, absent)
+            if key == "variables" and "rule" in known:
+                suggestion = "variables stand below 'rule'"
+            elif meant is not None:
                 self.meant.add((node, meant))
                 suggestion = f"did you mean '{meant}'?"
             elif key == "<<":
@@ -224,6 +228,8 @@ class _Reporter:
             suggestion = f"say in which unit: {text}s"
         elif error.schema.get("title") == "Body" and isinstance(node, Mapping):
             suggestion = "put it in quotes, so that CEL reads it and not YAML: body: '{\"text\": event.EventType}'"
+        elif label == "'condition'" and not isinstance(node, Scalar):
+            suggestion = "join conditions with &&, as in a && b; one that begins with a bracket or brace needs quotes"
         elif wanted == "a text" and is_text:
             suggestion = f'put it in quotes: "{text}"'
         elif wanted == "true or false" and text.lower() in _TRUE + _FALSE:
@@ -231,7 +237,7 @@ class _Reporter:
         elif wanted == "a list" and is_text:
             suggestion = f"write [{', '.join(_words(text))}]"
         elif wanted == "a list" and isinstance(node, Mapping):
-            suggestion = "begin each item with '- '"
+            suggestion = _as_items(label, node)
         elif wanted == "a mapping" and isinstance(node, Sequence):
             suggestion = "leave out the '- '"
         self.file.add("wrong-type", f"{label} must be {wanted}, not {found}", node, suggestion)
@@ -241,6 +247,10 @@ class _Reporter:
         allowed = [str(word) for word in error.expected if not isinstance(word, dict)]
         words = ", ".join(allowed)
         meant = closest(str(value), allowed)
+        if meant == APPROVE and not re.fullmatch(r"\W*approv(e|ed|es|al)\W*", str(value), re.IGNORECASE):
+            meant = None  # disapprove is not a misspelt approve
+        if APPROVE in allowed and str(value).lower() in _REFUSALS:
+            meant = HOLD
         suggestion = f"did you mean {meant}?" if meant else f"use one of {words}"
         self.file.add("wrong-value", f"{label} is one of {words}, not {shown(value)}", node, suggestion)
 
@@ -273,6 +283,20 @@ def _as_retry(text: str) -> str:
         return f"{{delay: {text}}}"
     once = text.lower() in ("0", "1", "false", "none", *_FALSE) or closest(text, ["never"])
     return "never" if once else "{attempts: 5}"
+
+
+def _as_items(label: str, node: Mapping) -> str:
+    """Return how to write a mapping of names as a list of parameters or variables."""
+    name, value = next(iter(node.values.items()), ("", None))
+    if label not in ("'params'", "'variables'") or not name:
+        return "begin each item with '- '"
+    rest = "type: …, default: …" if label == "'params'" else "expression: …"
+    if isinstance(value, Scalar) and not value.empty:
+        data = value.data()
+        kind = {bool: "bool", int: "int", float: "double"}.get(type(data), "string")
+        text = f"'{value.text}'" if re.search(r"""[:#{}\[\],"]""", value.text) else value.text
+        rest = f"type: {kind}, default: {text}" if label == "'params'" else f"expression: {text}"
+    return f"write - {{name: {name}, {rest}}}"
 
 
 def _as_limit(text: str) -> str:

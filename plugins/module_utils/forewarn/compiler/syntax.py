@@ -18,6 +18,7 @@ from typing import Any
 
 from .libraries import MissingLibraryError, require_libraries
 from .literals import disagreement, read_number, read_text, scan
+from .syntax_hints import syntax_hint, unfinished_hint
 from .types import BOOL, NULL, CelSyntaxError, Type
 
 # What cel-python's grammar lacks of the language definition: optional fields and entries, names in back-quotes, and a
@@ -105,10 +106,11 @@ def grammar_tree(source: str) -> Any:
         start = error.pos_in_stream if isinstance(error, UnexpectedInput) else None
         if start is None or getattr(token, "type", "") == "$END":
             end = len(source)
-            raise CelSyntaxError("syntax", "the expression ends too early", len(source.rstrip()), end) from error
+            message, hint = "the expression ends too early", unfinished_hint(source)
+            raise CelSyntaxError("syntax", message, len(source.rstrip()), end, hint) from error
         found = re.match(r"\w+|.", source[start:], re.DOTALL)
         text = found.group() if found else ""
-        message, hint = f"CEL does not allow {text!r} here", _syntax_hint(source, start, text)
+        message, hint = f"CEL does not allow {text!r} here", syntax_hint(source, start)
         raise CelSyntaxError("syntax", message, start, start + len(text), hint) from error
 
 
@@ -143,23 +145,6 @@ def _parser() -> Any:
         maybe_placeholders=False,
         priority="invert",
     )
-
-
-def _syntax_hint(source: str, start: int, text: str) -> str:
-    words = {"and": "&&", "or": "||", "not": "!", "is": "=="}
-    before = re.search(r"(\w+)\s+$", source[:start])
-    for word in (text, before.group(1) if before else ""):
-        if word in words:
-            return f"write {words[word]}"
-    if text == "like" or (before and before.group(1) == "like"):
-        return "ask with contains(), startsWith() or matches()"
-    if text == "," and re.search(r"\bin\s*\([^()]*$", source[:start]):
-        return "a list stands in brackets: in ['a', 'b']"
-    if text == "=" or source[start - 1 : start] == "=":
-        return "compare with =="
-    if text in "&|":
-        return f"write {text * 2}"
-    return ""
 
 
 class _Converter:

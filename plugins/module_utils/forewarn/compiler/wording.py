@@ -15,6 +15,12 @@ from .types import Type
 def closest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that the author probably meant."""
     by_lower = {candidate.lower(): candidate for candidate in words}
+    negated = re.fullmatch(r"(?:is_?)?(?:not|non?|un|dis)_?(.+)", word.lower())
+    if negated and negated.group(1) in by_lower:
+        return None  # the opposite was meant
+    ending = [candidate for lower, candidate in by_lower.items() if len(word) > 3 and lower.endswith(word.lower())]
+    if len(ending) == 1:
+        return ending[0]
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
@@ -31,20 +37,35 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {meant}?" if meant else ""
 
 
+_UNITS = {
+    **dict.fromkeys(("second", "sec"), (1, "s")),
+    **dict.fromkeys(("minute", "min"), (1, "m")),
+    **dict.fromkeys(("hour", "hr"), (1, "h")),
+    "day": (24, "h"),
+    "week": (7 * 24, "h"),
+}
+
+
 def duration_hint(text: str) -> str:
     """Return how to write the intended duration; empty if it is not clear."""
     days = re.fullmatch(r"([0-9]{1,5})d", text.strip())
     if days:
         return f"there are no days in CEL: write {int(days.group(1)) * 24}h"
+    unit = re.fullmatch(r"([0-9]{1,9})\s*(second|sec|minute|min|hour|hr|day|week)s?", text.strip(), re.IGNORECASE)
+    if unit:
+        factor, letter = _UNITS[unit.group(2).lower()]
+        return f"write {int(unit.group(1)) * factor}{letter}"
     return f"say in which unit, as in {text.strip()}s" if re.fullmatch(r"[0-9]{1,18}", text.strip()) else ""
 
 
 # Names of functions elsewhere, where no similar spelling leads to their names here.
-_ELSEWHERE = {
+ELSEWHERE = {
     **dict.fromkeys(("len", "length", "count"), "size"),
     **dict.fromkeys(("any", "some"), "exists"),
     **dict.fromkeys(("every", "foreach"), "all"),
     **dict.fromkeys(("match", "search", "regex", "test"), "matches"),
+    **dict.fromkeys(("lower", "tolower", "lowercase", "tolowercase"), "lowerAscii"),
+    **dict.fromkeys(("upper", "toupper", "uppercase", "touppercase"), "upperAscii"),
     "includes": "contains",
     "strip": "trim",
 }
@@ -54,5 +75,5 @@ def function_hint(name: str, known: Iterable[str]) -> str:
     """Return a suggestion for a function that does not exist, or an empty text."""
     if name.lower() in ("has_key", "haskey", "containskey", "contains_key"):
         return "ask with in, as in 'role' in vm.tags"
-    elsewhere = _ELSEWHERE.get(name.lower())
+    elsewhere = ELSEWHERE.get(name.lower())
     return f"did you mean {elsewhere}?" if elsewhere else did_you_mean(name, known)

@@ -321,7 +321,9 @@ class _Builder:
         elif isinstance(node, Scalar):
             pending[-1] = node
         else:
-            raise self._stop("yaml-key", "a key must be a plain text", node.start, "")
+            braces = isinstance(node, Mapping) and self.file.source.text[node.start - 1 : node.start] == "{"
+            hint = "leave out the braces: a policy is not a template" if braces else ""
+            raise self._stop("yaml-key", "a key must be a plain text", node.start, hint)
 
     def _syntax(self, error: yaml.MarkedYAMLError) -> None:
         text = self.file.source.text
