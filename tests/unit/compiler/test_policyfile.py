@@ -234,13 +234,12 @@ def test_nested_rules_are_named_by_their_path(tmp_path: Path) -> None:
     assert [match["id"] for match in outer[0]["rule"]["match"]] == ["x", "match-2"]
 
 
-def test_a_nested_rule_cannot_hide_a_variable_of_the_outer_one(tmp_path: Path) -> None:
+def test_a_rule_cannot_have_two_variables_of_one_name(tmp_path: Path) -> None:
     text = (
-        "name: p\nrule:\n  variables: [{name: a, expression: '1'}]\n  match:\n"
-        "    - rule:\n        variables: [{name: a, expression: '2'}]\n        match:\n"
-        "          - {condition: variables.a == 2, output: hold}\n"
+        "name: p\nrule:\n  variables: [{name: a, expression: '1'}, {name: a, expression: '2'}]\n  match:\n"
+        "    - {condition: variables.a == 2, output: hold}\n"
     )
-    assert found(tmp_path, text) == [("duplicate-name", 6, 28)]
+    assert found(tmp_path, text) == [("duplicate-name", 3, 50)]
 
 
 def test_the_artifact(tmp_path: Path) -> None:

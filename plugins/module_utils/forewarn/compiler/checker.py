@@ -189,7 +189,7 @@ class Checker:
             return self.unknown(node)
         if type_ == t.UNKNOWN:
             return self.unknown(node)
-        return self.made("variable", type_, node, node.value)
+        return self.made("variable", type_, node, self.declarations.inner_names.get(node.value, node.value))
 
     def _record_field(self, node: SyntaxNode, form: Any, record: Type, present: Present) -> Typed:
         field = self.declared_field(node, record)

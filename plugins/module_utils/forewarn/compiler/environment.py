@@ -84,6 +84,12 @@ def policy_declarations(
     )
 
 
+def value_types(api_version: str, extra_values: Mapping[str, tuple[str, ...]]) -> dict[str, Type]:
+    """Return the types that a parameter may have of a field of the event: texts that the field can be."""
+    fields = policy_declarations(api_version, {}, {}, extra_values).records["event"]
+    return {name: fields[name].type for name in ("EventType", "EventSource", "EventStatus")}
+
+
 def _later(field: str, api_version: str, extra: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the values that are newer than an api-version, except those that the policy declares."""
     if field != "EventType":

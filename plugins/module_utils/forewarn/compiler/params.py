@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping as Mapping_
 from typing import Any
 
 from ..policy.params import check_bounds, convert
 from .syntax import RESERVED
-from .types import UNKNOWN, Type, parse_type
-from .wording import duration_hint
+from .types import UNKNOWN, Type, list_of, parse_type
+from .wording import did_you_mean, duration_hint
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
 _ORDERED = ("int", "double", "duration", "timestamp")
@@ -27,8 +29,13 @@ _WORDS = {
 }
 
 
-def read(file: YamlFile, node: YamlNode | None) -> tuple[list[dict[str, Any]], dict[str, Type]]:
-    """Return the declarations for the artifact, and the types that expressions see."""
+def read(
+    file: YamlFile, node: YamlNode | None, of_fields: Mapping_[str, Type]
+) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+    """Return the declarations for the artifact, and the types that expressions see.
+
+    ``of_fields`` are the types with the names of fields, such as EventType. In the artifact they are texts.
+    """
     declared: list[dict[str, Any]] = []
     types: dict[str, Type] = {}
     for item in mappings(node):
@@ -36,13 +43,25 @@ def read(file: YamlFile, node: YamlNode | None) -> tuple[list[dict[str, Any]], d
         if name is None:
             continue
         check_name(file, item.get("name"), types, "parameter")
+        written = text(item.get("type")) or ""
+        of_field = of_fields.get(written.replace("list(", "").rstrip(")"))
         try:
-            types[name] = parse_type(text(item.get("type")) or "")
+            types[name] = parse_type(plain_type(written))
         except ValueError:  # the schema has reported it
             types[name] = UNKNOWN
             continue
-        declared.append({"name": name, "type": str(types[name]), **_limits(file, item, str(types[name]))})
+        allowed: dict[str, Any] = {}
+        if of_field is not None and types[name].of:
+            types[name], allowed = list_of(of_field), {"each": list(of_field.values or ())}
+        elif of_field is not None:
+            types[name], allowed = of_field, {"enum": list(of_field.values or ())}
+        declared.append({"name": name, "type": str(types[name]), **_limits(file, item, str(types[name]), allowed)})
     return declared, types
+
+
+def plain_type(written: str) -> str:
+    """Return the type that a parameter has at run time: a text for the values of a field."""
+    return re.sub(r"\b(EventType|EventSource|EventStatus)\b", "string", written)
 
 
 def text(node: YamlNode | None) -> str | None:
@@ -86,9 +105,12 @@ def check_patterns(file: YamlFile, node: YamlNode | None, names: set[str], decla
                     _check_limits(file, value, "string", "the pattern", {"pattern": True})
 
 
-def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
-    """Return the rest of a declaration, after checking that its values fit the type and each other."""
-    result: dict[str, Any] = {}
+def _limits(file: YamlFile, item: Mapping, kind: str, allowed: dict[str, Any]) -> dict[str, Any]:
+    """Return the rest of a declaration, after checking that its values fit the type and each other.
+
+    ``allowed`` are the limits that the type itself has.
+    """
+    result: dict[str, Any] = dict(allowed)
     description = text(item.get("description"))
     if description is not None:
         result["description"] = description
@@ -101,6 +123,8 @@ def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
     enum = item.get("enum")
     if isinstance(enum, Sequence):
         fitting = [value for value in enum.items if _fits(file, value, kind, "an allowed value")]
+        for value in fitting:
+            _check_limits(file, value, kind, "the allowed value", allowed)
         if len(fitting) == len(enum.items):
             result["enum"] = enum.data()
     if "min" in result and "max" in result and convert(result["min"], kind) > convert(result["max"], kind):
@@ -122,7 +146,10 @@ def _check_limits(file: YamlFile, node: YamlNode, kind: str, label: str, limits:
     try:
         check_bounds(convert(value, kind), {"type": kind, **limits})
     except ValueError as error:
-        file.add("param-value", f"{label} {shown(value)} {error}", node)
+        known = [str(one) for one in limits.get("enum", limits.get("each", ())) if isinstance(one, str)]
+        wrong = [one for one in (value if isinstance(value, list) else [value]) if one not in known]
+        hint = did_you_mean(str(wrong[0]), known) if wrong and known else ""
+        file.add("param-value", f"{label} {shown(value)} {error}", node, hint)
 
 
 def _fits(file: YamlFile, node: YamlNode, kind: str, label: str) -> bool:

@@ -17,7 +17,7 @@ from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..policy.artifact import FORMAT, FORMAT_VERSION, Artifact, digest_of, load
 from .findings import Finding, blocks, in_order, render
 from .libraries import require_libraries
-from .params import text
+from .params import plain_type, text
 from .paths import find_policies
 from .rules import compile_file
 from .types import Type, parse_type
@@ -115,7 +115,7 @@ def _params(node: YamlNode | None) -> list[tuple[str, Type, YamlNode]]:
         if name is None or not isinstance(place, Scalar):
             continue
         try:
-            result.append((name, parse_type(place.text), place))
+            result.append((name, parse_type(plain_type(place.text)), place))
         except ValueError:  # the schema has reported it
             continue
     return result

@@ -19,6 +19,7 @@ from .environment import (
     invariant_declarations,
     notification_declarations,
     policy_declarations,
+    value_types,
 )
 from .expression import check
 from .findings import blocks
@@ -48,10 +49,12 @@ class _Compiler:
         self.api_version = api_version
         self.params: dict[str, Type] = {}
         self.extra_values: dict[str, tuple[str, ...]] = {}
+        self._inner_names: dict[str, str] = {}
 
     def policy(self, root: Mapping) -> dict[str, Any]:
-        declared, self.params = params.read(self.file, root.get("params"))
         self.extra_values = self._extra_values(root.get("extra_values"))
+        of_fields = value_types(self.api_version, self.extra_values)
+        declared, self.params = params.read(self.file, root.get("params"), of_fields)
         known = (self.api_version, self.params, self.extra_values)
         self.hooks = HookCompiler(self.file, hook_declarations(*known), notification_declarations(*known))
         block, _decides = self._block(root.get("rule"), {}, "")
@@ -99,8 +102,11 @@ class _Compiler:
 
     def _block(self, node: YamlNode | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
         """Return a rule, and whether one of its matches always decides."""
-        variables, visible = self._variables(node.get("variables") if isinstance(node, Mapping) else None, outer)
-        declarations = policy_declarations(self.api_version, self.params, visible, self.extra_values)
+        around = self._inner_names
+        variables, visible = self._variables(
+            node.get("variables") if isinstance(node, Mapping) else None, outer, prefix
+        )
+        declarations = self._declarations(visible)
         matches: list[dict[str, Any]] = []
         ids: dict[str, int] = {}
         decided_by: str | None = None
@@ -114,19 +120,32 @@ class _Compiler:
             matches.append({"id": rule_id, **match})
             if always and decided_by is None:
                 decided_by = path
+        self._inner_names = around
         return {"variables": variables, "match": matches}, decided_by is not None
 
-    def _variables(self, node: YamlNode | None, outer: dict[str, Type]) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+    def _declarations(self, variables: dict[str, Type]) -> Declarations:
+        """Return what expressions see, with variables by the names that they are written with."""
+        declarations = policy_declarations(self.api_version, self.params, variables, self.extra_values)
+        return replace(declarations, inner_names=self._inner_names)
+
+    def _variables(
+        self, node: YamlNode | None, outer: dict[str, Type], prefix: str
+    ) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+        """Return the variables of a rule, and the types of those that are visible in it.
+
+        One that hides an outer variable has the path of its rule before its name in the artifact.
+        """
         declared: list[dict[str, Any]] = []
         own: dict[str, Type] = {}
         for item in mappings(node):
-            params.check_name(self.file, item.get("name"), {**outer, **own}, "variable")
-            visible = policy_declarations(self.api_version, self.params, {**outer, **own}, self.extra_values)
-            expression, type_ = self._expression(item.get("expression"), visible, None)
+            params.check_name(self.file, item.get("name"), own, "variable")
+            expression, type_ = self._expression(item.get("expression"), self._declarations({**outer, **own}), None)
             name = text(item.get("name"))
             if name is not None:
                 own[name] = type_
-                declared.append({"name": name, "type": str(type_), "expr": expression})
+                if name in outer:
+                    self._inner_names = {**self._inner_names, name: prefix + name}
+                declared.append({"name": self._inner_names.get(name, name), "type": str(type_), "expr": expression})
         return declared, {**outer, **own}
 
     def _id(self, item: Mapping, default: str, taken: dict[str, int]) -> str:
@@ -157,7 +176,7 @@ class _Compiler:
             return match, always and decides
         explanation, _type = self._expression(item.get("explanation"), declarations, STRING)
         match.update(
-            output=text(item.get("output")),
+            output=(text(item.get("output")) or "").strip("'\"") or None,
             explanation=explanation,
             approver=text(item.get("approver")) or "leader",
             group=text(item.get("group")) or "hold",

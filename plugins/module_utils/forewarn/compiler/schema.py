@@ -244,7 +244,7 @@ class _Reporter:
 
     def _enum(self, error: _Complaint, node: YamlNode, label: str) -> None:
         value = error.value
-        allowed = [str(word) for word in error.expected if not isinstance(word, dict)]
+        allowed = [str(word) for word in error.expected if not isinstance(word, dict) and str(word)[:1] not in "'\""]
         words = ", ".join(allowed)
         meant = closest(str(value), allowed)
         if meant == APPROVE and not re.fullmatch(r"\W*approv(e|ed|es|al)\W*", str(value), re.IGNORECASE):
@@ -252,6 +252,8 @@ class _Reporter:
         if APPROVE in allowed and str(value).lower() in _REFUSALS:
             meant = HOLD
         suggestion = f"did you mean {meant}?" if meant else f"use one of {words}"
+        if APPROVE in allowed and "?" in str(value):
+            suggestion = "write one match for each outcome, each with its condition"
         self.file.add("wrong-value", f"{label} is one of {words}, not {shown(value)}", node, suggestion)
 
     def _pattern(self, error: _Complaint, node: YamlNode, label: str) -> None:

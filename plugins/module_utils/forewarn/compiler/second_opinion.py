@@ -245,7 +245,8 @@ class SecondOpinion:
         if "record(" in form.type:  # of which it is only told the fields that the expression names
             return None
         types = _types(form)
-        read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
+        read = {_written(name): _mentioned(value, types[name], source) for name, value in values.items()}
+        types = {_written(name): type_ for name, type_ in types.items()}
         question = (id(expression), repr(read))
         if question in self._asked or features(expression) & NOT_COMPARED[ALWAYS]:
             return None
@@ -277,6 +278,11 @@ def _mentioned(value: Any, type_: str, source: str) -> Any:
     if type_.startswith("list(record("):
         return [_mentioned(item, type_[len("list(") : -1], source) for item in value]
     return {name: item for name, item in value.items() if name in source} if type_.startswith("record(") else value
+
+
+def _written(name: str) -> str:
+    """Return a name as expressions have it: of a variable without the path of the rule in which it hides another."""
+    return f"variables.{name.rpartition('.')[2]}" if name.startswith("variables.") else name
 
 
 def _types(form: Form) -> dict[str, str]:

@@ -126,6 +126,7 @@ class Declarations:
     variables: Mapping[str, Type]
     records: Mapping[str, Mapping[str, RecordField]] = field(default_factory=dict)
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
+    inner_names: Mapping[str, str] = field(default_factory=dict)
 
 
 class LocalVariable(NamedTuple):

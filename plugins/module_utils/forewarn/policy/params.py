@@ -54,7 +54,9 @@ def _finite(value: float) -> float:
 
 
 def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
-    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max`` or ``enum``, or is no pattern."""
+    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max`` or ``enum`` or ``each``,
+    or is no pattern.
+    """
     type_name = declaration["type"]
     if "min" in declaration and value < convert(declaration["min"], type_name):
         raise ValueError(f"is less than {declaration['min']}")
@@ -62,6 +64,9 @@ def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
         raise ValueError(f"is more than {declaration['max']}")
     if "enum" in declaration and value not in [convert(item, type_name) for item in declaration["enum"]]:
         raise ValueError(f"is not one of {', '.join(map(str, declaration['enum']))}")
+    if "each" in declaration and not set(value) <= set(declaration["each"]):
+        other = next(item for item in value if item not in declaration["each"])
+        raise ValueError(f"has {other}, which is not one of {', '.join(declaration['each'])}")
     if declaration.get("pattern") is True:
         try:
             compile_pattern(value)

@@ -96,7 +96,12 @@ def _extra_values(value: Any, where: str) -> None:
 
 
 def _param(value: Any, where: str) -> None:
-    _object({"name": _a(str), "type": _among(*TYPES)}, {"enum": _a(list), "pattern": _a(bool)}, where, value)
+    _object(
+        {"name": _a(str), "type": _among(*TYPES)},
+        {"enum": _a(list), "each": _list(_a(str)), "pattern": _a(bool)},
+        where,
+        value,
+    )
 
 
 def _block(value: Any, where: str) -> None:
