@@ -146,13 +146,17 @@ class Event:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the event under the service's own field names; absent fields are left out, NotBefore is ISO 8601."""
+        return self.fields(None if self.not_before is None else format_time(self.not_before))
+
+    def fields(self, not_before: str | int | None) -> dict[str, Any]:
+        """Return the same with NotBefore as the caller writes times; None leaves it out."""
         values = {
             "EventId": self.event_id,
             "EventType": self.event_type,
             "ResourceType": self.resource_type,
             "Resources": list(self.resources),
             "EventStatus": self.event_status,
-            "NotBefore": None if self.not_before is None else format_time(self.not_before),
+            "NotBefore": not_before,
             "Description": self.description,
             "EventSource": self.event_source,
             "DurationInSeconds": self.duration_in_seconds,
@@ -190,7 +194,7 @@ class Vm:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is known, by name: texts, and ``tags`` as a mapping of texts."""
-        known = {name: getattr(self, name) for name in VM_FACTS if getattr(self, name) is not None}
+        known: dict[str, Any] = {name: fact for name in VM_FACTS if (fact := getattr(self, name)) is not None}
         return known if self.tags is None else {**known, "tags": dict(self.tags)}
 
 

@@ -72,5 +72,6 @@ def test_unreadable_resources_are_absent_not_empty() -> None:
         '"Resources": "a,b"}, {"EventId": "y", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": []}]}'
     )
     assert document.events[0].problems
-    assert "Resources" not in view.views["x"]
-    assert view.views["y"]["Resources"] == []
+    unread, empty = (view.roots(event, {})[0] for event in document.events)
+    assert "Resources" not in unread
+    assert empty["Resources"] == []

@@ -59,13 +59,16 @@ class Value(NamedTuple):
 class Values:
     """The values that a rule read, found when they are first asked for: at most polls, nobody asks."""
 
-    def __init__(self, find: Callable[[], tuple[Value, ...]] = tuple) -> None:
-        self._find: Callable[[], tuple[Value, ...]] | None = find
-        self._found: tuple[Value, ...] = ()
+    __slots__ = ("_arguments", "_find", "_found")
+
+    def __init__(self, find: Callable[..., tuple[Value, ...]] = tuple, *arguments: Any) -> None:
+        self._find: Callable[..., tuple[Value, ...]] | None = find
+        self._arguments = arguments
 
     def __iter__(self) -> Iterator[Value]:
         if self._find is not None:
-            self._found, self._find = self._find(), None
+            self._found = self._find(*self._arguments)
+            self._find, self._arguments = None, ()
         return iter(self._found)
 
     def __eq__(self, other: object) -> bool:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
 from .decision import (
     ABSTAIN,
-    APPROVE,
     APPROVERS,
     GROUPS,
     HOLD,
@@ -36,6 +35,8 @@ from .params import bind, check_names
 from .program import Match, Program
 from .trace import TracingBuilder
 from .view import DocumentView
+
+_VALUES = Verdict._fields.index("values")
 
 
 class RuleTrace(NamedTuple):
@@ -69,24 +70,48 @@ class _Policy:
         extra = data.get("extra_values", {})
         self.known_types = frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ())))
         self.known_statuses = frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ())))
+        # By Match.index, what is before and after the values in a verdict, as far as no event can change it.
+        self.outcomes = [
+            (verdict[:_VALUES], verdict[_VALUES + 1 :]) for verdict in map(self._outcome, self.program.every)
+        ]
 
     @cached_property
     def tracing(self) -> Program:
         """The same program, but it records the values that it reads; built when they are first asked for."""
         return Program(self.program.policy, TracingBuilder)
 
+    def _outcome(self, match: Match) -> Verdict:
+        data = match.data
+        condition = data["condition"]
+        return Verdict(
+            self.name,
+            data.get("output", ABSTAIN),  # a nested rule has none, and decides nothing itself
+            match.rule,
+            f"rule {match.rule} applies" + ("" if condition is None else f": {_one_line(condition['source'])}"),
+            self.where(match),
+            approver=data.get("approver", APPROVERS[0]),
+            group=data.get("group", GROUPS[0]),
+            on_failure=data.get("on_failure", HOLD),
+            parallel=data.get("parallel", False),
+            prepare=match.written_hooks["prepare"],
+            recover=match.written_hooks["recover"],
+            notify=match.written_hooks["notify"],
+            prepare_within_seconds=data.get("prepare_within_seconds"),
+            recover_when=data.get("recover_when", RECOVER_WHEN[0]),
+        )
+
     def where(self, match: Match) -> str:
         return f"{self.program.policy['source']}:{match.data['line']}:{match.data['column']}"
 
     def doubt(self, event: Event) -> str | None:
         """Return why the event's own type or status is a reason to hold."""
-        for what, value, known in (
-            ("EventType", event.event_type, self.known_types),
-            ("EventStatus", event.event_status, self.known_statuses),
-        ):
-            if value not in known:
-                return f"unknown {what} {value}; the policy may declare it in extra_values"
-        return None
+        if event.event_type not in self.known_types:
+            unknown = f"EventType {event.event_type}"
+        elif event.event_status not in self.known_statuses:
+            unknown = f"EventStatus {event.event_status}"
+        else:
+            return None
+        return f"unknown {unknown}; the policy may declare it in extra_values"
 
 
 class PolicySet:
@@ -103,6 +128,7 @@ class PolicySet:
         self.digest = artifact.digest
         self.api_version = artifact.api_version
         self._policies = [_Policy(data, given) for data in artifact.data["policies"]]
+        self._last_view: DocumentView | None = None
         self.time_dependent = any(policy.program.time_dependent for policy in self._policies)
         every = [match for policy in self._policies for match in policy.program.every]
         self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
@@ -115,8 +141,9 @@ class PolicySet:
 
     def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
         """Decide every event of a document, in its order."""
-        view = DocumentView(document, facts)
-        return tuple(self._decide_event(event, view) for event in document.events)
+        # Often it is the document of the last call: only the time has passed.
+        view = self._last_view = DocumentView(document, facts, self._last_view)
+        return tuple([self._decide_event(event, view) for event in document.events])
 
     def every_hook(self) -> Iterator[Mapping[str, Any]]:
         """Return every hook that any rule has."""
@@ -136,22 +163,14 @@ class PolicySet:
     def _decide_event(self, event: Event, view: DocumentView) -> Decision:
         if event.problems:
             return Decision(event, HOLD, None, None, "the event is in doubt: " + "; ".join(event.problems))
-        verdicts = tuple(_verdict(policy, event, view) for policy in self._policies)
-        holds = [verdict for verdict in verdicts if verdict.output == HOLD]
-        approvals = [verdict for verdict in verdicts if verdict.output == APPROVE]
-        if not holds and not approvals:
+        verdicts = tuple([_verdict(policy, event, view) for policy in self._policies])
+        acting = [verdict for verdict in verdicts if verdict.output != ABSTAIN]
+        if not acting:
             reason = "no rule of any policy applies to this event"
             return Decision(event, HOLD, None, None, reason, verdicts=verdicts)
-        deciding = (holds or approvals)[0]
-        acting = [verdict for verdict in verdicts if verdict.output != ABSTAIN]
-        first = acting[0]
-        approver, group, prepare = first.approver, first.group, first.prepare
-        if len(acting) > 1:
-            prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
-            approver = min((verdict.approver for verdict in acting), key=APPROVERS.index)
-            group = joint_group([verdict.group for verdict in acting], prepares=bool(prepare))
-        limits = [verdict.limit for verdict in acting if verdict.limit is not None]
-        return Decision(
+        alone = len(acting) == 1
+        deciding = acting[0] if alone else next((one for one in acting if one.output == HOLD), acting[0])
+        decision = Decision(
             event,
             deciding.output,
             deciding.policy,
@@ -159,12 +178,24 @@ class PolicySet:
             deciding.reason,
             deciding.values,
             verdicts,
-            approver=approver,
-            group=group,
+            deciding.approver,
+            deciding.group,
+            deciding.prepare,
+            deciding.recover,
+            deciding.notify,
+            () if deciding.limit is None else (deciding.limit,),
+        )
+        if alone:
+            return decision
+        prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
+        limits = (verdict.limit for verdict in acting if verdict.limit is not None)
+        return decision._replace(
+            approver=min((verdict.approver for verdict in acting), key=APPROVERS.index),
+            group=joint_group([verdict.group for verdict in acting], prepares=bool(prepare)),
             prepare=prepare,
             recover=tuple(hook for verdict in acting for hook in verdict.recover),
             notify=tuple(hook for verdict in acting for hook in verdict.notify),
-            limits=tuple(dict.fromkeys(limits)) if limits else (),
+            limits=tuple(dict.fromkeys(limits)),
         )
 
 
@@ -176,35 +207,20 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     match, error, reason, limit_group, _failed_part = policy.program.answer(roots)
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
-    values = Values(partial(_values, policy, match.index, roots, True))
+    values = Values(_values, policy, match.index, roots, True)
     if error is not None:
         return _failed(policy, match, error, values)
-    data = match.data
-    hooks = policy.program.hooks_of(match, roots)
-    limit = data.get("limit")
-    return Verdict(
-        policy.name,
-        data["output"],
-        match.rule,
-        _default_reason(match) if reason is None else reason,
-        policy.where(match),
-        values,
-        approver=data.get("approver", APPROVERS[0]),
-        group=data.get("group", GROUPS[0]),
-        on_failure=data.get("on_failure", HOLD),
-        parallel=data.get("parallel", False),
-        prepare=hooks["prepare"],
-        recover=hooks["recover"],
-        notify=hooks["notify"],
-        prepare_within_seconds=data.get("prepare_within_seconds"),
-        recover_when=data.get("recover_when", RECOVER_WHEN[0]),
-        limit=None if limit is None else Limit(limit_group, limit.get("at_most"), limit.get("percent")),
-    )
-
-
-def _default_reason(match: Match) -> str:
-    condition = match.data["condition"]
-    return f"rule {match.rule} applies" + ("" if condition is None else f": {_one_line(condition['source'])}")
+    before_values, after_values = policy.outcomes[match.index]
+    verdict = Verdict._make((*before_values, values, *after_values))
+    if reason is not None:
+        verdict = verdict._replace(reason=reason)
+    if match.hooks_hold_values:
+        hooks = policy.program.hooks_of(match, roots)
+        verdict = verdict._replace(prepare=hooks["prepare"], recover=hooks["recover"], notify=hooks["notify"])
+    limit = match.data.get("limit")
+    if limit is not None:
+        verdict = verdict._replace(limit=Limit(limit_group, limit.get("at_most"), limit.get("percent")))
+    return verdict
 
 
 def _failed(policy: _Policy, match: Match, error: EvaluationError, values: Values) -> Verdict:
@@ -241,9 +257,9 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
     """Evaluate a rule's condition, explanation and limit again, and return the values that they read."""
     trace: list[Value] = []
-    env = policy.tracing.environment(trace, roots)
-    traced = policy.tracing.every[index]
-    if traced.try_condition(env) is True and explained:
+    tracing = policy.tracing
+    env, traced = tracing.environment(trace, roots), tracing.every[index]
+    if traced.try_condition(env) is True and explained and not traced.only_condition:
         with suppress(EvaluationError):
             for closure in (traced.explanation, traced.limit_group):
                 if closure is not None:

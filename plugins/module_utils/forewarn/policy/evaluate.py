@@ -63,7 +63,7 @@ def guarded(closure: Closure) -> Closure:
         except EvaluationError:
             raise
         except Exception as error:  # of any type: a defect, or an artifact of another program
-            raise InternalError(f"{type(error).__name__}: {error}") from error
+            raise InternalError(error) from error
 
     return call
 

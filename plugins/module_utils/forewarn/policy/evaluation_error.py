@@ -30,8 +30,8 @@ class InternalError(EvaluationError):
     forms are checked, but not their types.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, cause: Exception) -> None:
         super().__init__(
-            f"internal error ({what}): this is a defect of forewarn, unless another program made the artifact; "
-            "please report it"
+            f"internal error ({type(cause).__name__}: {cause}): this is a defect of forewarn, unless another program "
+            "made the artifact; please report it"
         )

@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple
 
 from .decision import PHASES
 from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
-from .evaluation_error import EvaluationError
+from .evaluation_error import EvaluationError, InternalError
 from .forms import Form, Literal, read_form
 from .interpolated import HookProgram, compile_hook
 
@@ -27,15 +27,15 @@ def is_conditional(condition: Form | None) -> bool:
 class Match:
     """One match of a policy. ``data`` is the artifact's entry; ``rule`` its path of ids, for nested rules.
 
-    ``index`` counts the policy's matches, nested ones included, in the order of the file. ``condition``,
-    ``explanation`` and ``limit_group`` raise EvaluationError and nothing else.
+    ``index`` counts the policy's matches, nested ones included, in the order of the file. ``explanation`` and
+    ``limit_group`` raise EvaluationError and nothing else.
     """
 
     def __init__(self, data: Mapping[str, Any], rule: str, index: int) -> None:
         self.data = data
         self.rule = rule
         self.index = index
-        self.condition: Closure | None = None
+        self.condition: Closure | None = None  # for try_condition
         self.conditional = False
         self.explanation: Closure | None = None
         self.limit_group: Closure | None = None
@@ -43,6 +43,8 @@ class Match:
         self.matches: list[Match] | None = None  # of a nested rule
         self.hooks: Mapping[str, tuple[HookProgram, ...]] = {}  # by phase
         self.hooks_hold_values = False
+        self.written_hooks = {phase: tuple(data.get(phase, ())) for phase in PHASES}
+        self.decides = Answer(self)
 
     def try_condition(self, env: Env) -> bool | EvaluationError:
         """Return whether the condition holds, or the error of one that could not be evaluated."""
@@ -52,6 +54,8 @@ class Match:
             met = self.condition(env)
         except EvaluationError as error:
             return error
+        except Exception as error:  # of any type, as in guarded()
+            return InternalError(error)
         if met is True or met is False:
             return met
         return EvaluationError("the condition is neither true nor false")
@@ -109,7 +113,7 @@ class Program:
             condition, explanation = data["condition"], data.get("explanation")
             if condition is not None:
                 form = read_form(condition["form"])
-                match.condition = guarded(self._closure(condition, form))
+                match.condition = self._closure(condition, form)
                 match.conditional = is_conditional(form)
             if explanation is not None:
                 match.explanation = self._value(explanation)
@@ -130,10 +134,10 @@ class Program:
     def _value(self, expression: Mapping[str, Any]) -> Closure:
         return guarded(self._closure(expression, read_form(expression["form"])))
 
-    def hooks_of(self, match: Match, roots: tuple[Any, ...]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    def hooks_of(self, match: Match, roots: tuple[Any, ...]) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
         """Return the hooks of a match by phase, with the values in their texts; ``roots`` in the order of ROOTS."""
         if not match.hooks_hold_values:
-            return {phase: tuple(match.data.get(phase, ())) for phase in PHASES}
+            return match.written_hooks
         env, values = self.environment(None, roots), dict(zip(ROOTS, roots))
         hooks = {phase: tuple(hook.resolved(env, values) for hook in found) for phase, found in match.hooks.items()}
         # What could never be prepared needs no recovery.
@@ -200,7 +204,7 @@ def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer 
         if met is not True:
             return Answer(match, met, failed="condition")
         if match.matches is None:
-            return Answer(match)
+            return match.decides
         found = _search(match.matches, env, observe)
         if found is not None:
             return found

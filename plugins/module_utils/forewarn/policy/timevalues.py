@@ -100,7 +100,7 @@ def parse_duration(text: str) -> int:
 def format_duration(value: int) -> str:
     """Write the seconds and an ``s``, the fraction in 0, 3, 6 or 9 digits as protobuf's JSON has it: ``-1.500s``."""
     seconds, fraction = divmod(abs(value), SECOND)
-    text = f"{seconds}{_fraction(fraction)}s"
+    text = f"{seconds}{_fraction(fraction)}s" if fraction else f"{seconds}s"
     return "-" + text if value < 0 else text
 
 

@@ -32,6 +32,7 @@ from .forms import (
 
 _SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
 _MAX_SHOWN = 120  # characters of one value
+_quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 
 
 class TracingBuilder(Builder):
@@ -51,6 +52,7 @@ class TracingBuilder(Builder):
             return closure
         text = " ".join(self.expression["source"][form.start : form.end].split())
         kind = form.type
+        of_true, of_false = Value(text, "true"), Value(text, "false")  # most are tests: made once
 
         def record(env: Env) -> Any:
             trace = env[1]
@@ -60,7 +62,13 @@ class TracingBuilder(Builder):
                 if trace is not None:
                     trace.append(Value(text, f"error: {error}"))
                 raise
-            if trace is not None:
+            if trace is None:
+                return value
+            if value is True:
+                trace.append(of_true)
+            elif value is False:
+                trace.append(of_false)
+            else:
                 trace.append(Value(text, render(value, kind)))
             return value
 
@@ -105,6 +113,8 @@ def _render(value: Any, kind: str) -> str:
         return "{" + ", ".join(pairs) + (", …}" if len(value) > 20 else "}")
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {item}" for key, item in list(value.items())[:20]) + "}"
-    if isinstance(value, (bool, str)):
-        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
     return str(value)
