@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Dict
 
@@ -207,6 +208,11 @@ def has_field(api_version: str, name: str) -> bool:
     return since is not None and since <= api_version
 
 
+@lru_cache(maxsize=16)
+def _fields_of(api_version: str) -> frozenset[str]:
+    return frozenset(name for name in FIELD_SINCE if has_field(api_version, name))
+
+
 def event_types(api_version: str) -> tuple[str, ...]:
     """Return the event types that an api-version may name."""
     return tuple(name for name, since in EVENT_TYPE_SINCE.items() if since <= api_version)
@@ -235,8 +241,8 @@ def parse_time(text: str) -> datetime:
     if not match:
         raise ValueError("neither 'Mon, 19 Sep 2016 18:29:47 GMT' nor '2016-09-19T18:29:47Z'")
     fraction, sign = match.group(7), match.group(8)
-    year, month_number, day_number, hours, minutes, seconds = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
-    microsecond = int((fraction or "0").ljust(6, "0")[:6])
+    year, month_number, day_number, hours, minutes, seconds = map(int, match.group(1, 2, 3, 4, 5, 6))
+    microsecond = int(fraction.ljust(6, "0")[:6]) if fraction else 0
     moment = datetime(year, month_number, day_number, hours, minutes, seconds, microsecond, timezone.utc)
     if sign:
         offset = timedelta(hours=int(match.group(9)), minutes=int(match.group(10)))
@@ -266,6 +272,14 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
     except (ValueError, RecursionError, MemoryError) as error:
         raise DocumentError(f"the document is not JSON: {error or error.__class__.__name__}") from error
     del text
+    return read_document(data, api_version)
+
+
+def read_document(data: object, api_version: str = LATEST_API_VERSION) -> Document:
+    """Read what a body holds, decoded from JSON; a list of events in it is emptied. Raises only DocumentError.
+
+    Neither the size of a body nor a key that is given twice can be seen here: ``parse_document`` looks for them.
+    """
     if not isinstance(data, dict):
         raise DocumentError(f"the document is {_kind(data)}, not an object")
     listed = data.get("Events")
@@ -382,10 +396,11 @@ class _FieldReader:
     def __init__(self, item: Mapping[str, Any], api_version: str) -> None:
         self.item = item
         self.api_version = api_version
+        self.fields = _fields_of(api_version)
         self.problems: list[str] = []
 
     def _get(self, name: str) -> Any:
-        return self.item.get(name) if has_field(self.api_version, name) else None
+        return self.item.get(name) if name in self.fields else None
 
     def _doubt(self, name: str, value: object, wanted: str) -> None:
         self.problems.append(f"{name} is {_kind(value)}, not {wanted}")
@@ -397,7 +412,8 @@ class _FieldReader:
                 self.problems.append(
                     f"{name} has {len(value)} characters: more than {MAX_TEXT_CHARACTERS} are not read"
                 )
-            return _SURROGATE.sub("�", value[:MAX_TEXT_CHARACTERS])
+            read = value[:MAX_TEXT_CHARACTERS]
+            return read if read.isascii() else _SURROGATE.sub("�", read)
         if value is not None or required:
             self._doubt(name, value, "a text")
         return None
@@ -407,7 +423,7 @@ class _FieldReader:
         found: dict[str, Any] = {}
         left = MAX_EXTRA_VALUES
         for name, value in self.item.items():
-            if has_field(self.api_version, name):
+            if name in self.fields:
                 continue
             depth, values = _extent(value, left)
             left -= values

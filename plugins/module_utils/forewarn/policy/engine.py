@@ -128,7 +128,7 @@ class PolicySet:
         self.digest = artifact.digest
         self.api_version = artifact.api_version
         self._policies = [_Policy(data, given) for data in artifact.data["policies"]]
-        self._last_view: DocumentView | None = None
+        self.last_view: DocumentView | None = None  # of the document that was decided last
         self.time_dependent = any(policy.program.time_dependent for policy in self._policies)
         every = [match for policy in self._policies for match in policy.program.every]
         self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
@@ -142,7 +142,7 @@ class PolicySet:
     def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
         """Decide every event of a document, in its order."""
         # Often it is the document of the last call: only the time has passed.
-        view = self._last_view = DocumentView(document, facts, self._last_view)
+        view = self.last_view = DocumentView(document, facts, self.last_view)
         return tuple([self._decide_event(event, view) for event in document.events])
 
     def every_hook(self) -> Iterator[Mapping[str, Any]]:

@@ -40,6 +40,7 @@ class Match:
         self.explanation: Closure | None = None
         self.limit_group: Closure | None = None
         self.only_condition = True  # whether nothing but the condition must have a value
+        self.reads_time = False  # whether the condition, the explanation or the limit may, itself or in a variable
         self.matches: list[Match] | None = None  # of a nested rule
         self.hooks: Mapping[str, tuple[HookProgram, ...]] = {}  # by phase
         self.hooks_hold_values = False
@@ -88,28 +89,35 @@ class Program:
         self.name: str = policy["name"]
         self.scope = Scope(ROOTS)
         self._builder = builder
-        self._read: set[str] = set()
+        self.time_dependent = False
+        self._read: set[str] = set()  # by what is built now: names of variables, and variables.NAME
+        self._timed = set(TIME)  # the names of what may change with time
         self.every: list[Match] = []
         self.matches = self._block(policy["rule"], "")
-        self.time_dependent = bool(self._read & TIME)
         phases = ((match, phase) for match in self.every for phase in PHASES)
         self.hooks = [(match.rule, hook) for match, phase in phases for hook in match.data.get(phase, ())]
         # Variables start unset. Locals need no first value, so all places after the roots are alike.
         self._fresh: Env = [UNSET] * (self.scope.size - len(ROOTS) - 2)
 
     def _closure(self, expression: Mapping[str, Any], form: Form) -> Closure:
-        self._read |= names(form)
+        read = names(form)
+        self._read |= read
+        self.time_dependent = self.time_dependent or not read.isdisjoint(TIME)
         return self._builder(self.scope, expression).build(form)
 
     def _block(self, block: Mapping[str, Any], prefix: str) -> list[Match]:
         for variable in block["variables"]:
+            self._read = set()
             closure = self._closure(variable["expr"], read_form(variable["expr"]["form"]))
             self.scope.add("variables." + variable["name"])
             self.scope.variable_closures[variable["name"]] = closure
+            if not self._read.isdisjoint(self._timed):
+                self._timed.add("variables." + variable["name"])
         matches = []
         for data in block["match"]:
             match = Match(data, prefix + data["id"], len(self.every))
             self.every.append(match)
+            self._read = set()
             condition, explanation = data["condition"], data.get("explanation")
             if condition is not None:
                 form = read_form(condition["form"])
@@ -120,6 +128,7 @@ class Program:
             if "group" in data.get("limit", ()):
                 match.limit_group = self._value(data["limit"]["group"])
             match.only_condition = match.explanation is None and match.limit_group is None
+            match.reads_time = not self._read.isdisjoint(self._timed)
             match.hooks = {
                 phase: tuple(compile_hook(hook, phase, self._value) for hook in data.get(phase, ())) for phase in PHASES
             }

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ...events import Document, Event
+from ...events import Event
 from ...policy.artifact import Artifact
-from ...policy.decision import Facts
 from ...policy.forms import Form, Literal, every_expression, read_form
 from ...policy.params import bind
-from ...policy.program import Program
+from ...policy.program import Match, Program
 from ...policy.view import DocumentView
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -32,6 +31,13 @@ class MatchedRule(NamedTuple):
 
     match: int | None
     failed: bool
+
+
+class Answers(NamedTuple):
+    """The answers of all policies that read the time; ``settled``: none changes as long as the document stays."""
+
+    rules: tuple[MatchedRule, ...]
+    settled: bool
 
 
 class Clockwork:
@@ -60,12 +66,21 @@ class Clockwork:
         spans = [span for span in map(_span, found["timestamp"]) if span is not None]
         self.times = tuple(_EPOCH + span for span in spans if span.days >= 0)
 
-    def answers(self, document: Document, events: Sequence[Event], facts: Facts) -> tuple[MatchedRule, ...]:
-        """Return the answer of each policy that reads the time to each event."""
-        view = DocumentView(document, facts)
-        return tuple(
-            _answer(program, view.roots(event, params)) for event in events for program, params in self._policies
-        )
+    def answers(self, view: DocumentView, events: Sequence[Event]) -> Answers:
+        """Return the answer of each policy that reads the time to each event of a document."""
+        tried: list[bool] = []  # of each match that was tried, whether it reads the time
+
+        def observe(match: Match, _met: object) -> None:
+            tried.append(match.reads_time)
+
+        rules = []
+        for event in events:
+            for program, params in self._policies:
+                answer = program.answer(view.roots(event, params), observe)
+                rules.append(
+                    MatchedRule(None if answer.match is None else answer.match.index, answer.error is not None)
+                )
+        return Answers(tuple(rules), not any(tried))
 
     def instants(self, events: Sequence[Event], first_seen: Mapping[str, datetime]) -> list[datetime]:
         """Return when a comparison with a duration or a time that the policies name may turn, and a second later."""
@@ -104,11 +119,6 @@ def horizon(begin: datetime, end: datetime, events: Sequence[Event]) -> datetime
     """Return until when an approval of one of the events might still be sent, at most ``end``."""
     last = [_moved(begin, _LONGEST) if event.not_before is None else event.not_before for event in events]
     return min(end, max(last, default=begin))
-
-
-def _answer(program: Program, roots: tuple[Any, ...]) -> MatchedRule:
-    answer = program.answer(roots)
-    return MatchedRule(None if answer.match is None else answer.match.index, answer.error is not None)
 
 
 def _literals(form: Form) -> Iterator[Literal]:

@@ -12,12 +12,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from io import BufferedIOBase
 from typing import Any, Callable, NamedTuple
 
-from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time
+from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time, read_document
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
+# A line that may hold what the parser of documents looks for in a text is given to it as one: much, or a long number.
+_SHORT_LINE, _FEW_CONTAINERS = 64 * 1024, 500
+_DIGITS, _LONG_NUMBER = bytes.maketrans(b"123456789", b"000000000"), b"0" * 101
 # Kinds of a runner's entries that a replay reads.
 DOCUMENT, DECISION, APPROVED = "document", "decision", "approved"
 KINDS = (DOCUMENT, DECISION, APPROVED)
@@ -70,7 +74,7 @@ def read_lines(
 
     ``report`` gets each line that cannot be used. Raises OSError.
     """
-    before = ""
+    before: dict[str, Any] = {}
     document: Document | None = None
     for number, line in enumerate(_lines(stream), 1):
         if line is not None and not line.strip():
@@ -81,13 +85,27 @@ def read_lines(
             data, at, vm = _parse_line(line)
             if timed and at is None:
                 raise ValueError("the line has no 'time', and the policies decide by the time")
-            body = json.dumps(data)  # compared as text: to Python, true is 1
-            if document is None or body != before:  # most polls return the same as the previous one
-                document, before = parse_document(body, api_version), body
+            if document is None or not _same(data, before):  # most polls return the same as the previous one
+                document = _document(data, line, api_version)
+                before = data
         except (ValueError, RecursionError, DocumentError) as error:
             report(f"{name}:{number}", _words(error))
             continue
         yield RecordedDocument(at, document, vm)
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two documents are the same JSON; to Python, true is 1."""
+    return one == other and json.dumps(one) == json.dumps(other)
+
+
+def _document(data: dict[str, Any], line: bytes, api_version: str) -> Document:
+    """Return the document that a line holds. Raises DocumentError, RecursionError."""
+    containers = line.count(b"[") + line.count(b"{")
+    if len(line) > _SHORT_LINE or containers > _FEW_CONTAINERS or _LONG_NUMBER in line.translate(_DIGITS):
+        return parse_document(json.dumps(data), api_version)
+    listed = data.get("Events")
+    return read_document({**data, "Events": listed.copy()} if isinstance(listed, list) else data, api_version)
 
 
 def read_journal(entries: Iterable[RecordedEntry], api_version: str, report: Report) -> Iterator[RecordedDocument]:
@@ -210,7 +228,7 @@ def _vm(value: object) -> Vm | None:
     if value is None:
         return None
     if isinstance(value, str) and value:
-        return Vm(value)
+        return _vm_named(value)
     if not isinstance(value, dict):
         raise ValueError("'vm' is neither a name nor an object with facts about the VM")
     unknown = sorted(value.keys() - {*VM_FACTS, "tags"})
@@ -225,6 +243,11 @@ def _vm(value: object) -> Vm | None:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("the facts and tags of 'vm' are texts")
     return Vm(**value)
+
+
+@lru_cache(maxsize=1000)
+def _vm_named(name: str) -> Vm:
+    return Vm(name)
 
 
 def _words(error: Exception) -> str:

@@ -19,7 +19,8 @@ from ...events import Document, Event, Vm
 from ...policy.approval import Eligibility, eligibility
 from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
-from .breakpoints import Clockwork, MatchedRule, breakpoints, horizon
+from ...policy.view import DocumentView
+from .breakpoints import Answers, Clockwork, MatchedRule, breakpoints, horizon
 from .recordings import Past, RecordedDocument
 
 # The outcomes of an event, as far as this VM is concerned.
@@ -193,20 +194,25 @@ class _Stream:
         self._clockwork = clockwork
         self._vm = Vm()
         self._document = Document()
+        self._view: DocumentView | None = None  # of the document, at the last decision
         self._listed: dict[str, _Listed] = {}
-        self._instants: list[datetime] = []  # at which answers may change, by the times that policies name
-        self._answers: tuple[MatchedRule, ...] = ()
+        self._scheduled: list[Event] = []  # the listed events that may still be approved
+        self._first_seen: dict[str, datetime] = {}  # by Event.key
+        # At which answers may change, by the times that policies name; None: not yet asked for.
+        self._instants: list[datetime] | None = None
+        self._answers = Answers((), True)
 
     def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
-        moved = vm != self._vm
-        self._vm = vm
+        moved = vm is not self._vm and vm != self._vm
+        if moved:
+            self._vm = vm
         if document is not None and (moved or (document is not self._document and document != self._document)):
             yield from self._update(document, record.at)
             self._decide(record.at)
-            self._instants = self._clockwork.instants(self._scheduled(), self._first_seen())
+            self._instants = None
         for listed in self._listed.values():
             listed.replayed.last_seen = record.at or listed.replayed.last_seen
         self.at = record.at or self.at
@@ -237,20 +243,26 @@ class _Stream:
                 listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
             listed.event = listed.replayed.event = event
             listed.replayed.not_before = event.not_before or listed.replayed.not_before
+        self._scheduled = [event for event in document.events if event.event_status != "Started" and not event.problems]
+        seen = ((key, listed.replayed.first_seen) for key, listed in self._listed.items())
+        self._first_seen = {key: moment for key, moment in seen if moment is not None}
 
     # Time
 
     def _pass_time(self, until: datetime) -> None:
         """Decide again whenever, until then, the same document may be decided otherwise."""
         begin = self.at
-        scheduled = self._scheduled()
-        if begin is None or not scheduled or until <= begin:
+        if begin is None or not self._scheduled or until <= begin:
             return
         if not self._clockwork.time_dependent:
             self._wait(begin, until)
             return
         waits = [listed.waits_until for listed in self._listed.values() if listed.waits_until is not None]
-        end = horizon(begin, until, scheduled)
+        if not waits and self._answers.settled:
+            return
+        if self._instants is None:
+            self._instants = self._clockwork.instants(self._scheduled, self._first_seen)
+        end = horizon(begin, until, self._scheduled)
         before = begin
         for moment in breakpoints(begin, end, sorted([*self._instants, *waits])):
             self._look(before, moment)
@@ -258,11 +270,11 @@ class _Stream:
 
     def _look(self, before: datetime, moment: datetime) -> None:
         """Decide at the second at which the answers change, and when a wait is over."""
-        while self._answer(moment) != self._answers:
+        while self._answer(moment) != self._answers.rules:
             early, late = before, moment
             while late - early > _SECOND:
                 middle = early + (late - early) / 2
-                early, late = (middle, late) if self._answer(middle) == self._answers else (early, middle)
+                early, late = (middle, late) if self._answer(middle) == self._answers.rules else (early, middle)
             self._wait(before, late)
             self._decide(late)
             before = late
@@ -276,20 +288,15 @@ class _Stream:
             self._decide(moment)
 
     def _answer(self, moment: datetime) -> tuple[MatchedRule, ...]:
-        return self._clockwork.answers(self._document, self._scheduled(), self._facts(moment))
+        return self._answers_at(self._facts(moment)).rules
+
+    def _answers_at(self, facts: Facts) -> Answers:
+        return self._clockwork.answers(DocumentView(self._document, facts, self._view), self._scheduled)
 
     # Decisions
 
-    def _scheduled(self) -> list[Event]:
-        """Return the events that may still be approved."""
-        return [event for event in self._document.events if event.event_status != "Started" and not event.problems]
-
-    def _first_seen(self) -> dict[str, datetime]:
-        seen = ((key, listed.replayed.first_seen) for key, listed in self._listed.items())
-        return {key: moment for key, moment in seen if moment is not None}
-
     def _facts(self, now: datetime) -> Facts:
-        return Facts(now, self._vm, self._first_seen())
+        return Facts(now, self._vm, self._first_seen)
 
     def _decide(self, at: datetime | None) -> None:
         if not self._document.events:
@@ -298,8 +305,9 @@ class _Stream:
         facts = self._facts(now)
         for decision in self._policies.decide(self._document, facts):
             self._note(self._listed[decision.event.key], decision, now, at)
-        if self._clockwork.time_dependent:
-            self._answers = self._clockwork.answers(self._document, self._scheduled(), facts)
+        self._view = self._policies.last_view
+        if self._clockwork.time_dependent and self._scheduled:
+            self._answers = self._answers_at(facts)
 
     def _note(self, listed: _Listed, decision: Decision, now: datetime, at: datetime | None) -> None:
         listed.decision = decision
