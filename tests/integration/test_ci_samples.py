@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -150,28 +151,62 @@ def do(step: Step, directory: Path, environ: Mapping[str, str]) -> tuple[int, st
 
 
 def test_all_samples_check_test_and_verify_alike(repository: Path) -> None:
-    """So it is enough to run one system's steps."""
-    github, *others = [[step.script for step in scripts(repository, system)[:3]] for system in SYSTEMS]
-    assert [script.split()[2] for script in github] == ["check", "test", "verify"]
-    assert others == [github, github]
+    """They differ only in how they say what is wrong."""
+    alike = [
+        [re.sub(r" --format \w+( --output \S+)?", "", step.script) for step in scripts(repository, system)[:3]]
+        for system in SYSTEMS
+    ]
+    assert [script.split()[2] for script in alike[0]] == ["check", "test", "verify"]
+    assert alike == [alike[0]] * 3
 
 
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.file)
 @pytest.mark.parametrize(
-    ("change", "command"),
-    [("none", None), ("a typo", "check"), ("a test that is not met", "test"), ("an unknown duration", "verify")],
+    ("change", "command", "says"),
+    [
+        ("none", None, ""),
+        ("a typo", "check", "unknown-field"),
+        ("a test that is not met", "test", "because   web-tier/brief-freeze"),
+        ("an unknown duration", "verify", "unknown-duration-approved"),
+    ],
 )
 def test_a_workflow_refuses_what_it_should(
-    change: str, command: str | None, repository: Path, clone: Callable[[str], Path], environ: dict[str, str]
+    change: str,
+    command: str | None,
+    says: str,
+    system: System,
+    repository: Path,
+    clone: Callable[[str], Path],
+    environ: dict[str, str],
 ) -> None:
     directory = clone(change)
-    for step in scripts(repository, SYSTEMS[0]):
-        code, output = do(step, directory, {**environ, **SYSTEMS[0].environ})
+    for step in scripts(repository, system):
+        code, output = do(step, directory, {**environ, **system.environ})
+        assert (directory / "check.xml").exists() == (system.file != "github.yml")
         if command is not None and f"forewarn policy {command} " in step.script:
-            assert code == 1, output  # not 2: the policies are at fault
+            assert (code, says in output) == (1, True), output  # not 2: the policies are at fault
+            if system.file == "github.yml" and command != "test":
+                assert re.search(rf"^::error file=policies/web-tier\.yml,line=\d,col=\d+,title={says}::", output, re.M)
+            elif command != "test":
+                assert says in (directory / f"{command}.xml").read_text()
             return
         assert code == 0, output
     assert command is None
-    assert (directory / "junit.xml").exists()
+    assert (directory / "test.xml").exists()
+
+
+def test_every_result_that_is_written_is_published(repository: Path) -> None:
+    for system in SYSTEMS:
+        text = (repository / "docs" / "ci" / system.file).read_text()
+        results = re.findall(r"(?:--junit|--output) (\S+)", text)
+        data = yaml.safe_load(text)
+        if system.file == "gitlab-ci.yml":
+            named = data["policies"]["artifacts"]["reports"]["junit"]
+        elif system.file == "azure-pipelines.yml":
+            named = data["steps"][-1]["inputs"]["testResultsFiles"].split()
+        else:
+            named = [data["jobs"]["policies"]["steps"][-1]["with"]["path"]]
+        assert named == results
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.file)

@@ -23,6 +23,7 @@ from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from tools.policy_files import DIRECTORY, loaded
 from tools.random_events import case
+from tools.sarif import SARIF
 
 BRIEF = """name: p
 rule:
@@ -230,40 +231,6 @@ def test_random_events_change_exactly_where_the_difference_says(tmp_path: Path) 
         assert (first != second) == bool(outputs >> number & 1)
         changed += first != second
     assert changed > 50
-
-
-def record(required: dict[str, object], **optional: object) -> dict[str, object]:
-    """Return a schema of an object that has no other properties."""
-    properties = {**required, **optional}
-    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
-
-
-# What is used of SARIF 2.1.0 (OASIS standard), as sections 3.13 to 3.54 of its text have it.
-TEXT = {"type": "string", "minLength": 1}
-LEVEL = {"enum": ["none", "note", "warning", "error"]}
-NUMBER = {"type": "integer", "minimum": 1}
-PLACE = record(
-    {"artifactLocation": record({"uri": {"type": "string", "format": "uri-reference", "pattern": r"^[^\\ ]+$"}})},
-    region=record({"startLine": NUMBER}, startColumn=NUMBER),
-)
-RESULT = record(
-    {"message": record({"text": TEXT})},
-    ruleId=TEXT,
-    ruleIndex={"type": "integer", "minimum": -1},
-    level=LEVEL,
-    locations={"type": "array", "items": record({}, physicalLocation=PLACE)},
-    properties={"type": "object"},
-)
-RULE = record({"id": TEXT}, shortDescription=record({"text": TEXT}), defaultConfiguration=record({}, level=LEVEL))
-DRIVER = record({"name": TEXT}, version=TEXT, rules={"type": "array", "items": RULE, "uniqueItems": True})
-RUN = record(
-    {"tool": record({"driver": DRIVER})},
-    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-    results={"type": "array", "items": RESULT},
-)
-SARIF = record(
-    {"version": {"const": "2.1.0"}, "runs": {"type": "array", "items": RUN}}, **{"$schema": {"type": "string"}}
-)
 
 
 def run(*command: str, cwd: Path) -> None:

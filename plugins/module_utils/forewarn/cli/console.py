@@ -92,8 +92,12 @@ class Console:
 
 def write_json(schema: str, content: Mapping[str, Any]) -> None:
     """Write one JSON object to standard output, the name and version of its schema first."""
-    json.dump({"forewarn": {"schema": schema, "version": 1}, **content}, sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    sys.stdout.write(json_text(schema, content))
+
+
+def json_text(schema: str, content: Mapping[str, Any]) -> str:
+    """Return one JSON object and a line end, the name and version of its schema first."""
+    return json.dumps({"forewarn": {"schema": schema, "version": 1}, **content}, indent=2) + "\n"
 
 
 def clean(text: str) -> str:

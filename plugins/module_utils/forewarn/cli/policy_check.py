@@ -6,28 +6,60 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from ..compiler.policyfile import compile_policies
-from .console import Console, write_json
-from .policy_common import add_policy_arguments, plural, show_findings
+from ..compiler.expression import CODES as EXPRESSION_CODES
+from ..compiler.findings import CODES, Finding, blocks, render
+from ..compiler.policyfile import Compilation, compile_policies
+from .console import Console
+from .formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, write_report
+from .policy_common import add_policy_arguments, findings_summary, plural, show_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the policies; 1 if anything was found."""
     compilation = compile_policies(args.paths, args.api_version)
-    findings = compilation.findings
-    if args.json:
-        write_json(
-            "findings", {"files": list(compilation.files), "findings": [finding.as_dict() for finding in findings]}
-        )
-    elif findings:
-        show_findings(findings, Console(sys.stdout))
-    else:
-        Console(sys.stdout).line(f"{plural(len(compilation.files), 'policy')} checked, nothing found")
-    return 1 if findings else 0
+    write_report(_report(compilation), args.format, args.output)
+    return 1 if compilation.findings else 0
+
+
+def _report(compilation: Compilation) -> FindingsReport:
+    files, findings = compilation.files, compilation.findings
+    nothing = f"{plural(len(files), 'policy')} checked, nothing found"
+
+    def show(console: Console) -> None:
+        if findings:
+            show_findings(findings, console)
+        else:
+            console.line(nothing)
+
+    return FindingsReport(
+        command="check",
+        files=files,
+        findings=[_reported(finding) for finding in findings],
+        meanings={**CODES, **EXPRESSION_CODES},
+        pages=lambda _code: f"{DOCUMENTATION}/findings.md",
+        summary=findings_summary(findings) if findings else nothing,
+        show=show,
+        schema="findings",
+        data={"files": list(files), "findings": [finding.as_dict() for finding in findings]},
+    )
+
+
+def _reported(finding: Finding) -> ReportedFinding:
+    return ReportedFinding(
+        finding.path,
+        finding.line,
+        finding.column,
+        "error" if blocks(finding) else "warning",
+        finding.code,
+        finding.message,
+        finding.suggestion,
+        "\n".join(render(finding)),
+        fails=True,
+        end_column=finding.end_column,
+    )

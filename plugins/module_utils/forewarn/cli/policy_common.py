@@ -88,9 +88,14 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
         for line in render(finding, console):
             console.line(line)
         console.line()
+    console.line(console.style(findings_summary(findings), "bold"))
+
+
+def findings_summary(findings: Sequence[Finding]) -> str:
+    """Return ``2 errors, 1 warning``."""
     errors = sum(blocks(finding) for finding in findings)
     counts = ((errors, "error"), (len(findings) - errors, "warning"))
-    console.line(console.style(", ".join(plural(count, word) for count, word in counts if count), "bold"))
+    return ", ".join(plural(count, word) for count, word in counts if count)
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:
@@ -108,6 +113,14 @@ def write_html(file: str, page: str) -> None:
         Path(file).write_text(page, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from error
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths name one file that exists."""
+    try:
+        return one.samefile(other)
+    except OSError:  # there is no such file yet
+        return False
 
 
 def plural(count: int, word: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..compiler.policyfile import compile_policies
 from ..errors import InputError
 from .console import Console
-from .policy_common import add_policy_arguments, plural, show_findings
+from .policy_common import add_policy_arguments, is_same_file, plural, show_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile the policies; return 1 and write nothing if they have mistakes."""
     compilation = compile_policies(args.paths, args.api_version)
-    if any(_is_same(Path(args.output), Path(file)) for file in compilation.files):
+    if any(is_same_file(Path(args.output), Path(file)) for file in compilation.files):
         raise InputError(
             f"{args.output} is a policy: it would be overwritten", "Name another file, such as policy.json."
         )
@@ -70,13 +70,6 @@ def _replace(path: Path, content: str) -> None:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:  # there is no such file yet
-        return False
 
 
 def _mode_of(path: Path) -> int:

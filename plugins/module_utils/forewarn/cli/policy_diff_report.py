@@ -9,14 +9,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from .. import __version__
 from ..analysis.declarations import OLD, Declaration
 from ..analysis.diff import Change, Difference
 from ..analysis.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
 from .console import Console
 from .policy_diff_forbid import CODE, Forbidden
+from .sarif import sarif_location, sarif_log, sarif_rule
 
 _WORDS = {
     MORE: "more permissive: events start that waited before, or with less done before",
@@ -126,42 +125,19 @@ def _plain(text: str) -> str:
 
 def as_sarif(difference: Difference, new: str, forbidden: Sequence[Forbidden] = ()) -> dict[str, Any]:
     """Return the difference as SARIF 2.1.0. ``new`` is the NEW of the command line, which places are in."""
-    rules: list[dict[str, Any]] = [
-        {
-            "id": kind.name,
-            "shortDescription": {"text": kind.means},
-            "defaultConfiguration": {"level": _LEVELS[kind.effects[0]]},
-        }
-        for kind in KINDS.values()
-    ]
+    rules = [sarif_rule(kind.name, kind.means, level=_LEVELS[kind.effects[0]]) for kind in KINDS.values()]
     results = [result for change in difference.changes for result in _results(change, new)]
     for one in difference.declarations:
         place = None if one.place is None or one.place.version == OLD else one.place[1:]
         results.append(_result(one.what, one.effect, (one.kind,), new, place))
     if forbidden:
-        rules.append(
-            {
-                "id": CODE,
-                "shortDescription": {"text": "An event changes in a way that --forbid names."},
-                "defaultConfiguration": {"level": "error"},
-            }
-        )
+        rules.append(sarif_rule(CODE, "An event changes in a way that --forbid names.", level="error"))
     results += [
         {"ruleId": CODE, "ruleIndex": len(rules) - 1, "level": "error", "message": {"text": text}}
         for one in forbidden
         for text in one.lines()
     ]
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": {"name": "forewarn", "version": __version__, "rules": rules}},
-                "columnKind": "unicodeCodePoints",
-                "results": results,
-            }
-        ],
-    }
+    return sarif_log(rules, results)
 
 
 def _results(change: Change, new: str) -> list[dict[str, Any]]:
@@ -190,19 +166,11 @@ def _result(
     }
     if place is not None:
         source, line, column = place
-        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(new, source)}}
-        if line is not None:
-            physical["region"] = {"startLine": line, "startColumn": column}
-        result["locations"] = [{"physicalLocation": physical}]
+        result["locations"] = [sarif_location(_file(new, source), line, column)]
     return result
 
 
-def _uri(new: str, source: str) -> str:
-    """Return the path of a policy of NEW, relative to the working directory if below it, as annotations need it."""
+def _file(new: str, source: str) -> Path:
+    """Return the path of a policy of NEW."""
     place = Path(new.split(":", 2)[2] if new.startswith("git:") else new)
-    path = place if place.name == source and place.suffix in (".yml", ".yaml") else place / source
-    try:
-        path = path.absolute().relative_to(Path.cwd())
-    except ValueError:
-        return path.absolute().as_uri()
-    return quote(path.as_posix())
+    return place if place.name == source and place.suffix in (".yml", ".yaml") else place / source

@@ -6,24 +6,21 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from ..compiler.paths import find_policies, find_tests
 from ..compiler.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ..errors import InputError
 from .console import Console, write_json
+from .junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
 from .policy_common import plural, show_findings
 from .policy_test_coverage import add_suggestions, gaps_as_json, left_out, show_gaps, write_suggestions
 
 if TYPE_CHECKING:  # a plain run of tests does not import the analysis
     from ..analysis.coverage.coverage import Gaps
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -181,51 +178,33 @@ def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None, trouble: str |
 
 
 def _write_junit(outcome: PolicyTestRun, path: Path) -> None:
-    suites = ElementTree.Element("testsuites", _counts(outcome.results, len(outcome.findings)))
-    for file in outcome.files:
-        results = [result for result in outcome.results if result.path == file]
-        suite = ElementTree.SubElement(suites, "testsuite", {"name": _xml(file), **_counts(results, 0)})
-        for result in results:
-            case = ElementTree.SubElement(
-                suite,
-                "testcase",
-                {
-                    "classname": _xml(f"{Path(file).stem}.{result.section}"),
-                    "name": _xml(result.name),
-                    "file": _xml(file),
-                    "line": str(result.line),
-                    "time": f"{result.seconds:.6f}",
-                },
-            )
-            for mismatch in result.mismatches:
-                message = f"{mismatch.what}: expected {mismatch.expected}, got {mismatch.got}"
-                failure = ElementTree.SubElement(case, "failure", {"message": _xml(message)})
-                failure.text = _xml("\n".join(_mismatch_lines(result, mismatch)))
+    suites = [
+        JUnitSuite(file, [_junit_case(result) for result in outcome.results if result.path == file])
+        for file in outcome.files
+    ]
     if outcome.findings:
-        counts = {"tests": str(len(outcome.findings)), "failures": "0", "errors": str(len(outcome.findings))}
-        suite = ElementTree.SubElement(suites, "testsuite", {"name": "files", **counts})
-        for finding in outcome.findings:
-            case = ElementTree.SubElement(
-                suite, "testcase", {"classname": "files", "name": _xml(finding.where), "file": _xml(finding.path)}
+        cases = [
+            JUnitCase(
+                "files", one.where, one.path, outcomes=[JUnitOutcome("error", f"{one.code}: {one.message}", one.code)]
             )
-            ElementTree.SubElement(case, "error", {"message": _xml(f"{finding.code}: {finding.message}")})
+            for one in outcome.findings
+        ]
+        suites.append(JUnitSuite("files", cases))
     try:
-        ElementTree.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+        path.write_text(junit_xml(suites), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _counts(results: list[Result], errors: int) -> dict[str, str]:
-    failed = sum(1 for result in results if not result.passed)
-    seconds = sum(result.seconds for result in results)
-    return {
-        "tests": str(len(results) + errors),
-        "failures": str(failed),
-        "errors": str(errors),
-        "time": f"{seconds:.6f}",
-    }
-
-
-def _xml(text: str) -> str:
-    """Return the text without the characters that XML cannot hold."""
-    return _NOT_XML.sub("�", text)
+def _junit_case(result: Result) -> JUnitCase:
+    failures = [
+        JUnitOutcome(
+            "failure",
+            f"{mismatch.what}: expected {mismatch.expected}, got {mismatch.got}",
+            mismatch.what,
+            "\n".join(_mismatch_lines(result, mismatch)),
+        )
+        for mismatch in result.mismatches
+    ]
+    classname = f"{Path(result.path).stem}.{result.section}"
+    return JUnitCase(classname, result.name, result.path, result.line, result.seconds, failures)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..analysis.finding import ProofFinding
+from ..analysis.finding import CODES, ProofFinding
 from ..analysis.invariants import read_invariants
 from ..analysis.report.page import verification_page
 from ..analysis.verify import Verification, verify
@@ -21,7 +21,8 @@ from ..compiler.policyfile import Compilation, PolicyError, compile_policies
 from ..policy.artifact import load
 from ..policy.params import from_options
 from .analysed import analysed
-from .console import Console, write_json
+from .console import Console
+from .formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
 from .policy_common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_param(parser, "a parameter's value (default: every value that its limits allow, or its default)")
     parser.add_argument("--strict", action="store_true", help="also fail on warnings")
-    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    add_format(parser)
     add_html(parser)
 
 
@@ -48,17 +49,46 @@ def run(args: argparse.Namespace) -> int:
     claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
     report = analysed(lambda progress: verify(artifact, given, claims, progress), invariants=claims)
     report = _placed(report, compilation)
-    fails = {"error", "warning"} if args.strict else {"error"}
-    failed = any(finding.severity in fails and finding.suppressed is None for finding in report.findings)
+    failing = {"error", "warning"} if args.strict else {"error"}
+    written = _report(report, compilation, args.paths, failing)
     if args.html is not None:
         write_html(args.html, verification_page(artifact, report, compilation.files, given))
-    if args.html == "-":
-        pass  # the page is the output
-    elif args.json:
-        write_json("verification", _as_json(report, compilation))
-    else:
-        _show(report, compilation, args.paths, Console(sys.stdout))
-    return 1 if failed else 0
+    if args.html != "-":  # otherwise the page is the output
+        write_report(written, args.format, args.output)
+    return int(any(finding.fails for finding in written.findings))
+
+
+def _report(
+    report: Verification, compilation: Compilation, paths: Sequence[Path], failing: AbstractSet[str]
+) -> FindingsReport:
+    """Return the report in every format. ``failing`` are the severities that the command ends with 1 for."""
+    return FindingsReport(
+        command="verify",
+        files=compilation.files,
+        findings=[_reported(finding, paths, failing) for finding in report.findings],
+        meanings=CODES,
+        pages=lambda code: f"{DOCUMENTATION}/findings/{code}.md",
+        summary=_summary(report, compilation),
+        show=lambda console: _show(report, compilation, paths, console),
+        schema="verification",
+        data=_as_json(report, compilation),
+    )
+
+
+def _reported(finding: ProofFinding, paths: Sequence[Path], failing: AbstractSet[str]) -> ReportedFinding:
+    return ReportedFinding(
+        finding.source,
+        finding.line,
+        finding.column,
+        finding.severity,
+        finding.code,
+        finding.message,
+        finding.suggestion,
+        plain(lambda console: _show_finding(finding, paths, console)).rstrip("\n"),
+        fails=finding.severity in failing and finding.suppressed is None,
+        suppressed=finding.suppressed,
+        more=None if finding.case is None else {"case": dict(finding.case), "explain": list(finding.explain)},
+    )
 
 
 def _placed(report: Verification, compilation: Compilation) -> Verification:
@@ -101,13 +131,17 @@ def _show(report: Verification, compilation: Compilation, paths: Sequence[Path],
     for finding in suppressed:
         where = f"{finding.source}:{finding.line}"
         console.line(console.style(f"suppressed: {finding.code} at {where}: {finding.suppressed}", "dim"))
+    console.line(console.style(_summary(report, compilation), "bold"))
+
+
+def _summary(report: Verification, compilation: Compilation) -> str:
     counts = [
         plural(count, severity)
         for severity in _COLOURS
         if (count := sum(one.severity == severity and one.suppressed is None for one in report.findings))
     ]
     verified = f"{plural(len(compilation.files), 'policy')} verified for every event"
-    console.line(console.style(f"{verified}: {', '.join(counts) or 'nothing found'}", "bold"))
+    return f"{verified}: {', '.join(counts) or 'nothing found'}"
 
 
 def _head(finding: ProofFinding, console: Console) -> str:
