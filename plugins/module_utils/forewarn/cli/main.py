@@ -45,6 +45,7 @@ COMMANDS = {
 }
 POLICY_COMMANDS = {
     "check": ("policy_check", "find mistakes in policy files"),
+    "fmt": ("policy_fmt", "format files of policies and tests, and change nothing that they say"),
     "test": ("policy_test", "run the tests beside the policies"),
     "verify": ("policy_verify", "prove what policies do with every possible event"),
     "query": ("policy_query", "show the events for which an expression holds, or prove that there are none"),

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 from ..compiler.policyfile import compile_policies
 from ..errors import InputError
 from .console import Console
 from .policy_common import add_policy_arguments, is_same_file, plural, show_findings
+from .replacing import replace_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,44 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "-":
         sys.stdout.write(content)
         return 0
-    _replace(Path(args.output), content)
+    replace_file(Path(args.output), content)
     count = plural(len(compilation.artifact["policies"]), "policy")
     Console(sys.stdout).line(f"{args.output}: {count}, {compilation.artifact['digest']}")
     return 0
-
-
-def _replace(path: Path, content: str) -> None:
-    """Write a file whole or not at all: a runner may read it at any moment.
-
-    A device or a pipe is written to directly.
-    """
-    temporary: str | None = None
-    try:
-        path = Path(os.path.realpath(path))  # a link stays one
-        if path.exists() and not path.is_file():
-            with path.open("w", encoding="utf-8") as stream:
-                stream.write(content)
-            return
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(_mode_of(path))
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _mode_of(path: Path) -> int:
-    """Return a file's permissions, or those that the umask gives a new file.
-
-    A runner trusts no file that others may write to.
-    """
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o644 & ~mask

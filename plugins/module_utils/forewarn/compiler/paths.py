@@ -87,6 +87,25 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files of policies and of tests in the order of ``paths``, each once, those of a directory sorted.
+
+    Raises InputError for a path that does not exist, and a directory without such files.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
+            files = _files(path)
+            if not files:
+                raise InputError(f"{path}: no policy or test files there", "They are *.yml and *.yaml files.")
+        else:
+            _must_exist(path)
+            files = [path]
+        for file in files:
+            found.setdefault(_real(file), file)
+    return list(found.values())
+
+
 def tested_by(test: Path) -> list[Path]:
     """Return the policies that a test file tests, found by its name, if they exist."""
     home = test.parent.parent if test.parent.name == _TEST_DIRECTORY else test.parent

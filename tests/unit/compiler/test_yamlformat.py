@@ -1,0 +1,307 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The formatter of YAML keeps values and comments, does the same twice, and leaves what it cannot be sure of."""
+
+from __future__ import annotations
+
+import random
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from forewarn.compiler.compiled_alike import compiled_alike
+from forewarn.compiler.yamlformat import formatted, means_the_same
+from forewarn.compiler.yamltree import YamlFile
+from hypothesis import given
+from hypothesis import strategies as st
+from tools.untidy_yaml import DATA, KEYS, UntidyWriter
+
+UNTIDY = """\
+
+
+# about the policy   
+name:   p
+params:
+- {name: a, type: int,
+   default: 9}   # a default
+-   name: b
+    # of b
+    type: string
+
+
+
+rule:
+    variables:
+    - name: brief
+      expression: >-
+              event.EventType == "Freeze"  // comment of CEL
+                && true
+    match:
+    # before the first
+    -  id: a
+       condition: |
+           affects_me   
+
+       output: hold
+
+    - id: b
+      condition: "event.EventType ==
+         'Reboot'"
+      # still of b
+    # of c
+    - id: c
+      explanation:
+              'why'
+      prepare:
+        - run: [a,
+            b]
+      output: approve
+    -
+      id: d
+      rule:
+          match:
+              - output: hold
+              # the end of the inner one
+    # the end of the outer one
+# the end\
+"""  # noqa: W291 - white space at the end of lines is what this is about
+TIDY = """\
+# about the policy
+name:   p
+params:
+  - {name: a, type: int,
+     default: 9}   # a default
+  - name: b
+    # of b
+    type: string
+
+rule:
+  variables:
+    - name: brief
+      expression: >-
+        event.EventType == "Freeze"  // comment of CEL
+          && true
+  match:
+    # before the first
+    - id: a
+      condition: |
+        affects_me   
+
+      output: hold
+
+    - id: b
+      condition: "event.EventType ==
+         'Reboot'"
+      # still of b
+
+    # of c
+    - id: c
+      explanation:
+        'why'
+      prepare:
+        - run: [a,
+            b]
+      output: approve
+
+    -
+      id: d
+      rule:
+        match:
+          - output: hold
+          # the end of the inner one
+    # the end of the outer one
+# the end
+"""  # noqa: W291 - likewise
+
+
+def said(text: str) -> list[tuple[Any, ...]]:
+    """Return all that a text of YAML says: its structure, values, how they are quoted, and anchors."""
+    names = ("value", "style", "anchor", "tag")
+    return [
+        (
+            type(event).__name__,
+            *(getattr(event, name, None) for name in names),
+            bool(getattr(event, "flow_style", None)),
+        )
+        for event in yaml.parse(text, Loader=yaml.SafeLoader)
+    ]
+
+
+def test_all_that_it_does() -> None:
+    assert formatted(UNTIDY) == TIDY
+    assert formatted(TIDY) == TIDY
+    assert formatted(UNTIDY.replace("\n", "\r\n")) == TIDY
+
+
+def test_what_the_repository_ships_is_formatted(repository: Path) -> None:
+    files = [*(repository / "policies").glob("*.yml"), *(repository / "demo").rglob("*.yml")]
+    assert len(files) > 20
+    for path in files:
+        assert formatted(path.read_text()) == path.read_text(), path
+
+
+@given(st.data())
+def test_it_keeps_what_a_file_says(data: st.DataObject) -> None:
+    """Of a file of any shape, values, quotes, anchors and comments stay; and to format it twice is to do so once."""
+    writer = UntidyWriter(data)
+    text = writer.document(data.draw(st.dictionaries(st.sampled_from(KEYS), DATA, min_size=1)))
+    after = formatted(text)
+    assert said(after) == said(text)
+    assert re.findall(r"# comment \d+", after) == writer.comments
+    assert formatted(after) == after
+    assert "\r" not in after
+
+
+@given(st.data())
+def test_a_file_of_any_shape_is_tidy_afterwards(data: st.DataObject) -> None:
+    """Unless a block scalar ends the file or has white space of its own, in which case it cannot be sure."""
+    writer = UntidyWriter(data)
+    after = formatted(writer.document(data.draw(st.dictionaries(st.sampled_from(KEYS), DATA, min_size=1))))
+    events = list(yaml.parse(after, Loader=yaml.SafeLoader))
+    for event in events:
+        if isinstance(event, yaml.MappingStartEvent) and not event.flow_style and event.anchor is None:
+            assert event.start_mark.column % 2 == 0, after
+    if not re.search(r"[|>][-+]?( |\n)", after):
+        outside = "\n".join(line for line in after.split("\n") if '"' not in line and "'" not in line)
+        assert not re.search(r"[ \t]$", outside, re.MULTILINE), after
+        assert after.endswith("\n")
+        assert not after.endswith("\n\n")
+
+
+def changed(chance: random.Random, text: str) -> str:
+    """Return a text with some changes that may leave it YAML."""
+    lines = text.split("\n")
+    for _change in range(chance.randint(1, 4)):
+        place = chance.randrange(len(lines))
+        line, kind = lines[place], chance.random()
+        if kind < 0.3:
+            lines.insert(place, " " * chance.randint(0, 12) + chance.choice(["# comment  ", "", "   "]))
+        elif kind < 0.45:
+            lines[place] += chance.choice([" ", "\t", " # comment", " #"])
+        elif kind < 0.65:
+            by = chance.choice([1, 2, 4, -1, -2])
+            for number in range(place, min(len(lines), place + chance.randint(1, 15))):
+                content = lines[number].lstrip(" ")
+                lines[number] = " " * max(0, len(lines[number]) - len(content) + by) + content
+        elif kind < 0.75:
+            lines[place] = line.replace("- ", "-   ", 1)
+        elif kind < 0.85:
+            lines[place] = line.replace(", ", ",\n" + " " * chance.randint(0, 14), 1)
+        elif kind < 0.92:
+            lines[place] = re.sub(r">-|\|", chance.choice([">+", "|+", "|", ">", "|2", ">1-"]), line)
+        else:
+            lines[place] = re.sub(r"(\S+) (\S+)$", rf"\1\n{' ' * chance.randint(1, 14)}\2", line)
+    return "\n".join(lines)
+
+
+def test_policies_that_are_untidy_in_some_places(repository: Path) -> None:
+    policies = [path.read_text() for path in sorted((repository / "policies").glob("*.yml"))]
+    chance, tried = random.Random(7), 0
+    while tried < 150:
+        text = changed(chance, chance.choice(policies))
+        try:
+            before = said(text)
+        except yaml.YAMLError:
+            continue
+        tried += 1
+        after = formatted(text)
+        assert said(after) == before
+        assert after.count("# comment") == text.count("# comment")
+        assert formatted(after) == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "? a\n:   - b\n",  # a key with a question mark
+        "a: |\n  text",  # a line end would become part of the value
+        "a:\n    - |+\n      text\n\n\n",  # and so are these
+        "%YAML 1.1\n---\na: 1\n...\n",
+        "a: 'one\n\n\n  two   \n  three'\n",
+    ],
+)
+def test_what_it_leaves(text: str) -> None:
+    after = formatted(text)
+    assert said(after) == said(text)
+    assert formatted(after) == after
+
+
+def test_indentation_is_left_where_a_key_has_a_question_mark() -> None:
+    assert formatted("? a\n:    - b  \n\n\n") == "? a\n:    - b\n"
+
+
+def test_comments_stay_with_what_they_are_about() -> None:
+    text = """\
+        a:
+            # of b
+            b: 1   # beside b
+            # after b
+        # of c
+        c:
+        # of the first
+        - 1
+          # below the first
+        # of the second
+        - 2
+        """
+    assert formatted(textwrap.dedent(text)) == textwrap.dedent(
+        """\
+        a:
+          # of b
+          b: 1   # beside b
+          # after b
+        # of c
+        c:
+          # of the first
+          - 1
+          # below the first
+          # of the second
+          - 2
+        """
+    )
+
+
+@pytest.mark.parametrize("key", ["match", "section", "tests"])
+def test_rules_and_tests_are_spaced_evenly(key: str) -> None:
+    text = f"{key}:\n  - a: 1\n  # of b\n  - b: 1\n\n\n  - c: 1\n  - d: |\n      e\n"
+    spaced = f"{key}:\n  - a: 1\n\n  # of b\n  - b: 1\n\n  - c: 1\n\n  - d: |\n      e\n"
+    assert formatted(text) == spaced
+    dense = text.replace("\n\n\n", "\n")
+    assert formatted(dense) == dense
+    assert formatted(text.replace(key, "params")) == text.replace(key, "params").replace("\n\n\n", "\n\n")
+
+
+def test_a_blank_line_that_would_be_part_of_a_text_is_not_added() -> None:
+    text = "match:\n  - a: |+\n      text\n  - b: 1\n\n  - c: 1\n"
+    assert formatted(text) == text
+
+
+def test_what_means_the_same() -> None:
+    assert means_the_same("a: [b]  # c\n", "a:   [b] # c")
+    for other in ("a: [b]\n", "a: ['b']  # c\n", "a: [b]  # d\n", "a:\n  - b  # c\n", "a: &x [b]  # c", "a: [b  # c"):
+        assert not means_the_same("a: [b]  # c\n", other)
+
+
+def test_a_policy_is_compiled_alike_wherever_its_parts_are(repository: Path) -> None:
+    text = (repository / "policies" / "web-tier.yml").read_text()
+    moved = "# moved\n" + text.replace("rule:", "rule:\n\n").replace("    - id: drain", "\n    - id:   drain")
+    assert compiled_alike("p.yml", text, moved)
+    assert not compiled_alike("p.yml", text, text.replace("default: 9", "default: 8"))
+    assert not compiled_alike("p.yml", text, text.replace("affects_me", "leader"))
+
+
+def test_the_reader_of_policies_agrees(repository: Path) -> None:
+    for path in (repository / "policies").glob("*.yml"):
+        _head, _mark, text = path.read_text().partition("---\n")
+        moved = re.sub(r"^(?=.)", "   ", text, flags=re.MULTILINE)
+        assert moved != text
+        after = formatted(moved)
+        roots = [YamlFile.from_bytes("p", one.encode()).root for one in (text, moved, after)]
+        first, *others = [root and root.data() for root in roots]
+        assert first is not None
+        assert others == [first, first]
+        assert after == text
