@@ -61,9 +61,9 @@ class UntidyWriter:
             self.lines.append("---" + self._after())
         self._mapping(value, self._one_of(0, 0, 2, 3), "")
         self._between(0)
-        text = self._one_of("\n", "\r\n", "\r").join(self.lines)
+        text: str = self._one_of("\n", "\r\n", "\r").join(self.lines)
         last = self.lines[-1]
-        return text + self._one_of("\n", "\n\n\n", "" if last.strip() and not self._in_text else "\n")
+        return text + str(self._one_of("\n", "\n\n\n", "" if last.strip() and not self._in_text else "\n"))
 
     def _one_of(self, *choices: Any) -> Any:
         return self._data.draw(st.sampled_from(choices))

@@ -164,6 +164,7 @@ def test_a_file_of_any_shape_is_tidy_afterwards(data: st.DataObject) -> None:
     events = list(yaml.parse(after, Loader=yaml.SafeLoader))
     for event in events:
         if isinstance(event, yaml.MappingStartEvent) and not event.flow_style and event.anchor is None:
+            assert event.start_mark is not None
             assert event.start_mark.column % 2 == 0, after
     if not re.search(r"[|>][-+]?( |\n)", after):
         outside = "\n".join(line for line in after.split("\n") if '"' not in line and "'" not in line)

@@ -45,7 +45,6 @@ COMMANDS = {
 }
 POLICY_COMMANDS = {
     "check": ("policy_check", "find mistakes in policy files"),
-    "fmt": ("policy_fmt", "format files of policies and tests, and change nothing that they say"),
     "test": ("policy_test", "run the tests beside the policies"),
     "verify": ("policy_verify", "prove what policies do with every possible event"),
     "query": ("policy_query", "show the events for which an expression holds, or prove that there are none"),
@@ -53,6 +52,7 @@ POLICY_COMMANDS = {
     "diff": ("policy_diff", "show what a change of policies changes, for every event"),
     "explain": ("policy_explain", "show every rule tried on one event, with values"),
     "replay": ("policy_replay", "show what a policy would have decided about past events"),
+    "fmt": ("policy_fmt", "format files of policies and tests, and change nothing that they say"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),
 }
 HOOK_COMMANDS = {

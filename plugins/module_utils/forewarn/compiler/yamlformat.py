@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from .yamllayout import STEP, Block, Layout, Text, read_layout
+from .yamllayout import STEP, Layout, YamlBlock, YamlText, read_layout
 
 with suppress(ImportError):  # a failed import must not break the modules beside this one
     import yaml
@@ -141,7 +141,7 @@ def _shifted(line: str, by: int, least: int) -> str:
     return " " * max(_indent(line) + by, least) + content
 
 
-def _move_block(lines: list[str], text: Text) -> None:
+def _move_block(lines: list[str], text: YamlText) -> None:
     """Indent the lines of a block scalar, all by the same amount."""
     written = [line for line in lines[text.first : text.last + 1] if line.strip(" ")]
     if not written or text.inside is None:
@@ -161,7 +161,7 @@ def _comment_columns(layout: Layout, inner: set[int]) -> Iterator[tuple[int, int
     A comment goes with the entry that it is in line with: the one below it, or one that is open above it.
     """
     inner = inner | {number for begins, ends, _block in layout.flows for number in range(begins + 1, ends + 1)}
-    following: tuple[Block | None, int] | None = None
+    following: tuple[YamlBlock | None, int] | None = None
     below, below_column = None, -1
     for number in range(len(layout.lines) - 1, -1, -1):
         line = layout.lines[number]
@@ -177,7 +177,7 @@ def _comment_columns(layout: Layout, inner: set[int]) -> Iterator[tuple[int, int
 
 
 def _enclosing(
-    layout: Layout, number: int, column: int, following: tuple[Block | None, int] | None, below_column: int
+    layout: Layout, number: int, column: int, following: tuple[YamlBlock | None, int] | None, below_column: int
 ) -> int:
     above = next((layout.open_after[line] for line in range(number, -1, -1) if line in layout.open_after), ())
     candidates = [(block.column, block.wanted) for block in above]

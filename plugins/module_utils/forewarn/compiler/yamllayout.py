@@ -19,7 +19,7 @@ STEP = 2  # spaces by which each level is indented
 
 
 @dataclass(eq=False)
-class Block:
+class YamlBlock:
     """A mapping or a list that indentation makes. ``column`` is that of its entries, ``wanted`` the one they get.
 
     ``base`` is the column that PyYAML counts the indentation of a block scalar from. ``key`` is that of a list, empty
@@ -36,7 +36,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Text:
+class YamlText:
     """The lines ``first`` to ``last`` of a scalar below the line that it begins at, and the block that it is in.
 
     ``style`` is empty for a plain one, else its first character; ``header`` is what follows that of a block scalar.
@@ -47,7 +47,7 @@ class Text:
     last: int
     style: str
     header: str
-    inside: Block | None
+    inside: YamlBlock | None
 
     @property
     def is_block(self) -> bool:
@@ -72,11 +72,11 @@ class Layout:
     """
 
     lines: list[str]
-    starts: dict[int, tuple[Block | None, int]] = field(default_factory=dict)
-    texts: list[Text] = field(default_factory=list)
-    flows: list[tuple[int, int, Block | None]] = field(default_factory=list)
-    open_after: dict[int, tuple[Block, ...]] = field(default_factory=dict)
-    lists: list[Block] = field(default_factory=list)
+    starts: dict[int, tuple[YamlBlock | None, int]] = field(default_factory=dict)
+    texts: list[YamlText] = field(default_factory=list)
+    flows: list[tuple[int, int, YamlBlock | None]] = field(default_factory=list)
+    open_after: dict[int, tuple[YamlBlock, ...]] = field(default_factory=dict)
+    lists: list[YamlBlock] = field(default_factory=list)
     gaps: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
     sure: bool = True
@@ -84,18 +84,18 @@ class Layout:
 
 def read_layout(text: str) -> Layout:
     """Return the layout of a text. Raises yaml.YAMLError if it is not YAML."""
-    reader = _Reader(text)
+    reader = _LayoutReader(text)
     for token in yaml.scan(text, Loader=yaml.SafeLoader):
         reader.token(token)
     reader.comments_until(len(text))
     return reader.layout
 
 
-class _Reader:
+class _LayoutReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.layout = Layout(text.split("\n"))
-        self.stack: list[Block] = []
+        self.stack: list[YamlBlock] = []
         self.flow_starts: list[int] = []  # the lines of the flow collections that are open
         self.read = 0  # up to where the text has been read
         self.last_line = 0
@@ -119,7 +119,7 @@ class _Reader:
         parent = self.stack[-1] if self.stack else None
         wanted = 0 if parent is None else parent.wanted + STEP
         base = parent.base if indentless and parent is not None else column
-        block = Block(column, wanted, base, is_list, indentless, self.last_key if is_list else "")
+        block = YamlBlock(column, wanted, base, is_list, indentless, self.last_key if is_list else "")
         self.last_key = ""
         self.stack.append(block)
         if is_list:
@@ -162,7 +162,7 @@ class _Reader:
         self.read = max(self.read, end)
         self.last_line = max(self.last_line, line)
 
-    def _innermost(self) -> Block | None:
+    def _innermost(self) -> YamlBlock | None:
         return self.stack[-1] if self.stack else None
 
     def _first_of_line(self, token: Any, line: int, column: int, in_flow: bool) -> None:
@@ -200,7 +200,7 @@ class _Reader:
             while "+" not in header and ends > begins and not self.layout.lines[ends].strip(" "):
                 ends -= 1
         if ends > begins:
-            self.layout.texts.append(Text(begins, begins + 1, ends, style, header, self._innermost()))
+            self.layout.texts.append(YamlText(begins, begins + 1, ends, style, header, self._innermost()))
 
     def comments_until(self, offset: int) -> None:
         """Collect the comments from where the reader is to an offset: nothing but white space is beside them."""
