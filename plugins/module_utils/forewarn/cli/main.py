@@ -51,6 +51,7 @@ POLICY_COMMANDS = {
     "implies": ("policy_implies", "prove that one set of policies approves no more than another"),
     "diff": ("policy_diff", "show what a change of policies changes, for every event"),
     "explain": ("policy_explain", "show every rule tried on one event, with values"),
+    "eval": ("policy_eval", "show the value of an expression for one event, and of its parts"),
     "replay": ("policy_replay", "show what a policy would have decided about past events"),
     "fmt": ("policy_fmt", "format files of policies and tests, and change nothing that they say"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),

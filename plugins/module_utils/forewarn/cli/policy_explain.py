@@ -9,15 +9,13 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from ..analysis.hook_wording import retry_text
 from ..analysis.symbolic.domains import duration_text
 from ..compiler.policyfile import load_policies
-from ..errors import InputError
-from ..events import Document, DocumentError, parse_document, parse_time
+from ..events import Document
 from ..policy.approval import Eligibility, eligibility
 from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
@@ -26,6 +24,7 @@ from ..policy.timevalues import SECOND
 from ..runner.hooks.commands import describe
 from .console import Console, write_json
 from .policy_common import add_api_version, add_facts, given_vm
+from .policy_event import add_times, chosen_events, given_facts, given_now, read_document
 
 _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
 
@@ -42,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--event-id", metavar="ID", help="explain only this event of the document")
     add_facts(parser)
-    parser.add_argument("--now", metavar="TIME", help="the time to decide at, as 2026-01-31T15:04:05Z (default: now)")
-    parser.add_argument("--first-seen", metavar="TIME", help="when the event was first seen (default: at --now)")
+    add_times(parser)
     add_api_version(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
@@ -52,21 +50,16 @@ def run(args: argparse.Namespace) -> int:
     """Explain the decisions."""
     artifact = load_policies(args.policy, args.api_version)
     policies = PolicySet(artifact, from_options(args.param, artifact.params))
-    document = _document(args.event, args.api_version)
-    now = _time("--now", args.now) if args.now else datetime.now(timezone.utc)
-    first_seen = _time("--first-seen", args.first_seen) if args.first_seen else now
+    document = read_document(args.event, args.api_version)
     vm = given_vm(args.vm, args.vm_name)
-    facts = Facts(now, vm, {event.key: first_seen for event in document.events})
+    now = given_now(args)
+    facts = given_facts(args, vm, document, now)
+    wanted = {event.key for event in chosen_events(document, args.event_id, args.event)}
     chosen = [
         (decision, policies.explain(decision.event, document, facts))
         for decision in policies.decide(document, facts)
-        if args.event_id is None or decision.event.key == args.event_id.lower()
+        if decision.event.key in wanted
     ]
-    if not chosen:
-        listed = ", ".join(event.event_id for event in document.events) or "none"
-        wanted = f"event {args.event_id}" if args.event_id else "event"
-        doubts = "".join(f"; {problem}" for problem in document.problems)
-        raise InputError(f"{args.event}: the document has no {wanted}{doubts}", f"Its events: {listed}.")
     if args.json:
         write_json("explanation", _as_json(chosen, document, facts))
         return 0
@@ -78,43 +71,6 @@ def run(args: argparse.Namespace) -> int:
             console.line()
         _show(console, decision, traces, eligibility(decision, vm.name, now))
     return 0
-
-
-# Input
-
-
-def _time(option: str, text: str) -> datetime:
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise InputError(f"{option} {text}: not a time: {error}") from error
-
-
-def _document(source: str, api_version: str) -> Document:
-    """Read an event, a list of events, a document, or the output of ``forewarn events --json``."""
-    try:
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as error:
-        raise InputError(f"{source}: {error.strerror or error}") from error
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{source}: not JSON: {error}", "Save the output of 'forewarn events --json', or the answer of the service."
-        ) from error
-    if isinstance(data, dict) and "forewarn" in data:  # from 'forewarn events --json'
-        items = data.get("events")
-        data = (
-            [item.get("event") if isinstance(item, dict) else item for item in items] if isinstance(items, list) else []
-        )
-    elif isinstance(data, dict) and "Events" not in data:
-        data = [data]
-    if isinstance(data, list):
-        data = {"DocumentIncarnation": 1, "Events": data}
-    try:
-        return parse_document(json.dumps(data), api_version)
-    except DocumentError as error:
-        raise InputError(f"{source}: {error.message}", "Give an event, or a document with an array Events.") from error
 
 
 # Output
