@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -126,10 +127,22 @@ def test_what_leads_nowhere_fails(page: str, text: str, message: str, repository
     assert message in process.stderr
 
 
+def test_the_schemas_are_where_their_ids_say(repository: Path, tmp_path: Path) -> None:
+    process = run_program(sys.executable, repository / "tests" / "tools" / "site" / "schemas.py", tmp_path)
+    assert process.returncode == 0, process.stderr
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")}
+    assert names == {"schemas/1/policy.schema.json", "schemas/1/policy-test.schema.json"}
+    for name in names:
+        assert json.loads((tmp_path / name).read_text())["$id"] == f"https://forewarn.github.io/forewarn.azure/{name}"
+
+
 def test_the_site_has_every_page_and_asks_no_other(repository: Path, tmp_path: Path) -> None:
     process = run_program(repository / "tests" / "tools" / "site" / "build.sh", tmp_path / "site")
     assert process.returncode == 0, process.stdout + process.stderr
     assert (tmp_path / "site" / "index.html").is_file()
+    for name in ("policy", "policy-test"):
+        schema = repository / "plugins" / "module_utils" / "forewarn" / "compiler" / f"{name}.schema.json"
+        assert (tmp_path / "site" / "schemas" / "1" / schema.name).read_bytes() == schema.read_bytes()
     written = [*repository.glob("*.md"), *(repository / "docs").rglob("*.md"), *(repository / "roles").rglob("*.md")]
     pages = {path.relative_to(repository).with_suffix(".html") for path in written}
     pages |= {

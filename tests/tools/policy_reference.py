@@ -25,7 +25,7 @@ Every key of a policy file, generated from the schema that `forewarn policy chec
 Editors find the schema by the first line
 
 ```yaml
-# yaml-language-server: $schema=<collection>/plugins/module_utils/forewarn/compiler/policy.schema.json
+# yaml-language-server: $schema={address}
 ```
 """
 
@@ -42,7 +42,8 @@ class _Reference:
 
     def page(self) -> str:
         self._collect(self._root, "The file")
-        return _HEAD + "".join(line for name, schema in self._sections for line in self._section(name, schema))
+        head = _HEAD.replace("{address}", self._root["$id"])
+        return head + "".join(line for name, schema in self._sections for line in self._section(name, schema))
 
     def _resolve(self, schema: Schema) -> Schema:
         while "$ref" in schema:

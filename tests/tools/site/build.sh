@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Usage: build.sh DIRECTORY. Builds the documentation site into it: the pages of what git would commit, and those that
-# antsibull-docs writes of the collection. Any warning, such as a link that leads nowhere, is an error.
+# antsibull-docs writes of the collection, and the schemas that editors ask for. Any warning, such as a link that leads nowhere, is an error.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,3 +27,4 @@ cd "$work"
 sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --conf-dir "$here" --doctree-dir doctrees -b html \
   tree "$site"
 cp "$site/README.html" "$site/index.html"
+"$repository/.venv/bin/python" "$here/schemas.py" "$site"

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 from forewarn import hook_kinds
 from forewarn.compiler import expression, policyfile
@@ -17,24 +21,66 @@ from forewarn.compiler.policytest import run_tests
 from forewarn.compiler.schema import load as load_schema
 from forewarn.compiler.types import BOOL
 
+SCHEMAS = ("policy.schema.json", "policy-test.schema.json")
 
-def test_the_schema_describes_every_key() -> None:
-    """An editor shows these texts: each key has a title, and a description unless another object describes it."""
+
+def described(root: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Return what an editor shows of a property: its own description, or that of what it refers to."""
+    while "description" not in schema and "$ref" in schema:
+        target: Any = root
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        schema = target
+    return str(schema.get("description", ""))
+
+
+def properties(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each property that a schema declares, wherever, with its place."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from properties(item, path)
+    elif isinstance(schema, dict):
+        for key, value in schema.items():
+            if key == "properties":
+                for name, one in value.items():
+                    yield f"{path}.{name}", one
+                    yield from properties(one, f"{path}.{name}")
+            elif key not in ("dependentSchemas", "examples", "default", "enum"):  # they declare nothing
+                yield from properties(value, path if key in ("$defs", "items") else f"{path}.{key}")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_schemas_describe_every_key(name: str) -> None:
+    """An editor shows these texts: whole sentences, of which each begins with a capital letter or a value."""
     from jsonschema import Draft202012Validator
 
-    for name in ("policy.schema.json", "policy-test.schema.json"):
-        Draft202012Validator.check_schema(load_schema(name))
-    schema = load_schema("policy.schema.json")
-    kinds = schema["$defs"].pop("kinds")
-    for name, kind in kinds.items():
-        assert kind["description"], name
-        assert all("description" in option for key, option in kind["properties"].items() if key != "retry"), name
-    places = [schema, *schema["$defs"].values(), schema["properties"]["invariants"]["items"]]
-    places.append(schema["$defs"]["rule"]["properties"]["variables"]["items"])
-    for place in places:
-        for key, definition in place.get("properties", {}).items():
-            described = definition.get("description") or definition.get("$ref", "").startswith("#/$defs/kinds/")
-            assert described or key in ("EventType", "EventStatus"), key
+    schema = load_schema(name)
+    Draft202012Validator.check_schema(schema)
+    found = list(properties(schema))
+    assert len(found) > 70
+    for place, one in found:
+        text = described(schema, one)
+        assert re.fullmatch(r"[A-Za-z{].{12,}\.", text), f"{place}: {text!r}"
+        first = text.partition(" ")[0]
+        is_value = first.endswith(":")  # approve: ask the service …
+        assert first[0].isupper() or is_value or first in ("systemd",), f"{place}: {text!r}"
+        assert "  " not in text, place
+
+
+def test_descriptions_of_one_thing_are_alike() -> None:
+    """What a test, a step and a decision have in common is explained in the same words."""
+    defs = load_schema("policy-test.schema.json")["$defs"]
+    for key in defs["decision"]["properties"].keys() & defs["test"]["properties"].keys():
+        assert defs["decision"]["properties"][key] == defs["test"]["properties"][key], key
+    event = defs["event"]["properties"]
+    for key, one in event["value"]["properties"].items():
+        assert event[key] == one, key
+
+
+def test_the_first_line_of_the_documentation_names_the_schemas(repository: Path) -> None:
+    for page, name in (("policies.md", 0), ("policies.md", 1), ("policy-reference.md", 0)):
+        line = f"# yaml-language-server: $schema={load_schema(SCHEMAS[name])['$id']}\n"
+        assert line in (repository / "docs" / page).read_text()
 
 
 def test_all_policies_of_the_repository_fit_the_schema_as_editors_read_them(repository: Path) -> None:
