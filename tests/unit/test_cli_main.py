@@ -328,7 +328,7 @@ def test_a_stream_that_is_closed_ends_no_command(closed: str, tmp_path: Path) ->
     [
         (["evnts"], "forewarn: error: there is no command 'evnts': did you mean 'events'?\n"),
         (["policy", "chek", "x.yml"], "forewarn policy: error: there is no command 'chek': did you mean 'check'?\n"),
-        (["policy", "xyz"], "there is no command 'xyz': the commands are check, test, verify, "),
+        (["policy", "xyz"], "there is no command 'xyz': the commands are init, check, test, verify, "),
         (["emulate", "publsh"], "forewarn emulate: error: there is no command 'publsh': did you mean 'publish'?\n"),
     ],
 )

@@ -44,6 +44,7 @@ COMMANDS = {
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
 }
 POLICY_COMMANDS = {
+    "init": ("policy_init", "write a first policy with its tests, after three questions"),
     "check": ("policy_check", "find mistakes in policy files"),
     "test": ("policy_test", "run the tests beside the policies"),
     "verify": ("policy_verify", "prove what policies do with every possible event"),

@@ -10,16 +10,28 @@ from pathlib import Path
 from urllib.parse import quote
 
 
+def repository_of(path: Path) -> Path:
+    """Return the root of the git repository that a file or directory, which need not exist, is in.
+
+    Without one, the working directory if it is below that, else the directory that it is in.
+    """
+    whole = Path(os.path.normpath(path.absolute()))
+    found = next((each for each in (whole, *whole.parents) if (each / ".git").exists()), None)
+    if found is not None:
+        return found
+    here = Path.cwd()
+    return here if here in (whole, *whole.parents) else whole.parent
+
+
 def in_repository(path: Path) -> Path | None:
     """Return a file's path from the root of the git repository that the working directory is in, None if outside it.
 
     Without a repository, the working directory takes its place.
     """
     try:
-        here = Path.cwd()
-    except OSError:  # it is gone
+        root = repository_of(Path.cwd())
+    except OSError:  # the working directory is gone
         return None
-    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
     try:
         return Path(os.path.normpath(path.absolute())).relative_to(root)
     except ValueError:

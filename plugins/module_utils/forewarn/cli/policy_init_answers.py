@@ -1,0 +1,140 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The questions of ``forewarn policy init``: what each asks, what may be answered, and what an answer means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Callable, NamedTuple, TextIO
+
+from ..errors import InputError
+from .console import Console
+
+HOLD, APPROVE, NONE = "hold", "approve", "none"
+# Kinds of hooks that need no options but those that the policy gives them.
+KINDS = ("probe", "haproxy", "patroni", "slurm", "rabbitmq", "galera", "pacemaker")
+LONGEST_FREEZE = 600  # seconds
+_TRIES = 3
+_UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(service|socket|target|timer|path|mount|slice|scope)")
+_PROGRAM = re.compile(r"(/[A-Za-z0-9_.+@-]+)+")
+
+
+class Question(NamedTuple):
+    """A question. ``check`` returns an answer as it is meant; it raises ValueError with what to answer instead."""
+
+    option: str
+    text: str
+    more: Sequence[str]
+    default: str
+    check: Callable[[str], str]
+
+
+def _freeze(text: str) -> str:
+    word = text.lower()
+    if word == HOLD:
+        return word
+    match = re.fullmatch(r"0*([1-9][0-9]{0,3}) ?(s|seconds?)?", word)
+    if match and int(match[1]) <= LONGEST_FREEZE:
+        return match[1]
+    raise ValueError(f"hold, or a number of seconds from 1 to {LONGEST_FREEZE}")
+
+
+def _reboot(text: str) -> str:
+    word = text.lower()
+    if word in (HOLD, APPROVE):
+        return word
+    raise ValueError("hold or approve")
+
+
+def _prepare(text: str) -> str:
+    word = text.lower()
+    if word in (NONE, *KINDS):
+        return word
+    if _UNIT.fullmatch(text) or (_PROGRAM.fullmatch(text) and "/.." not in text):
+        return text
+    raise ValueError(
+        f"none, one of {', '.join(KINDS)}, a systemd unit such as app.service, or the whole path of a program"
+    )
+
+
+QUESTIONS = (
+    Question(
+        "freeze",
+        "What shall happen before a short Freeze? hold, or approve those shorter than this many seconds",
+        (
+            "A Freeze pauses the VM, mostly for a few seconds. Held, it begins when announced; approved, at once.",
+            "Longer ones, and those of unknown length, are held. Azure's own sample approves those below 9 s.",
+        ),
+        HOLD,
+        _freeze,
+    ),
+    Question(
+        "reboot",
+        "What shall happen before a Reboot or a Redeploy? hold, or approve",
+        (
+            "Held, it begins at the announced time, mostly in 15 minutes. Approved, it begins at once, or as soon as",
+            "this VM is prepared.",
+        ),
+        HOLD,
+        _reboot,
+    ),
+    Question(
+        "prepare",
+        "How is this VM prepared for it?",
+        (
+            f"none, or one of {', '.join(KINDS)} (see forewarn hook list), or a systemd unit",
+            "that is stopped meanwhile, such as app.service, or the whole path of a program, which is run with the",
+            "argument prepare before the event, and with recover after it.",
+        ),
+        NONE,
+        _prepare,
+    ),
+)
+
+
+def checked(question: Question, text: str) -> str:
+    """Return the answer that an option gives. Raises InputError."""
+    try:
+        return question.check(text.strip())
+    except ValueError as error:
+        raise InputError(f"--{question.option} {text}: this is not an answer.", f"Write {error}.") from error
+
+
+def asked(question: Question, given: TextIO, console: Console) -> str:
+    """Ask a person; an empty line is the default. Raises InputError at the end of the input, and after three tries."""
+    console.line(console.style(question.text, "bold"))
+    for line in question.more:
+        console.line(console.style(f"  {line}", "dim"))
+    for _try in range(_TRIES):
+        console.stream.write(console.style(f"  [{question.default}]", "cyan") + " ")
+        console.stream.flush()
+        line = given.readline()
+        if not line:
+            console.line()
+            raise InputError("there was no answer, and nothing was written.", f"Use the option --{question.option}.")
+        try:
+            return question.check(line.strip() or question.default)
+        except ValueError as error:
+            console.line(console.style(f"  Please answer {error}.", "yellow"))
+    raise InputError(
+        f"no answer after {_TRIES} tries, and nothing was written.", f"Use the option --{question.option}."
+    )
+
+
+class Answers(NamedTuple):
+    """What the policy shall do. ``freeze``: the seconds below which a freeze is approved, None if all are held.
+
+    ``prepare`` is ``none``, a kind of hook, a systemd unit, or the path of a program.
+    """
+
+    freeze: int | None
+    reboot: str
+    prepare: str
+
+
+def answers_of(given: Mapping[str, str]) -> Answers:
+    """Return the answers, by the names of their options, as they were checked."""
+    freeze = None if given["freeze"] == HOLD else int(given["freeze"])
+    return Answers(freeze, given["reboot"], given["prepare"])
