@@ -161,6 +161,20 @@ def test_a_commit_that_is_about_something_else_takes_no_time(world: World, polic
     assert output.count("(no files to check)Skipped") == len(HOOKS)
 
 
+def test_what_pip_installs_is_complete(world: World, policies: Path) -> None:
+    """Not only modules: schemas, templates of pages, and the workflows that policy init writes."""
+    assert pre_commit(world, policies.parent, "install-hooks")[0] == 0
+    (command,) = Path(world.environ["PRE_COMMIT_HOME"]).glob("repo*/py_env-*/bin/forewarn")
+    for system in ("github", "gitlab", "azure"):
+        process = run_program(command, "policy", "init", system, "--name", system, "--ci", system,
+                              cwd=policies.parent, env=world.environ, stdin="")  # fmt: skip
+        assert process.returncode == 0, process.stderr
+        process = run_program(
+            command, "policy", "verify", system, "--html", "-", cwd=policies.parent, env=world.environ
+        )
+        assert process.stdout.startswith("<!DOCTYPE html>"), process.stderr
+
+
 def test_the_guide_shows_these_hooks(repository: Path) -> None:
     guide = (repository / "docs" / "guides" / "git-and-ci.md").read_text()
     (block,) = (one.partition("```")[0] for one in guide.split("```yaml\n") if one.startswith("# .pre-commit-config"))
