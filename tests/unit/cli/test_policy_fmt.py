@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from forewarn.cli import policy_fmt
+from hypothesis import given
+from hypothesis import strategies as st
 from tools.commands import FOREWARN, in_process
 
 fmt = partial(in_process, "policy", "fmt")
@@ -134,6 +136,36 @@ def test_what_cannot_be_read_is_left_with_its_place(text: bytes, place: str, cod
     result = fmt("-", stdin=text)
     assert (result.returncode, result.stdout) == (2, "")
     assert f"<stdin>:{place}: error {code} " in result.stderr
+
+
+PARTS = ("\n", "  ", " ", "- ", ": ", "a", "#", "|", ">", "'", '"', "{", "}", "[", "]", ",", "&a ", "*a", "!", "?", "%")
+FURTHER = (
+    "---",
+    "\t",
+    "\r\n",
+    "\\",
+    "ü",
+    "\ufeff",
+    "1",
+    "\x85",
+    "a: ",
+    "a:\n  ",
+    "- a\n",
+    " # b\n",
+    "+",
+    "a: |\n  a\n\n",
+)
+YAML_LIKE = st.lists(st.sampled_from(PARTS + FURTHER), max_size=20).map("".join)
+
+
+@given(st.binary() | YAML_LIKE.map(str.encode))
+def test_whatever_it_gets_it_formats_or_says_what_is_wrong(content: bytes) -> None:
+    result = fmt("-", stdin=content)
+    assert result.returncode in (0, 2), result.stderr
+    assert (result.stderr == "") == (result.returncode == 0)
+    if result.returncode == 0:
+        again = fmt("-", stdin=result.stdout)
+        assert (again.returncode, again.stdout) == (0, result.stdout)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from .policy_common import plural
 from .replacing import replace_file
 
 _STDIN = "-"
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +84,8 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
         if not file.report.findings:
             before = file.source.text
             after = formatted(before)
+            if after.startswith(_BYTE_ORDER_MARK):  # which is part of a value: the next reader would drop it
+                before = after = content.decode("utf-8")
             if not means_the_same(before, after) or not _compiled_alike(path, before, after):
                 raise _defect(path)
             found.append(_Formatted(path, content, before, after))

@@ -22,6 +22,7 @@ with suppress(ImportError):  # a failed import must not break the modules beside
 # Lists with blank lines between all of their entries, or between none.
 _EVENLY_SPACED = ("match", "section", "tests")
 _MOST_ROUNDS = 8
+_BYTE_ORDER_MARK = "\ufeff"
 _LINE_END = re.compile("\r\n|\r")
 # Whether to change indentation, blank lines and the last line end: all of it, or as much as leaves the meaning alone.
 _ATTEMPTS = sorted(itertools.product((True, False), repeat=3), key=lambda choice: -sum(choice))
@@ -33,18 +34,12 @@ def formatted(text: str) -> str:
     It has the same values, anchors and comments, in the same order. Raises yaml.YAMLError if it is not YAML.
     """
     original = _content(text)
-    current = _LINE_END.sub("\n", text)
+    current = _LINE_END.sub("\n", text.lstrip(_BYTE_ORDER_MARK))
     if _content(current) != original:
         return text
     for _round in range(_MOST_ROUNDS):
-        following = next(
-            (
-                found
-                for found in (_attempt(current, *choice) for choice in _ATTEMPTS)
-                if found == current or _content(found) == original
-            ),
-            current,
-        )
+        attempts = (_attempt(current, *choice) for choice in _ATTEMPTS)
+        following = next((one for one in attempts if one == current or _content(one) == original), current)
         if following == current:
             return current
         current = following
@@ -75,13 +70,15 @@ def _said(event: Any) -> tuple[Any, ...]:
 
 
 def _attempt(text: str, indentation: bool, blank_lines: bool, last_line_end: bool) -> str:
+    """Return a text formatted, which may then mean something else, or be no YAML."""
     layout = read_layout(text)
     lines = _indented(layout) if indentation and layout.sure else list(layout.lines)
     inner = _text_lines(layout)
     lines = [line if number in inner else line.rstrip(" \t") for number, line in enumerate(lines)]
     text = "\n".join(lines)
     if blank_lines:
-        text = _spaced(text)
+        with suppress(yaml.YAMLError):  # the indentation was wrong, and whoever compares both texts will see that
+            text = _spaced(text)
     if last_line_end and (not text.endswith("\n") or blank_lines):
         text = text.rstrip("\n") + "\n"
     return text
