@@ -114,7 +114,7 @@ class TestTerminal:
     def test_only_what_no_option_answers_is_asked(self, tmp_path: Path) -> None:
         terminal = Terminal("--freeze", "9", "--prepare", "none", cwd=tmp_path)
         assert terminal.answers("hold\n")[0] == 0
-        assert "Freeze?" not in terminal.shown
+        assert QUESTIONS[0].text not in terminal.shown
         terminal = Terminal("other", "--freeze", "9", "--prepare", "none", "--reboot", "hold", cwd=tmp_path)
         assert terminal.answers()[0] == 0
         assert terminal.shown == ""
@@ -133,4 +133,4 @@ class TestTerminal:
         (tmp_path / "policies" / "maintenance.yml").write_text("mine")
         terminal = Terminal("--prepare", "nonsense", cwd=tmp_path)
         assert terminal.answers()[0] == 2
-        assert "Freeze" not in terminal.shown
+        assert QUESTIONS[0].text not in terminal.shown

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to write the policy and its tests (default: policies)",
     )
     for question in QUESTIONS:
-        text = f"{question.text} (default: {question.default})"
-        parser.add_argument(f"--{question.option}", metavar="ANSWER", help=text.replace("%", "%%"))
+        text = f"{question.text} {question.accepts} (default: {question.default})"
+        parser.add_argument(f"--{question.option}", metavar="ANSWER", help=text)
     parser.add_argument("--name", default="maintenance", help="the policy's name (default: maintenance)")
     parser.add_argument(
         "--ci",

@@ -22,10 +22,14 @@ _PROGRAM = re.compile(r"(/[A-Za-z0-9_.+@-]+)+")
 
 
 class Question(NamedTuple):
-    """A question. ``check`` returns an answer as it is meant; it raises ValueError with what to answer instead."""
+    """A question. ``accepts`` says what may be answered, ``more`` are lines that explain it.
+
+    ``check`` returns an answer as it is meant; it raises ValueError for any other.
+    """
 
     option: str
     text: str
+    accepts: str
     more: Sequence[str]
     default: str
     check: Callable[[str], str]
@@ -38,14 +42,14 @@ def _freeze(text: str) -> str:
     match = re.fullmatch(r"0*([1-9][0-9]{0,3}) ?(s|seconds?)?", word)
     if match and int(match[1]) <= LONGEST_FREEZE:
         return match[1]
-    raise ValueError(f"hold, or a number of seconds from 1 to {LONGEST_FREEZE}")
+    raise ValueError(text)
 
 
 def _reboot(text: str) -> str:
     word = text.lower()
     if word in (HOLD, APPROVE):
         return word
-    raise ValueError("hold or approve")
+    raise ValueError(text)
 
 
 def _prepare(text: str) -> str:
@@ -54,39 +58,39 @@ def _prepare(text: str) -> str:
         return word
     if _UNIT.fullmatch(text) or (_PROGRAM.fullmatch(text) and "/.." not in text):
         return text
-    raise ValueError(
-        f"none, one of {', '.join(KINDS)}, a systemd unit such as app.service, or the whole path of a program"
-    )
+    raise ValueError(text)
 
 
 QUESTIONS = (
     Question(
         "freeze",
-        "What shall happen before a short Freeze? hold, or approve those shorter than this many seconds",
+        "Approve freezes that are shorter than how many seconds?",
+        f"hold, or a number of seconds from 1 to {LONGEST_FREEZE}",
         (
-            "A Freeze pauses the VM, mostly for a few seconds. Held, it begins when announced; approved, at once.",
-            "Longer ones, and those of unknown length, are held. Azure's own sample approves those below 9 s.",
+            "A Freeze pauses the VM, mostly for a few seconds. Held, it begins at the announced time; approved, it",
+            "begins at once. Longer ones, and those of unknown length, are held. Azure's own sample has 9 here.",
         ),
         HOLD,
         _freeze,
     ),
     Question(
         "reboot",
-        "What shall happen before a Reboot or a Redeploy? hold, or approve",
+        "Approve a Reboot or a Redeploy?",
+        "hold or approve",
         (
-            "Held, it begins at the announced time, mostly in 15 minutes. Approved, it begins at once, or as soon as",
-            "this VM is prepared.",
+            "Held, it begins at the announced time, mostly 15 minutes later. Approved, it begins at once, or as soon",
+            "as this VM is prepared.",
         ),
         HOLD,
         _reboot,
     ),
     Question(
         "prepare",
-        "How is this VM prepared for it?",
+        "What prepares this VM for a Reboot or a Redeploy, approved or held?",
+        f"none, one of {', '.join(KINDS)}, a systemd unit, or the whole path of a program",
         (
-            f"none, or one of {', '.join(KINDS)} (see forewarn hook list), or a systemd unit",
-            "that is stopped meanwhile, such as app.service, or the whole path of a program, which is run with the",
-            "argument prepare before the event, and with recover after it.",
+            "'forewarn hook list' explains the names. A unit, such as app.service, is stopped before the event and",
+            "started after it. A program is run with the argument prepare before the event, and with recover after it.",
         ),
         NONE,
         _prepare,
@@ -99,13 +103,13 @@ def checked(question: Question, text: str) -> str:
     try:
         return question.check(text.strip())
     except ValueError as error:
-        raise InputError(f"--{question.option} {text}: this is not an answer.", f"Write {error}.") from error
+        raise InputError(f"--{question.option} {text}: this is not an answer.", f"Write {question.accepts}.") from error
 
 
 def asked(question: Question, given: TextIO, console: Console) -> str:
     """Ask a person; an empty line is the default. Raises InputError at the end of the input, and after three tries."""
     console.line(console.style(question.text, "bold"))
-    for line in question.more:
+    for line in (question.accepts, *question.more):
         console.line(console.style(f"  {line}", "dim"))
     for _try in range(_TRIES):
         console.stream.write(console.style(f"  [{question.default}]", "cyan") + " ")
@@ -116,8 +120,8 @@ def asked(question: Question, given: TextIO, console: Console) -> str:
             raise InputError("there was no answer, and nothing was written.", f"Use the option --{question.option}.")
         try:
             return question.check(line.strip() or question.default)
-        except ValueError as error:
-            console.line(console.style(f"  Please answer {error}.", "yellow"))
+        except ValueError:
+            console.line(console.style(f"  Please answer {question.accepts}.", "yellow"))
     raise InputError(
         f"no answer after {_TRIES} tries, and nothing was written.", f"Use the option --{question.option}."
     )
