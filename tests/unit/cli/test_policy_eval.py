@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from tools.commands import in_process
 from tools.events import MIGRATION
 
@@ -269,6 +271,27 @@ def test_bad_usage(more: list[str], says: str, repository: Path) -> None:
     result = evaluate("true", *arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert says in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+TOKENS = """event . EventType DurationInSeconds NotBefore Resources events now notice vm tags [ ] ( ) { } , : ? + - / %
+    == < && || ! in has size map filter x 1 2u 0.5 'a' null true timestamp int string split // = Freeze"""
+WORDS = [*TOKENS.split(), "duration('1s')", r"b'\xff'", r"'é\n'", "\n", "\0"]
+
+
+@given(st.text(min_size=1) | st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join))
+def test_any_expression_has_a_value_or_none_or_mistakes(expression: str) -> None:
+    for more in ((), ("--json",)):
+        result = evaluate("--event", "EventType=Freeze,DurationInSeconds=5", *more, "--", expression)
+        assert result.returncode in (0, 1, 2), result.stderr
+        assert (result.stdout == "") == (result.returncode == 2)
+
+
+@given(st.text(min_size=1) | st.lists(st.sampled_from(WORDS), min_size=1).map("".join))
+def test_any_event_is_one_or_refused(event: str) -> None:
+    assume(event != "--")  # which argparse of Python 3.11 removes, and then misses
+    result = evaluate("event.EventType", f"--event={event}")
+    assert result.returncode in (0, 1, 2), result.stderr
     assert "Traceback" not in result.stderr
 
 
