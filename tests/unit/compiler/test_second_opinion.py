@@ -28,7 +28,7 @@ from forewarn.compiler.second_opinion import (
     SecondOpinion,
 )
 from forewarn.events import Vm, parse_document
-from forewarn.policy import evaluate, function_table
+from forewarn.policy import evaluate, function_table, functions
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
@@ -153,7 +153,7 @@ class TestDifference:
         assert len(differences(tmp_path, POLICY)) == 1
 
     def test_our_own_evaluator_may_be_the_wrong_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(function_table.FUNCTIONS, "lt", lambda a, b: a <= b)
+        monkeypatch.setitem(functions.FUNCTIONS, "lt", lambda a, b: a <= b)
         event = {**EVENT, "DurationInSeconds": 7}
         messages = [found.message for found in differences(tmp_path, POLICY, event=event)]
         assert messages == [

@@ -18,7 +18,7 @@ from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.evaluate import MAX_STEPS
-from forewarn.policy.function_table import FUNCTIONS
+from forewarn.policy.functions import FUNCTIONS
 from tools.events import GUID, event
 from tools.policy_data import policy, policy_set
 

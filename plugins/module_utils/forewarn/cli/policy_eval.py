@@ -22,7 +22,7 @@ from ..compiler.types import ExpressionFinding
 from ..compiler.wording import closest
 from ..errors import InputError
 from ..events import FIELD_SINCE, Document, Event, Vm
-from ..policy.functions import EvaluationError
+from ..policy.evaluation_error import EvaluationError
 from ..policy.params import check_names, from_options, name_and_value
 from .console import Console, write_json
 from .policy_common import add_api_version, add_facts, given_vm, plural

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import operator
 from functools import lru_cache
-from typing import Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from . import overloads as table
 from .evaluation_error import EvaluationError
-from .overloads import Overload
+
+if TYPE_CHECKING:
+    from .overloads import Overload
 
 NUMERIC = frozenset(("int", "uint", "double"))
 KEYS = frozenset(("bool", "int", "uint", "string"))  # of maps
@@ -243,8 +244,12 @@ def no_overload(what: str, *arguments: Dyn) -> EvaluationError:
 
 def caller(name: str, functions: Mapping[str, Callable[..., Any]]) -> Callable[..., Dyn]:
     """Return a function of CEL that chooses its overload by the types of its arguments, when it is called."""
+    from . import overloads as table  # not at the top: only this needs it on a VM
+
     tables = (table.METHODS, table.FUNCTIONS, table.OPERATORS)
     overloads: list[Overload] = [overload for one in tables for overload in one.get(name, ())]
+
+    is_operator = name in table.OPERATORS
 
     def call(*arguments: Dyn) -> Dyn:
         kinds = tuple(map(kind, arguments))
@@ -253,7 +258,7 @@ def caller(name: str, functions: Mapping[str, Callable[..., Any]]) -> Callable[.
                 return _called(overload, functions[overload.name], arguments)
         joined = concatenated(*arguments) if name == "+" else None
         if joined is None:
-            raise no_overload(name if name in table.OPERATORS else f"{name}()", *arguments)
+            raise no_overload(name if is_operator else f"{name}()", *arguments)
         return joined
 
     return call

@@ -20,7 +20,7 @@ from . import forms as f
 from .dynamic import Dyn
 from .evaluation_error import EvaluationError, InternalError, LimitError
 from .forms import Form
-from .function_table import FUNCTIONS
+from .functions import FUNCTIONS
 from .lists import COMPARING, comparisons
 from .regex import compile_program
 
@@ -246,7 +246,7 @@ class Builder:
         if shortcut is not None:
             return shortcut
         arguments = [self.build(argument) for argument in form.arguments]
-        invoke = _invoke(FUNCTIONS[form.function], arguments)
+        invoke = _invoke(_function(form.function), arguments)
         if form.function in COMPARING:
             invoke = self._counted(form, arguments)
         if form.function in _INFALLIBLE:
@@ -262,7 +262,7 @@ class Builder:
 
     def _counted(self, form: f.Call, arguments: list[Closure]) -> Closure:
         """Return the call of a function that compares the elements of lists, which takes steps as a loop does."""
-        function = FUNCTIONS[form.function]
+        function = _function(form.function)
 
         def call(env: Env) -> Any:
             values = [argument(env) for argument in arguments]
@@ -400,6 +400,17 @@ def _once(slot: int, closure: Closure) -> Closure:
         return value
 
     return get
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Return a function by its name in the typed form. Raises KeyError."""
+    found = FUNCTIONS.get(name)
+    if found is None:
+        # Not at the top: few policies use CEL's extensions, and a runner starts sooner without them.
+        from .function_table import FUNCTIONS as ALL
+
+        found = ALL[name]
+    return found
 
 
 def _invoke(function: Callable[..., Any], arguments: list[Closure]) -> Closure:

@@ -19,7 +19,6 @@ from typing import Any, Callable
 from . import timevalues as tv
 from .evaluation_error import EvaluationError
 from .lists import equal
-from .patterns import PatternError, compile_pattern
 from .regex import compile_program
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -234,6 +233,8 @@ def _join(parts: list[str], separator: str = "") -> str:
 
 @lru_cache(maxsize=64)
 def _search(pattern: str) -> Callable[[str], bool]:
+    from .patterns import PatternError, compile_pattern  # not at the top: few patterns are parameters
+
     try:
         return compile_program(compile_pattern(pattern))
     except PatternError as error:

@@ -33,7 +33,7 @@ class MatchedRule(NamedTuple):
     failed: bool
 
 
-class Answers(NamedTuple):
+class TimedAnswers(NamedTuple):
     """The answers of all policies that read the time; ``settled``: none changes as long as the document stays."""
 
     rules: tuple[MatchedRule, ...]
@@ -66,7 +66,7 @@ class Clockwork:
         spans = [span for span in map(_span, found["timestamp"]) if span is not None]
         self.times = tuple(_EPOCH + span for span in spans if span.days >= 0)
 
-    def answers(self, view: DocumentView, events: Sequence[Event]) -> Answers:
+    def answers(self, view: DocumentView, events: Sequence[Event]) -> TimedAnswers:
         """Return the answer of each policy that reads the time to each event of a document."""
         tried: list[bool] = []  # of each match that was tried, whether it reads the time
 
@@ -80,7 +80,7 @@ class Clockwork:
                 rules.append(
                     MatchedRule(None if answer.match is None else answer.match.index, answer.error is not None)
                 )
-        return Answers(tuple(rules), not any(tried))
+        return TimedAnswers(tuple(rules), not any(tried))
 
     def instants(self, events: Sequence[Event], first_seen: Mapping[str, datetime]) -> list[datetime]:
         """Return when a comparison with a duration or a time that the policies name may turn, and a second later."""

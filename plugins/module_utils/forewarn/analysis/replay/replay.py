@@ -20,7 +20,7 @@ from ...policy.approval import Eligibility, eligibility
 from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
 from ...policy.view import DocumentView
-from .breakpoints import Answers, Clockwork, MatchedRule, breakpoints, horizon
+from .breakpoints import Clockwork, MatchedRule, TimedAnswers, breakpoints, horizon
 from .recordings import Past, RecordedDocument
 
 # The outcomes of an event, as far as this VM is concerned.
@@ -200,7 +200,7 @@ class _Stream:
         self._first_seen: dict[str, datetime] = {}  # by Event.key
         # At which answers may change, by the times that policies name; None: not yet asked for.
         self._instants: list[datetime] | None = None
-        self._answers = Answers((), True)
+        self._answers = TimedAnswers((), True)
 
     def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
         if record.at is not None:
@@ -290,7 +290,7 @@ class _Stream:
     def _answer(self, moment: datetime) -> tuple[MatchedRule, ...]:
         return self._answers_at(self._facts(moment)).rules
 
-    def _answers_at(self, facts: Facts) -> Answers:
+    def _answers_at(self, facts: Facts) -> TimedAnswers:
         return self._clockwork.answers(DocumentView(self._document, facts, self._view), self._scheduled)
 
     # Decisions
