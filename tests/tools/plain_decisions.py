@@ -22,7 +22,7 @@ from forewarn.policy.forms import Call, Form, Matches, Variable
 from forewarn.policy.params import bind
 from forewarn.policy.program import Match, Program
 from forewarn.policy.timevalues import from_datetime
-from forewarn.policy.trace import _SHOWN, _open_locals, _render
+from forewarn.policy.trace import _SHOWN, _open_locals, _render, asks_for_optional
 
 PHASES = ("prepare", "recover", "notify")
 Roots = tuple[Any, ...]
@@ -47,6 +47,9 @@ class Recording(Builder):
             except EvaluationError as error:
                 env[1].append(Value(text, f"error: {error}"))
                 raise
+            if asks_for_optional(form, text):
+                env[1] += [] if value else [Value(text, "optional.none()")]
+                return value
             plain = isinstance(value, (bool, str))
             shown = json.dumps(value, ensure_ascii=False) if plain else _render(value, form.type)
             env[1].append(Value(text, shown if len(shown) <= 120 else shown[:119] + "…"))

@@ -113,6 +113,7 @@ FILES = [
     ),
     (with_rule("when: affects_me, output: approve"), "did you mean 'condition'?", ("when", "condition")),
     (with_rule("condition: affects_me, output: Approved"), "did you mean approve?", ("Approved", "approve")),
+    (with_rule("condition: affects_me, output: aprove"), "did you mean approve?", ("aprove", "approve")),
     (with_rule("condition: affects_me, output: deny"), "did you mean hold?", ("deny", "hold")),
     (with_rule("condition: affects_me, output: disapprove"), "did you mean hold?", ("disapprove", "hold")),
 ]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -42,6 +43,24 @@ def values(condition: str, **variables: str) -> dict[str, str]:
 )
 def test_a_value_is_written_as_cel_writes_it(expression: str, shown: str) -> None:
     assert values("[variables.x].size() == 1 && leader", x=expression)["variables.x"] == shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "recorded"),
+    [
+        ("event.?EventType.orValue('') == 'Freeze'", ("event.?EventType", '"Freeze"')),
+        ("event.?DurationInSeconds.orValue(-1) == -1", ("event.?DurationInSeconds", "optional.none()")),
+        ("vm.tags[?'role'].orValue('') == 'web'", ("vm.tags[?'role']", '"web"')),
+        ("vm.tags[?'tier'].orValue('') == ''", ("vm.tags[?'tier']", "optional.none()")),
+        ("event.Resources[?0].orValue('') != ''", ("event.Resources[?0]", '"web_0"')),
+        ("event.Resources[?7].orValue('') == ''", ("event.Resources[?7]", "optional.none()")),
+    ],
+)
+def test_an_optional_value_is_shown_as_what_it_has(condition: str, recorded: tuple[str, str]) -> None:
+    """And not as the bool that tells whether it has one."""
+    rules = policy({"condition": condition, "output": "approve"})
+    (decision,) = policy_set(rules).decide(Document(1, (replace(FREEZE, duration_in_seconds=None),)), FACTS)
+    assert [value for value in decision.values if value.expression == recorded[0]] == [recorded]
 
 
 @pytest.mark.parametrize(

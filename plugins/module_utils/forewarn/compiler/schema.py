@@ -247,7 +247,7 @@ class _Reporter:
         allowed = [str(word) for word in error.expected if not isinstance(word, dict) and str(word)[:1] not in "'\""]
         words = ", ".join(allowed)
         meant = closest(str(value), allowed)
-        if meant == APPROVE and not re.fullmatch(r"\W*approv(e|ed|es|al)\W*", str(value), re.IGNORECASE):
+        if meant == APPROVE and not re.fullmatch(r"\W*a[a-z]+\W*", str(value), re.IGNORECASE):
             meant = None  # disapprove is not a misspelt approve
         if APPROVE in allowed and str(value).lower() in _REFUSALS:
             meant = HOLD

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from . import timevalues as tv
@@ -22,6 +23,7 @@ from .forms import (
     Exists,
     ExistsOne,
     Form,
+    Has,
     Local,
     Loop,
     MapList,
@@ -31,6 +33,8 @@ from .forms import (
 )
 
 _SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
+_PRESENCE = ("in", "ge", "lt", "dyn_has", "dyn_has_index")  # functions that tell whether there is a value
+_OPTIONAL = re.compile(r"\.\s*\?\s*[\w`]+$|\[\s*\?.*\]$")
 _MAX_SHOWN = 120  # characters of one value
 _quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 
@@ -53,6 +57,7 @@ class TracingBuilder(Builder):
         text = " ".join(self.expression["source"][form.start : form.end].split())
         kind = form.type
         of_true, of_false = Value(text, "true"), Value(text, "false")  # most are tests: made once
+        asks = asks_for_optional(form, text)
 
         def record(env: Env) -> Any:
             trace = env[1]
@@ -64,7 +69,9 @@ class TracingBuilder(Builder):
                 raise
             if trace is None:
                 return value
-            if value is True:
+            if asks:
+                trace += [] if value else [Value(text, "optional.none()")]
+            elif value is True:
                 trace.append(of_true)
             elif value is False:
                 trace.append(of_false)
@@ -73,6 +80,12 @@ class TracingBuilder(Builder):
             return value
 
         return record
+
+
+def asks_for_optional(form: Form, text: str) -> bool:
+    """Return whether a form asks if ``x.?f`` or ``x[?k]`` has a value. If it has, that is recorded by itself."""
+    test = isinstance(form, Has) or (isinstance(form, Call) and form.function in _PRESENCE)
+    return test and _OPTIONAL.search(text) is not None
 
 
 def _open_locals(form: Form) -> set[int]:
