@@ -83,7 +83,7 @@ class TracingBuilder(Builder):
 
 
 def asks_for_optional(form: Form, text: str) -> bool:
-    """Return whether a form asks if ``x.?f`` or ``x[?k]`` has a value. If it has, that is recorded by itself."""
+    """Return whether a form asks if ``x.?f`` or ``x[?k]`` has a value."""
     test = isinstance(form, Has) or (isinstance(form, Call) and form.function in _PRESENCE)
     return test and _OPTIONAL.search(text) is not None
 
