@@ -5,7 +5,7 @@
 
 There are expressions that no analysis understands, times that are far away, names of VMs in other letters, literals
 that no event has, literals of several types that look alike, tags of any name, parameters with limits, variables, and
-nested groups. The engine is the judge of each event.
+nested groups, optional values and CEL's extensions. The engine is the judge of each event.
 """
 
 from __future__ import annotations
@@ -65,6 +65,24 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *("vm.tags[{tag}] == {value}", "vm.tags[{tag}] != {value}", "vm.tags[{tag}] in [{value}, 'x']"),
         *("{tag} in vm.tags", "has(vm.tags.role)", "vm.tags[{tag}].startsWith({value})", "vm.zone == {value}"),
     ),
+    "optionals": (
+        *("event.?DurationInSeconds.orValue(-1) < {seconds}", "event.?NotBefore.hasValue()"),
+        *("event.?EventSource.orValue('User') == 'User'", "vm.tags[?{tag}].orValue({value}) == 'x'"),
+        *("vm.tags[?{tag}].or(vm.tags[?'role']).orValue('') == {value}", "vm.?zone.orValue('') == {value}"),
+        *("event.?DurationInSeconds.optMap(s, s * 2 > {seconds}).orValue(false)", "event.Resources[?0] == vm.?name"),
+        *("cel.bind(d, event.DurationInSeconds, d > {seconds} || d == {seconds})", "[?event.?EventSource] == ['User']"),
+        *("event.Resources[?0].orValue('') == '{name}'", "events[?1].?EventType.orValue('') == 'Freeze'"),
+    ),
+    "extensions": (
+        *("event.DurationInSeconds < 9.5", "event.DurationInSeconds == {zero}", "params.limit > params.ratio"),
+        *("math.greatest(event.DurationInSeconds, {seconds}) == {seconds}", "params.ratio == params.limit"),
+        *("math.least(event.DurationInSeconds, 1.5, params.limit) > 1", "dyn(event.DurationInSeconds) == {zero}"),
+        *("sets.contains(event.Resources, ['{name}'])", "sets.intersects([event.EventType], ['Freeze', 'Reboot'])"),
+        *("event.Resources.distinct().size() == size(event.Resources)", "type(event.EventType) == string"),
+        *("[1, 'a', event.EventType].exists(x, x == 'Freeze')", "vm.tags.existsOne(k, v, v == {value})"),
+        *("event.Resources.exists(i, r, i == 0 && r == '{name}')", "event.DurationInSeconds in [{zero}, 5]"),
+        *("'%s-%d'.format([event.EventType, event.DurationInSeconds]) == 'Freeze-5'", "{tag} in vm.tags"),
+    ),
     "literals": (
         *("size({sized}) == {number}", "size({sized}) > {number}", "size({sized}) != {number}"),
         *("string({printed}) == {text}", "{text} == string({printed})", "1.0 / {zero} > 0.0", "1.0 / {zero} < 0.0"),
@@ -111,7 +129,7 @@ class Case(NamedTuple):
 def policy(chance: random.Random) -> str:
     """Return a policy file."""
     # Not all in one policy: it would tell apart too many classes.
-    kinds = ["literals", "tags"] if chance.random() < 0.4 else chance.sample(sorted(_ATOMS), 2)
+    kinds = ["literals", "tags"] if chance.random() < 0.3 else chance.sample(sorted(_ATOMS), 2)
     atoms = [atom for kind in kinds for atom in chance.sample(_ATOMS[kind], min(4, len(_ATOMS[kind])))]
     limits, enough = (chance.choice(some) for some in (_LIMITS, _ENOUGH))
     lines = [

@@ -92,6 +92,8 @@ class Leaves:
         return Leaf("int" if symbol is DURATION else "text", (symbol,), closed)
 
     def _call(self, form: Call) -> Leaf | None:
+        if not form.arguments:  # optional.none()
+            return None
         name, (first, *others) = form.function, [self.resolved(argument) for argument in form.arguments]
         second = others[0] if others else None
         if name == "size" and is_field(first, "event", "Resources"):
