@@ -1,7 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random conditions of policies: arithmetic, times of day in zones, texts, names, loops, lists and long expressions."""
+"""Random conditions of policies: arithmetic, times of day in zones, texts, names, loops, lists, optional values,
+CEL's extensions, and long expressions.
+"""
 
 from __future__ import annotations
 
@@ -103,6 +105,30 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *("vm.tags['{tag}'].startsWith('{begin}')", "params.map['{tag}'] == vm.tags['{tag}']", "has(vm.tags)"),
         *("vm.tags.exists(key, key == '{tag}')", "vm.location == '{text}'", "vm.size != vm.zone", "params.map == {{}}"),
         *("int(vm.fault_domain) < {number}", "vm.scale_set in ['{text}']", "has(vm.fault_domain)"),
+    ),
+    "optionals": (
+        *("event.?DurationInSeconds.orValue({seconds}) < {seconds}", "event.?NotBefore.hasValue()"),
+        *("event.?DurationInSeconds.orValue({int}) == {int}", "event.?DurationInSeconds == optional.of({seconds})"),
+        *("event.?NotBefore.orValue(now) - now < {dur}", "event.?EventSource.orValue('User') == 'User'"),
+        *("vm.tags[?'{tag}'].orValue('{text}') == '{text}'", "vm.tags[?'{tag}'] == vm.tags[?'{tag}']"),
+        *("vm.tags[?'{tag}'].or(event.?EventSource).orValue('') == '{text}'", "params.map[?'{tag}'].hasValue()"),
+        "event.?DurationInSeconds.optMap(s, s + {int} > {seconds}).orValue(affects_me)",
+        *("event.?Description.optFlatMap(d, d == '{text}' ? optional.of(d) : optional.none()).hasValue()", "leader"),
+        *("cel.bind(d, {int}, d > {seconds} || d == {seconds})", "cel.bind(d, {int} / {int}, leader || d > {number})"),
+        *("event.Resources[?{count}].orValue('') == '{name}'", "events[?1].?EventType.orValue('') == '{type}'"),
+        *("event.?NotBefore.value() > now", "event.?DurationInSeconds.value() < {seconds}"),
+    ),
+    "extensions": (
+        *("{int} < params.r", "event.DurationInSeconds == params.r", "params.r * 2.0 != {int}", "{int} >= {number}.5"),
+        *("math.greatest({int}, {int}) == {int}", "math.least({int}, {int}, {seconds}) < {number}"),
+        *("math.abs({int}) == {seconds}", "math.sign({int}) < 0", "math.greatest(params.numbers) > {int}"),
+        *("sets.contains(event.Resources, ['{name}'])", "sets.intersects([event.EventType], ['{type}', 'Reboot'])"),
+        *("sets.equivalent(event.Resources, ['{name}'])", "sets.contains(params.names, event.Resources)"),
+        *("event.Resources.distinct().size() == size(event.Resources)", "params.numbers.sort() == params.numbers"),
+        *("dyn({int}) == {int}", "dyn({int}) < 2.5", "[{number}, '{text}', vm.name].exists(x, x == '{name}')"),
+        *("type(event.EventType) == string", "'%d %s'.format([{int}, vm.name]) == '{number} {text}'"),
+        *("event.Resources.exists(i, r, i == {count} && r == '{name}')", "vm.tags.all(k, v, v == '{text}')"),
+        *("params.numbers.slice(0, {count}).size() == {count}", "strings.quote(params.s).size() > {number}"),
     ),
     "texts": (
         *(
