@@ -28,10 +28,15 @@ _DECISION = ("decision", APPROVE, HOLD)  # what an invariant may read beside wha
 
 
 class Claim(NamedTuple):
-    """A claim about every decision. ``policies`` are those whose parameters it reads, by the parameters' names."""
+    """A claim about every decision. ``policies`` are those whose parameters it reads, by the parameters' names.
+
+    ``policy`` is the one that makes it, None for a further claim; ``source`` is its file, a library if the policy
+    imports it.
+    """
 
     name: str
-    source: str  # file
+    policy: str | None
+    source: str
     line: int
     column: int
     expression: Mapping[str, Any]
@@ -50,11 +55,11 @@ def claims(
     for data in artifact.data["policies"]:
         for entry in data.get("invariants", ()):
             owners = dict.fromkeys((one["name"] for one in data["params"]), data["name"])
-            yield _claim(decisions, params, entry, data["source"], owners)
+            yield _claim(decisions, params, entry, data["name"], data["source"], owners)
     for entry in further:
         names = sorted(params_read(read_form(entry["expression"]["form"])))
         for choice in itertools.product(*(params.owners(decisions.version, name) for name in names)):
-            yield _claim(decisions, params, entry, entry["source"], dict(zip(names, choice)))
+            yield _claim(decisions, params, entry, None, entry["source"], dict(zip(names, choice)))
 
 
 def value_of(
@@ -90,7 +95,12 @@ def evaluated(
 
 
 def _claim(
-    decisions: Decisions, params: Params, entry: Mapping[str, Any], source: str, owners: Mapping[str, str]
+    decisions: Decisions,
+    params: Params,
+    entry: Mapping[str, Any],
+    policy: str | None,
+    source: str,
+    owners: Mapping[str, str],
 ) -> Claim:
     expression = entry["expression"]
 
@@ -103,8 +113,8 @@ def _claim(
         value, error = Translation(decisions.inputs, parameter, known).value(expression)
         violated.append(conj((where, neg(error), neg(value))))
         failing.append(conj((where, error)))
-    place = source, expression["line"], expression["column"]
-    return Claim(entry["name"], *place, expression, owners, disj(violated), disj(failing))
+    place = expression.get("file", source), expression["line"], expression["column"]
+    return Claim(entry["name"], policy, *place, expression, owners, disj(violated), disj(failing))
 
 
 def params_read(form: Form) -> set[str]:

@@ -20,6 +20,7 @@ from .meaning import arrow, explanations, invariants, is_stronger, one_line
 from .param_change import declaration_changes
 
 NEW, OLD = "new", "old"
+_NO_ENTRY: Mapping[str, Any] = {}
 _Policy = Mapping[str, Any]  # an artifact's entry
 
 
@@ -76,10 +77,11 @@ def _at(
     kind: str,
     what: str,
     effect: str = ALIKE,
-    expression: Mapping[str, Any] | None = None,
+    entry: Mapping[str, Any] = _NO_ENTRY,
 ) -> Declaration:
-    at = (None, None) if expression is None else (expression["line"], expression["column"])
-    return Declaration(kind, effect, what, data["name"], DeclaredAt(version, data["source"], *at))
+    """Return a change at an expression or a parameter, in a library if the policy imports it from there."""
+    place = DeclaredAt(version, entry.get("file", data["source"]), entry.get("line"), entry.get("column"))
+    return Declaration(kind, effect, what, data["name"], place)
 
 
 def _params(old: _Policy, new: _Policy) -> Iterator[Declaration]:
@@ -88,13 +90,13 @@ def _params(old: _Policy, new: _Policy) -> Iterator[Declaration]:
     for param, entry in after.items():
         if param not in before:
             default = "" if "default" in entry else ", and each host must set it: it has no default"
-            yield _at(new, NEW, kinds.PARAMETER_ADDED, f"parameter {param} of {name} is new{default}")
+            yield _at(new, NEW, kinds.PARAMETER_ADDED, f"parameter {param} of {name} is new{default}", entry=entry)
             continue
         for kind, what in declaration_changes(before[param], entry):
-            yield _at(new, NEW, kind, f"parameter {param} of {name}: {what}")
-    for param in before:
+            yield _at(new, NEW, kind, f"parameter {param} of {name}: {what}", entry=entry)
+    for param, entry in before.items():
         if param not in after:
-            yield _at(old, OLD, kinds.PARAMETER_DELETED, f"parameter {param} of {name} is gone")
+            yield _at(old, OLD, kinds.PARAMETER_DELETED, f"parameter {param} of {name} is gone", entry=entry)
 
 
 def _invariants(old: Mapping[str, _Policy], new: Mapping[str, _Policy]) -> Iterator[Declaration]:

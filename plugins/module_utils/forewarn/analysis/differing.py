@@ -45,6 +45,7 @@ def _differences(
     for one in opinion.differences(policy.name, (match.path,), document.events[0], document, witness.facts, params):
         finding = replace(
             at_rule(CODE, "error", policy, match, one.message, HINT),
+            source=one.expression.get("file", policy.data["source"]),
             line=one.expression["line"],
             column=one.expression["column"],
         )

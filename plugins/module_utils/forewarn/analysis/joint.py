@@ -26,7 +26,7 @@ def together(search: Search) -> Iterator[ProofFinding]:
     reported: set[tuple[str, str]] = set()  # a claim may be asked for several defaults of a parameter
     for claim in search.proof.claims:
         for finding in _invariant(search, claim):
-            key = finding.code, f"{claim.source}:{claim.line}:{claim.column} {claim.name}"
+            key = finding.code, f"{claim.policy} {claim.source}:{claim.line}:{claim.column} {claim.name}"
             if key not in reported:
                 reported.add(key)
                 yield finding
@@ -85,10 +85,8 @@ def _followers(search: Search) -> Iterator[ProofFinding]:
 
 def _invariant(search: Search, claim: Claim) -> Iterator[ProofFinding]:
     """Yield that a claim is violated, has no value, or is not proven."""
-    owners = [data["name"] for data in search.artifact.data["policies"] if data["source"] == claim.source]
-    base = ProofFinding(
-        "invariant-violated", "error", "".join(owners), None, claim.source, claim.line, claim.column, ""
-    )
+    place = claim.source, claim.line, claim.column
+    base = ProofFinding("invariant-violated", "error", claim.policy or "", None, *place, "")
     violated = replace(base, suggestion="correct the rule that decides")
     yield from _claimed(search, claim, violated, claim.violated, "does not hold", wanted=False)
     failing = replace(base, code="invariant-can-fail", suggestion="test for it first, with has()")
@@ -118,7 +116,8 @@ def _claimed(
         if match.path == verdict.rule
         for name in search.reads(policy, match)
     }
-    finding = replace(base, message=f"'{claim.name}' {what} when {WHEN}")
+    imported = f", which {claim.policy} imports," if "file" in claim.expression else ""
+    finding = replace(base, message=f"'{claim.name}'{imported} {what} when {WHEN}")
     more: dict[str, Any] = {"about": about, "confirm": confirm}
     usual = conj((formula, search.proof.normal))
     if wanted is None:

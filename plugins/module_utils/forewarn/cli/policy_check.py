@@ -22,14 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the policies; 1 if anything was found."""
-    compilation = compile_policies(args.paths, args.api_version)
+    compilation = compile_policies(args.paths, args.api_version, libraries=True)
     write_report(_report(compilation), args.format, args.output)
     return 1 if compilation.findings else 0
 
 
 def _report(compilation: Compilation) -> FindingsReport:
-    files, findings = compilation.files, compilation.findings
-    nothing = f"{plural(len(files), 'policy')} checked, nothing found"
+    files, findings = (*compilation.files, *compilation.libraries), compilation.findings
+    counts = ((len(compilation.files), "policy"), (len(compilation.libraries), "library"))
+    nothing = f"{' and '.join(plural(count, word) for count, word in counts if count)} checked, nothing found"
 
     def show(console: Console) -> None:
         if findings:

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile the policies; return 1 and write nothing if they have mistakes."""
     compilation = compile_policies(args.paths, args.api_version)
-    if any(is_same_file(Path(args.output), Path(file)) for file in compilation.files):
+    read = [*compilation.files, *(source.path for source in compilation.imported.values())]
+    if any(is_same_file(Path(args.output), Path(file)) for file in read):
         raise InputError(
             f"{args.output} is a policy: it would be overwritten", "Name another file, such as policy.json."
         )

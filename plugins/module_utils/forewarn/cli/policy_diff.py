@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import subprocess
 import sys
 import tarfile
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,9 @@ from ..analysis.diff import Difference, compare
 from ..analysis.kinds import FAIL_ON, KINDS, MORE, fails
 from ..analysis.query import query
 from ..analysis.report.page import difference_page
+from ..compiler.imports import imported_files
+from ..compiler.origins import LocalOrigin
+from ..compiler.paths import find_policies
 from ..compiler.policyfile import load_policies
 from ..compiler.wording import closest
 from ..errors import ForewarnError, InputError
@@ -115,15 +120,67 @@ def load(place: str, api_version: str) -> Artifact:
     if not revision or not colon or not path or revision.startswith("-"):
         raise InputError(f"{place}: this is not git:REVISION:PATH", "For example git:HEAD~1:policies")
     with tempfile.TemporaryDirectory(prefix="forewarn-") as directory:
-        _extract(revision, path, place, Path(directory))
+        checkout = _Revision(place, revision, Path(os.path.realpath(directory)))
         try:
-            return load_policies([Path(directory) / path], api_version)
+            policies = [checkout.extracted(path)]
+            checkout.extract_imports(policies)
+            return load_policies(policies, api_version)
         except ForewarnError as error:
-            raise InputError(error.message.replace(directory + "/", f"git:{revision}:"), error.hint) from error
+            raise InputError(checkout.renamed(error.message), error.hint) from error
 
 
-def _extract(revision: str, path: str, place: str, directory: Path) -> None:
-    command = ["git", "archive", "--format=tar", revision, "--", path]
+class _Revision:
+    """What is needed of a revision, in a directory. Paths are relative to the working directory, as for a user."""
+
+    def __init__(self, place: str, revision: str, directory: Path) -> None:
+        self._place = place
+        self._revision = revision
+        self._directory = directory
+        prefix = _git(place, "rev-parse", "--show-prefix").decode().rstrip("\n")
+        self._up = (
+            _git(place, "rev-parse", "--show-cdup").decode().rstrip("\n")
+        )  # to the root, from the working directory
+        self._home = directory / prefix
+
+    def extracted(self, path: str) -> Path:
+        """Extract a file or a directory, and return it. Raises InputError if the revision has none."""
+        found = self._home / path
+        self._extract(os.path.relpath(found, self._directory))
+        return found
+
+    def extract_imports(self, policies: list[Path]) -> None:
+        """Extract what policies import by a path, and these libraries import, as far as the revision has it.
+
+        Raises InputError for what leads out of the repository: there is no other revision of that.
+        """
+        asked: set[str] = set()
+        while True:
+            imported = imported_files(find_policies(policies))
+            for origin in imported.found:
+                if isinstance(origin, LocalOrigin) and not Path(origin.key).is_relative_to(self._directory):
+                    message = f"{self._place}: an import leads out of the repository, to {origin.key}"
+                    raise InputError(message, "Import only files of the repository, or by git or collection.")
+            missing = {os.path.relpath(file, self._directory) for file in imported.missing} - asked
+            if not missing:
+                return
+            for path in sorted(missing):
+                asked.add(path)
+                with suppress(InputError):  # what the revision does not have is reported at its import
+                    self._extract(path)
+
+    def renamed(self, text: str) -> str:
+        """Return a text with files named as those of the revision."""
+        text = text.replace(f"{self._home}/", f"git:{self._revision}:")
+        return text.replace(f"{self._directory}/", f"git:{self._revision}:{self._up}")
+
+    def _extract(self, path: str) -> None:
+        content = _git(self._place, "-C", self._up or ".", "archive", "--format=tar", self._revision, "--", path)
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            archive.extractall(self._directory, filter="data")
+
+
+def _git(place: str, *arguments: str) -> bytes:
+    command = ["git", *arguments]
     try:
         # pylint: disable-next=ansible-bad-function # a command, not a module that has run_command
         done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - git, and no shell
@@ -131,5 +188,4 @@ def _extract(revision: str, path: str, place: str, directory: Path) -> None:
         raise InputError(f"{place}: git cannot be run: {error.strerror}") from error
     if done.returncode != 0:
         raise InputError(f"{place}: git: {done.stderr.decode(errors='replace').strip()}")
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(directory, filter="data")
+    return done.stdout

@@ -164,13 +164,20 @@ def _result(
         "message": {"text": text},
         "properties": {"effect": effect, "kinds": list(kinds)},
     }
-    if place is not None:
+    if place is not None and _is_elsewhere(place[0]):
+        result["message"]["text"] += f" (in {place[0]}{'' if place[1] is None else f':{place[1]}'})"
+    elif place is not None:
         source, line, column = place
         result["locations"] = [sarif_location(_file(new, source), line, column)]
     return result
 
 
+def _is_elsewhere(source: str) -> bool:
+    """Return whether a library is in another repository or in a collection: REPOSITORY@COMMIT:PATH, COLLECTION:PATH."""
+    return ":" in source.partition("/")[0]
+
+
 def _file(new: str, source: str) -> Path:
-    """Return the path of a policy of NEW."""
+    """Return the path of a policy of NEW, or of a library that it imports."""
     place = Path(new.split(":", 2)[2] if new.startswith("git:") else new)
-    return place if place.name == source and place.suffix in (".yml", ".yaml") else place / source
+    return (place.parent if place.suffix in (".yml", ".yaml") else place) / source

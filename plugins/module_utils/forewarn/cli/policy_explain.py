@@ -10,21 +10,25 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Tuple
 
 from ..analysis.hook_wording import retry_text
 from ..analysis.symbolic.domains import duration_text
 from ..compiler.policyfile import load_policies
 from ..events import Document
 from ..policy.approval import Eligibility, eligibility
-from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
+from ..policy.artifact import Artifact
+from ..policy.decision import ABSTAIN, Decision, Facts, Value, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
+from ..policy.forms import every_variable
 from ..policy.params import from_options
 from ..policy.timevalues import SECOND
 from ..runner.hooks.commands import describe
 from .console import Console, write_json
 from .policy_common import add_api_version, add_facts, given_vm
 from .policy_event import add_times, chosen_events, given_facts, given_now, read_document
+
+_Places = Mapping[Tuple[str, str], str]
 
 _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
 
@@ -61,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if decision.event.key in wanted
     ]
     if args.json:
-        write_json("explanation", _as_json(chosen, document, facts))
+        write_json("explanation", _as_json(chosen, document, facts, _imported(artifact)))
         return 0
     console = Console(sys.stdout)
     for problem in document.problems:
@@ -69,14 +73,30 @@ def run(args: argparse.Namespace) -> int:
     for number, (decision, traces) in enumerate(chosen):
         if number:
             console.line()
-        _show(console, decision, traces, eligibility(decision, vm.name, now))
+        _show(console, decision, traces, eligibility(decision, vm.name, now), _imported(artifact))
     return 0
+
+
+def _imported(artifact: Artifact) -> _Places:
+    """Return where imported variables and parameters are declared, by their policy and by how expressions name them."""
+    found: dict[tuple[str, str], str] = {}
+    for data in artifact.data["policies"]:
+        for variable in every_variable(data["rule"]):
+            expression = variable["expr"]
+            if "file" in expression:
+                found[data["name"], f"variables.{variable['name']}"] = f"{expression['file']}:{expression['line']}"
+        for param in data["params"]:
+            if "file" in param:
+                found[data["name"], f"params.{param['name']}"] = param["file"]
+    return found
 
 
 # Output
 
 
-def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...], answer: Eligibility) -> None:
+def _show(
+    console: Console, decision: Decision, traces: tuple[PolicyTrace, ...], answer: Eligibility, imported: _Places
+) -> None:
     event = decision.event
     facts = (event.event_type, event.event_status, f"for {', '.join(event.resources)}" if event.resources else None)
     described = " ".join(fact for fact in facts if fact)
@@ -86,7 +106,7 @@ def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...],
         console.line(console.style(f"policy {trace.policy}", "bold"))
         width = max((len(rule.rule) for rule in trace.rules), default=0)
         for rule in trace.rules:
-            _show_rule(console, rule, width)
+            _show_rule(console, rule, width, trace.policy, imported)
         verdict = trace.verdict
         said = console.style(verdict.output, "bold", *([_STYLES[verdict.output]] if verdict.output in _STYLES else []))
         console.line(f"  → {said}" + console.style(f"  {verdict.reason}"))
@@ -135,19 +155,21 @@ def _body_lines(hook: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _show_rule(console: Console, rule: RuleTrace, width: int) -> None:
+def _show_rule(console: Console, rule: RuleTrace, width: int, policy: str, imported: _Places) -> None:
     result = console.style(f"{rule.result:<11}", _STYLES[rule.result])
     name = console.style(f"{rule.rule:<{width}}")
     console.line(f"  {result} {name}  " + console.style(rule.source or "always", "dim"))
     indent = " " * (width + 16)
     for value in rule.values:
-        console.line(console.style(f"{indent}{value.expression} = {value.value}"))
+        place = imported.get((policy, value.expression))
+        origin = "" if place is None else console.style(f"  (from {place})", "dim")
+        console.line(console.style(f"{indent}{value.expression} = {value.value}") + origin)
     if rule.error is not None:
-        console.line(indent + console.style(f"error: {rule.error} ({rule.where})", "red"))
+        console.line(indent + console.style(f"error: {rule.error} ({rule.failed_in or rule.where})", "red"))
 
 
 def _as_json(
-    chosen: list[tuple[Decision, tuple[PolicyTrace, ...]]], document: Document, facts: Facts
+    chosen: list[tuple[Decision, tuple[PolicyTrace, ...]]], document: Document, facts: Facts, imported: _Places
 ) -> dict[str, Any]:
     return {
         "now": facts.now.isoformat(),
@@ -155,7 +177,7 @@ def _as_json(
         "explanations": [
             {
                 "event": decision.event.as_dict(),
-                "policies": [_trace_json(trace) for trace in traces],
+                "policies": [_trace_json(trace, imported) for trace in traces],
                 "decision": {
                     "output": decision.output,
                     "policy": decision.policy,
@@ -175,7 +197,11 @@ def _as_json(
     }
 
 
-def _trace_json(trace: PolicyTrace) -> dict[str, Any]:
+def _trace_json(trace: PolicyTrace, imported: _Places) -> dict[str, Any]:
+    def valued(value: Value) -> dict[str, Any]:
+        place = imported.get((trace.policy, value.expression))
+        return {**value._asdict(), **({} if place is None else {"from": place})}
+
     return {
         "policy": trace.policy,
         "output": trace.verdict.output,
@@ -190,8 +216,9 @@ def _trace_json(trace: PolicyTrace) -> dict[str, Any]:
                 "where": rule.where,
                 "condition": rule.source,
                 "result": rule.result,
-                "values": [value._asdict() for value in rule.values],
+                "values": [valued(value) for value in rule.values],
                 "error": rule.error,
+                **({} if rule.failed_in is None else {"failed_in": rule.failed_in}),
             }
             for rule in trace.rules
         ],

@@ -93,9 +93,9 @@ def _reported(finding: ProofFinding, paths: Sequence[Path], failing: AbstractSet
 
 def _placed(report: Verification, compilation: Compilation) -> Verification:
     """Return the report, with files named as on the command line."""
-    names = {}
+    names = {name: source.path for name, source in compilation.imported.items()}
     if compilation.artifact is not None:
-        names = {data["source"]: file for data, file in zip(compilation.artifact["policies"], compilation.files)}
+        names.update({data["source"]: file for data, file in zip(compilation.artifact["policies"], compilation.files)})
     findings = [replace(finding, source=names.get(finding.source, finding.source)) for finding in report.findings]
     return replace(report, findings=tuple(findings))
 
@@ -112,10 +112,12 @@ def _as_json(report: Verification, compilation: Compilation) -> dict[str, Any]:
 
 def _show(report: Verification, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
     shown = [finding for finding in report.findings if finding.suppressed is None]
+    policies = compilation.artifact["policies"] if compilation.artifact is not None else []
+    files = {data["name"]: file for data, file in zip(policies, compilation.files)}
     for severity in ("error", "warning"):
         for finding in shown:
             if finding.severity == severity:
-                _show_finding(finding, paths, console)
+                _show_finding(finding, [files[finding.policy]] if finding.alone else paths, console)
     for finding in shown:
         if finding.severity == "note":
             console.line(_head(finding, console))
@@ -150,7 +152,8 @@ def _head(finding: ProofFinding, console: Console) -> str:
     return " ".join([*head, console.style(finding.code, "bold"), console.style(finding.message)])
 
 
-def _show_finding(finding: ProofFinding, paths: Sequence[Path], console: Console) -> None:
+def _show_finding(finding: ProofFinding, policies: Sequence[Path | str], console: Console) -> None:
+    """Show a finding; ``policies`` are those whose decision its case has."""
     console.line(_head(finding, console))
     if finding.case is not None:
         event = json.dumps(finding.case["event"])
@@ -158,7 +161,6 @@ def _show_finding(finding: ProofFinding, paths: Sequence[Path], console: Console
         by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
         console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
         console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
-        policies = [finding.source] if finding.alone else paths
         command = explain_command(finding.case["event"], policies, finding.explain)
         console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
         other = finding.case.get("other_vm")

@@ -198,6 +198,7 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError("--policy compiles policies, which needs Python 3.11 or newer.", hint)
     # Imported here: a VM that runs an artifact has neither the compiler nor its libraries.
     try:
+        from ..compiler.imports import imported_files
         from ..compiler.libraries import MissingLibraryError
         from ..compiler.paths import find_policies, paths_of
         from ..compiler.policyfile import load_policies
@@ -206,8 +207,12 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
     try:
         found = paths_of(paths)
         if os.geteuid() == 0:  # other users run policies of their own; an artifact is always checked
-            for policy in find_policies(found):
+            policies = find_policies(found)
+            for policy in policies:
                 trust.check_file(str(policy.path), "policy")
+            for origin in imported_files(policies).found:
+                if (library := origin.on_this_machine()) is not None:
+                    trust.check_file(str(library), "library of policies")
         return load_policies(found, api_version)
     except MissingLibraryError as error:
         raise InputError(f"--policy: {error.message}.", hint) from error

@@ -39,6 +39,12 @@ CODES = {
     "not-here": "A key that is not allowed beside a nested rule, in a notify hook, or beside a kind of hook.",
     # the policy
     "duplicate-name": "Two parameters, variables, invariants or tests with one name.",
+    "import-missing": "An import whose file, commit or collection cannot be found or read.",
+    "import-path": "An import by an absolute path, or by one that leads out of its repository or collection.",
+    "import-clash": "A name that two libraries declare, or that a file imports and declares itself.",
+    "import-cycle": "Libraries that import each other.",
+    "not-a-library": "An import of a file that is no library.",
+    "unused-import": "An import of which a policy uses nothing.",
     "duplicate-id": "Two rules with one id in the same place.",
     "duplicate-policy": "Two policies with one name.",
     "unreachable": "A rule after one that always decides.",

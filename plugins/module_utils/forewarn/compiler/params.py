@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping as Mapping_
+from collections.abc import Mapping as AnyMapping
 from typing import Any
 
 from ..policy.params import check_bounds, convert
@@ -15,6 +15,7 @@ from .types import UNKNOWN, Type, list_of, parse_type
 from .wording import did_you_mean, duration_hint
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
+NO_PLACES: AnyMapping[str, str] = {}
 _ORDERED = ("int", "double", "duration", "timestamp")
 _WORDS = {
     "bool": "true or false",
@@ -30,11 +31,15 @@ _WORDS = {
 
 
 def read(
-    file: YamlFile, node: YamlNode | None, of_fields: Mapping_[str, Type]
+    file: YamlFile,
+    node: YamlNode | None,
+    of_fields: AnyMapping[str, Type],
+    imported: AnyMapping[str, str] = NO_PLACES,
 ) -> tuple[list[dict[str, Any]], dict[str, Type]]:
     """Return the declarations for the artifact, and the types that expressions see.
 
     ``of_fields`` are the types with the names of fields, such as EventType. In the artifact they are texts.
+    ``imported`` are the places of imported parameters by their names, which are not declared again.
     """
     declared: list[dict[str, Any]] = []
     types: dict[str, Type] = {}
@@ -42,7 +47,7 @@ def read(
         name = text(item.get("name"))
         if name is None:
             continue
-        check_name(file, item.get("name"), types, "parameter")
+        check_name(file, item.get("name"), types, "parameter", imported)
         written = text(item.get("type")) or ""
         of_field = of_fields.get(written.replace("list(", "").rstrip(")"))
         try:
@@ -70,12 +75,21 @@ def text(node: YamlNode | None) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def check_name(file: YamlFile, node: YamlNode | None, taken: dict[str, Type], what: str) -> None:
-    """Report a name that is taken, or that CEL reserves."""
+def check_name(
+    file: YamlFile,
+    node: YamlNode | None,
+    taken: AnyMapping[str, Type],
+    what: str,
+    imported: AnyMapping[str, str] = NO_PLACES,
+) -> None:
+    """Report a name that is taken, imported from the place that ``imported`` has for it, or that CEL reserves."""
     name = text(node)
     if node is None or name is None:
         return
-    if name in taken:
+    if name in imported:
+        message = f"{what} '{name}' is imported from {imported[name]}, and cannot be declared again"
+        file.add("import-clash", message, node, "give it another name, or remove it here")
+    elif name in taken:
         file.add("duplicate-name", f"a second {what} is called '{name}'", node, "give it another name")
     if name in RESERVED or name in ("true", "false", "null", "in"):
         file.add("reserved-word", f"'{name}' is a reserved word of CEL", node, "choose another name")
@@ -103,6 +117,20 @@ def check_patterns(file: YamlFile, node: YamlNode | None, names: set[str], decla
             for value in values:
                 if isinstance(value, Scalar) and isinstance(value.data(), str):
                     _check_limits(file, value, "string", "the pattern", {"pattern": True})
+
+
+def check_pattern_values(file: YamlFile, node: YamlNode, entry: AnyMapping[str, Any], place: str) -> None:
+    """Report at ``node`` if an imported parameter, declared at ``place``, is taken as a pattern and has a value that is
+    none.
+    """
+    for value in (entry.get("default"), *entry.get("enum", ())):
+        if isinstance(value, str):
+            try:
+                check_bounds(value, {"type": "string", "pattern": True})
+            except ValueError as error:
+                name = entry["name"]
+                message = f"matches() takes parameter '{name}' of {place}, and its value {shown(value)} {error}"
+                file.add("param-value", message, node)
 
 
 def _limits(file: YamlFile, item: Mapping, kind: str, allowed: dict[str, Any]) -> dict[str, Any]:

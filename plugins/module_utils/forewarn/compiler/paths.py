@@ -12,22 +12,27 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InputError
+from .yamltree import Mapping, Scalar, YamlFile, YamlNode, read_bytes
 
 _SUFFIXES = (".yml", ".yaml")
 _TEST_NAME = re.compile(r"(?P<policy>.+)\.test\.ya?ml|tests\.ya?ml")
 _TEST_DIRECTORY = "tests"
+_ONLY_IMPORTED = "Name policies that import it; 'forewarn policy check' checks a library by itself."
 
 
 @dataclass(frozen=True)
 class PolicyPath:
-    """A policy file. ``name`` is what the artifact calls it: it does not depend on where a command was started."""
+    """A policy file, or a library. ``name`` is what the artifact calls it: it does not depend on where a command was
+    started.
+    """
 
     path: Path
     name: str
+    library: bool = False
 
 
 def paths_of(texts: Sequence[str]) -> list[Path]:
@@ -37,10 +42,11 @@ def paths_of(texts: Sequence[str]) -> list[Path]:
     return [Path(text) for text in texts]
 
 
-def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
+def find_policies(paths: Sequence[Path], *, libraries: bool = False) -> list[PolicyPath]:
     """Return the policy files in the order of ``paths``, each once; those below a directory are sorted.
 
-    Raises InputError for a path that does not exist, a directory without policies, and a test file.
+    With ``libraries``, those in the directories are returned as well, and one may be a path. Raises InputError for a
+    path that does not exist, a directory without policies, a test file, and a library that is not asked for.
     """
     found: dict[Path, PolicyPath] = {}
     for path in paths:
@@ -48,16 +54,23 @@ def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
             below = [file for file in _files(path) if not is_test(file)]
             if not below:
                 raise InputError(f"{path}: no policy files there", "Policies are *.yml and *.yaml files.")
-            for file in below:
-                found.setdefault(_real(file), PolicyPath(file, file.relative_to(path).as_posix()))
+            listed = [PolicyPath(file, file.relative_to(path).as_posix(), is_library(file)) for file in below]
+            listed = [file for file in listed if libraries or not file.library]
+            if not listed:
+                raise InputError(f"{path}: no policies there, only libraries", _ONLY_IMPORTED)
+            for one in listed:
+                found.setdefault(_real(one.path), one)
         elif _TEST_NAME.fullmatch(path.name):
             raise InputError(f"{path}: a file of tests, not a policy", f"Run it: forewarn policy test {path}")
         else:
             _must_exist(path)
-            found.setdefault(_real(path), PolicyPath(path, path.name))
+            library = is_library(path)
+            if library and not libraries:
+                raise InputError(f"{path}: a library, not a policy", _ONLY_IMPORTED)
+            found.setdefault(_real(path), PolicyPath(path, path.name, library))
     names = [policy.name for policy in found.values()]
     return [
-        policy if names.count(policy.name) == 1 else PolicyPath(policy.path, policy.path.as_posix())
+        policy if names.count(policy.name) == 1 else replace(policy, name=policy.path.as_posix())
         for policy in found.values()
     ]
 
@@ -112,7 +125,7 @@ def tested_by(test: Path) -> list[Path]:
     match = _TEST_NAME.fullmatch(test.name)
     if match and match.group("policy") is None:  # tests.yml
         beside = (file for file in sorted(home.glob("[!.]*")) if file.suffix in _SUFFIXES and not file.is_dir())
-        return [file for file in beside if not is_test(file)]
+        return [file for file in beside if not is_test(file) and not is_library(file)]
     name = match.group("policy") if match else test.stem
     return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if os.path.isfile(file)]  # noqa: PTH113 - likewise
 
@@ -120,6 +133,23 @@ def tested_by(test: Path) -> list[Path]:
 def is_test(path: Path) -> bool:
     """Return whether a file is a test, not a policy."""
     return bool(_TEST_NAME.fullmatch(path.name)) or path.absolute().parent.name == _TEST_DIRECTORY
+
+
+def is_library(path: Path) -> bool:
+    """Return whether a file is a library. One that cannot be read is none: whoever reads it says why."""
+    try:
+        content = read_bytes(path)
+    except InputError:
+        return False
+    if b"library" not in content and b"\\" not in content:  # an escape could spell the key
+        return False
+    return declares_library(YamlFile.from_bytes(str(path), content).root)
+
+
+def declares_library(root: YamlNode | None) -> bool:
+    """Return whether a file says that it is a library, whether or not it says it with the right value."""
+    said = root.get("library") if isinstance(root, Mapping) else None
+    return said is not None and not (isinstance(said, Scalar) and said.data() is False)
 
 
 def _files(directory: Path) -> list[Path]:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping as AnyMapping
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from .. import __version__
 from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..policy.artifact import FORMAT, FORMAT_VERSION, Artifact, digest_of, load
-from .findings import Finding, blocks, in_order, render
+from .definitions import PARAMETER, Definitions, Imported, Imports, joined
+from .findings import Finding, SourceText, blocks, in_order, render
+from .imports import Import, Importer, Library, every_library
 from .libraries import require_libraries
 from .params import plain_type, text
 from .paths import find_policies
-from .rules import compile_file
+from .rules import compile_file, compile_library
 from .types import Type, parse_type
 from .yamltree import Mapping, Scalar, YamlFile, YamlNode, mappings, read_bytes
 
@@ -36,47 +39,75 @@ class PolicyError(InputError):
 
 @dataclass(frozen=True)
 class Compilation:
-    """``artifact`` is None if a finding is an error. ``files`` are the files read, as findings call them."""
+    """``artifact`` is None if a finding is an error, or if there are no policies. ``files`` are those of policies, as
+    findings call them, ``libraries`` those that were checked by themselves. ``imported`` are the libraries that the
+    policies import, by their names in the artifact.
+    """
 
     artifact: dict[str, Any] | None
     findings: list[Finding] = field(default_factory=list)
     files: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    imported: AnyMapping[str, SourceText] = field(default_factory=dict)
 
 
-def compile_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) -> Compilation:
+def compile_policies(
+    paths: Sequence[Path], api_version: str = LATEST_API_VERSION, *, libraries: bool = False
+) -> Compilation:
     """Compile policy files, and those of directories, into one artifact. The same files make the same bytes.
 
-    Raises InputError for a path that does not exist, a directory without policies, an unknown api-version, a missing
-    library.
+    With ``libraries``, those among the paths are checked as well, whether or not a policy imports them. Raises
+    InputError for a path that does not exist or is a library, a directory without policies, an unknown api-version, a
+    missing package of Python.
     """
     require_libraries()
     if api_version not in API_VERSIONS:
         raise InputError(f"api-version {api_version} is not known", f"Use one of {', '.join(API_VERSIONS)}.")
-    files: list[YamlFile] = []
+    given = find_policies(paths, libraries=libraries)
+    importer, compiler = Importer(given), _Libraries(api_version)
+    files: dict[YamlFile, Imports] = {}
     sources: list[dict[str, str]] = []
     policies: list[dict[str, Any]] = []
-    for policy in find_policies(paths):
+    imports: list[Import] = []
+    alone = [importer.given(one) for one in given if one.library]
+    for library in alone:
+        compiler.definitions(library)
+    for policy in given:
+        if policy.library:
+            continue
         content = read_bytes(policy.path)
         file = YamlFile.from_bytes(str(policy.path), content)
-        files.append(file)
+        found = importer.imports(file, policy)
+        imports += found
+        files[file] = compiler.imports(file, found)
         sources.append({"path": policy.name, "sha256": hashlib.sha256(content).hexdigest()})
-        policies.append({**compile_file(file, api_version), "source": policy.name})
+        policies.append({**compile_file(file, api_version, files[file]), "source": policy.name})
     _compare(files)
-    names = tuple(file.source.path for file in files)
-    findings = in_order((finding for file in files for finding in file.report.findings), names)
-    if any(blocks(finding) for finding in findings):
-        return Compilation(None, findings, names)
+    imported = every_library(imports)
+    every = dict.fromkeys([*files, *(library.file for library in (*alone, *imported))])
+    findings = in_order(
+        (finding for file in every for finding in file.report.findings), [file.source.path for file in every]
+    )
+    result = Compilation(
+        None,
+        findings,
+        tuple(file.source.path for file in files),
+        tuple(library.file.source.path for library in alone),
+        {library.name: library.file.source for library in imported},
+    )
+    if any(blocks(finding) for finding in findings) or not policies:
+        return result
     artifact: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "forewarn": __version__,
         "api_version": api_version,
-        "sources": sources,
+        "sources": [*sources, *(library.source() for library in imported)],
         "policies": policies,
     }
     artifact["digest"] = digest_of(artifact)
     load(artifact)  # never return an artifact that a runner would refuse
-    return Compilation(artifact, findings, names)
+    return replace(result, artifact=artifact)
 
 
 def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) -> Artifact:
@@ -87,11 +118,34 @@ def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) 
     return load(compilation.artifact)
 
 
-def _compare(files: Sequence[YamlFile]) -> None:
+class _Libraries:
+    """Compiles libraries, each once, whoever imports it."""
+
+    def __init__(self, api_version: str) -> None:
+        self._api_version = api_version
+        self._done: dict[Library, Definitions] = {}
+
+    def definitions(self, library: Library) -> Definitions:
+        """Return what a library and those that it imports define; its mistakes are reported in its file."""
+        if library not in self._done:
+            imports = self.imports(library.file, library.imports)
+            self._done[library] = compile_library(library.file, self._api_version, imports, library.name)
+        return self._done[library]
+
+    def imports(self, file: YamlFile, imports: Sequence[Import]) -> Imports:
+        """Return what a file imports."""
+        incomplete = Definitions(complete=False)
+        return joined(
+            file,
+            [Imported(one.node, self.definitions(one.library) if one.library else incomplete) for one in imports],
+        )
+
+
+def _compare(files: AnyMapping[YamlFile, Imports]) -> None:
     """Report conflicts between policies: the same name, or a parameter with two types."""
     names: dict[str, str] = {}
     params: dict[str, tuple[Type, str]] = {}
-    for file in files:
+    for file, imports in files.items():
         if not isinstance(file.root, Mapping):
             continue
         node = file.root.get("name")
@@ -101,7 +155,13 @@ def _compare(files: Sequence[YamlFile]) -> None:
                 message = f"a policy called '{name}' is in {names[name]} already"
                 file.add("duplicate-policy", message, node, "give it another name")
             names.setdefault(name, file.source.path)
-        for param, kind, place in _params(file.root.get("params")):
+        imported = [
+            (one.name, one.type, node)
+            for node, definitions in imports.each
+            for one in definitions.of(PARAMETER)
+            if one.entry is not None
+        ]
+        for param, kind, place in (*imported, *_params(file.root.get("params"))):
             known, where = params.setdefault(param, (kind, file.source.path))
             if known != kind and where != file.source.path:
                 message = f"parameter '{param}' is of type {known} in {where}, and one value is given for both"

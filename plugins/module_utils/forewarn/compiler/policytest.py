@@ -20,7 +20,7 @@ from ..policy.artifact import Artifact, load
 from ..policy.decision import APPROVE, Decision, Facts, Limit
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.forms import every_match
-from .findings import Finding, blocks, in_order
+from .findings import Finding, Report, SourceText, blocks, in_order
 from .policyfile import compile_policies
 from .second_opinion import CODE, HINT, EngineDifference, SecondOpinion
 from .testfile import ABSTAIN, Expectation, ExpectedLimit, PolicyTest, Step, TestFile, read_tests
@@ -100,6 +100,7 @@ class Tested:
     tests: TestFile
     artifact: Artifact
     coverage: tuple[Coverage, ...]
+    imported: Mapping[str, SourceText]  # libraries, by their names in the artifact
     decisions: list[Decision] = field(default_factory=list)
 
 
@@ -127,9 +128,9 @@ def run_tests(paths: Sequence[Path]) -> PolicyTestRun:
     for path in paths:
         tests = read_tests(path)
         run.files.append(str(path))
-        artifact = _compile(tests, findings)
-        if artifact is not None:
-            run.tested.append(_covered(tests, artifact, coverage))
+        compiled = _compile(tests, findings)
+        if compiled is not None:
+            run.tested.append(_covered(tests, *compiled, coverage))
             runner = _Runner(run.tested[-1])
             run.results.extend(runner.run())
             findings.extend(runner.differences)
@@ -143,28 +144,32 @@ def untested(policies: Sequence[Path], path: Path) -> PolicyTestRun:
     """Return a run without tests, as if ``path`` were an empty test file of policies that have none."""
     run = PolicyTestRun()
     tests = TestFile(YamlFile.from_bytes(str(path), b"section: []\n"), tuple(policies), LATEST_API_VERSION, ())
-    artifact = _compile(tests, run.findings)
-    if artifact is not None:
-        run.tested.append(_covered(tests, artifact, {}))
+    compiled = _compile(tests, run.findings)
+    if compiled is not None:
+        run.tested.append(_covered(tests, *compiled, {}))
         run.coverage.extend(run.tested[0].coverage)
     return run
 
 
-def _compile(tests: TestFile, findings: list[Finding]) -> Artifact | None:
-    """Compile the tested policies. Returns None if they or the tests have mistakes, so that nothing can run."""
+def _compile(tests: TestFile, findings: list[Finding]) -> tuple[Artifact, Mapping[str, SourceText]] | None:
+    """Return the tested policies compiled, and what they import. Returns None if they or the tests have mistakes, so
+    that nothing can run.
+    """
     if not tests.policies:
         return None
     compilation = compile_policies(tests.policies, tests.api_version)
     findings.extend(finding for finding in compilation.findings if blocks(finding))
     if compilation.artifact is None or tests.file.report.findings:
         return None
-    return load(compilation.artifact)
+    return load(compilation.artifact), compilation.imported
 
 
-def _covered(tests: TestFile, artifact: Artifact, known: dict[Path, Coverage]) -> Tested:
+def _covered(
+    tests: TestFile, artifact: Artifact, imported: Mapping[str, SourceText], known: dict[Path, Coverage]
+) -> Tested:
     """Return a test file with the coverage of its policies; files that test the same policy share its coverage."""
     pairs = zip(tests.policies, artifact.data["policies"], strict=True)
-    return Tested(tests, artifact, tuple(_coverage(known, path, policy) for path, policy in pairs))
+    return Tested(tests, artifact, tuple(_coverage(known, path, policy) for path, policy in pairs), imported)
 
 
 def _coverage(known: dict[Path, Coverage], path: Path, policy: Mapping[str, Any]) -> Coverage:
@@ -184,6 +189,7 @@ class _Runner:
     def __init__(self, tested: Tested) -> None:
         self.tests = tested.tests
         self.artifact = tested.artifact
+        self.imported = tested.imported
         self.coverage = {covered.policy: covered for covered in tested.coverage}
         self.decisions = tested.decisions
         self.policy_sets: dict[str, PolicySet] = {}
@@ -276,17 +282,18 @@ class _Runner:
                     self._differ(difference, trace.policy, case, decision.event)
 
     def _differ(self, difference: EngineDifference, policy: str, case: PolicyTest, event: Event) -> None:
-        """Report a difference between the engines at its place in the policy's file, unless that suppresses it."""
+        """Report a difference between the engines at its place in a file, unless the policy's file suppresses it."""
         files = {data["name"]: (path, data) for path, data in zip(self.tests.policies, self.artifact.data["policies"])}
         path, data = files[policy]
         if any(one["code"] == CODE and one.get("rule") in (None, difference.rule) for one in data.get("suppress", ())):
             return
-        file = YamlFile.read(path)
-        start = file.source.start_of(difference.expression["line"]) + difference.expression["column"] - 1
+        expression = difference.expression
+        report = Report(self.imported[expression["file"]]) if "file" in expression else YamlFile.read(path).report
+        start = report.source.start_of(expression["line"]) + expression["column"] - 1
         test = f"{self.tests.file.source.path}:{case.line}"
         message = f"{difference.message}; event {json.dumps(event.as_dict())} of the test at {test}"
-        file.report.add(CODE, message, start, start + len(difference.expression["source"]), HINT)
-        self.differences += file.report.findings
+        report.add(CODE, message, start, start + len(expression["source"]), HINT)
+        self.differences += report.findings
 
 
 def result_of(trace: PolicyTrace, tried: RuleTrace) -> str:

@@ -13,6 +13,7 @@ from ..events import EVENT_TYPE_SINCE
 from ..policy.decision import PHASES
 from ..policy.program import Program
 from . import params, schema
+from .definitions import INVARIANT, PARAMETER, VARIABLE, Definition, Definitions, Imports, located, report_unused
 from .environment import (
     EXTENSIBLE,
     hook_declarations,
@@ -37,27 +38,39 @@ _PROSE = re.compile(r"\w[\w',.;:!? -]*")  # words, rather than an expression
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_-]*")  # a name, not an expression that anybody would write
 
 
-def compile_file(file: YamlFile, api_version: str) -> dict[str, Any]:
+NOTHING = Imports()
+
+
+def compile_file(file: YamlFile, api_version: str, imports: Imports = NOTHING) -> dict[str, Any]:
     """Report every mistake in a policy file; return its part of the artifact, complete if there are no mistakes."""
     schema.check(file, SCHEMA)
-    return _Compiler(file, api_version).policy(file.root) if isinstance(file.root, Mapping) else {}
+    return _Compiler(file, api_version, imports).policy(file.root) if isinstance(file.root, Mapping) else {}
+
+
+def compile_library(file: YamlFile, api_version: str, imports: Imports, name: str) -> Definitions:
+    """Report every mistake in a library; return what it and its imports define. ``name`` is its own in the artifact."""
+    schema.check(file, SCHEMA)
+    if not isinstance(file.root, Mapping):
+        return Definitions(imports.every.found, complete=False)
+    return _Compiler(file, api_version, imports).library(file.root, name)
 
 
 class _Compiler:
-    def __init__(self, file: YamlFile, api_version: str) -> None:
+    def __init__(self, file: YamlFile, api_version: str, imports: Imports = NOTHING) -> None:
         self.file = file
         self.api_version = api_version
+        self.imports = imports
+        self.imported = imports.every
         self.params: dict[str, Type] = {}
         self.extra_values: dict[str, tuple[str, ...]] = {}
         self._inner_names: dict[str, str] = {}
 
     def policy(self, root: Mapping) -> dict[str, Any]:
         self.extra_values = self._extra_values(root.get("extra_values"))
-        of_fields = value_types(self.api_version, self.extra_values)
-        declared, self.params = params.read(self.file, root.get("params"), of_fields)
+        declared = self._params(root)
         known = (self.api_version, self.params, self.extra_values)
         self.hooks = HookCompiler(self.file, hook_declarations(*known), notification_declarations(*known))
-        block, _decides = self._block(root.get("rule"), {}, "")
+        block, _decides = self._block(root.get("rule"), self.imported.types(VARIABLE), "")
         policy: dict[str, Any] = {
             "name": text(root.get("name")),
             "description": text(root.get("description")) or "",
@@ -67,13 +80,59 @@ class _Compiler:
             "rule": block,
             "invariants": self._invariants(root.get("invariants")),
         }
-        params.check_patterns(self.file, root.get("params"), params.patterns_in(policy), declared)
+        self._import_into(policy)
+        params.check_patterns(self.file, root.get("params"), params.patterns_in(policy), policy["params"])
         suppressed = root.get("suppress")
         if isinstance(suppressed, Sequence) and suppressed.items:
             policy["suppress"] = suppressed.data()
-        if not any(blocks(finding) for finding in self.file.report.findings):
+        if not any(blocks(finding) for finding in self.file.report.findings) and self.imported.usable:
             policy["time_dependent"] = Program(policy).time_dependent
         return policy
+
+    # Imports
+
+    def library(self, root: Mapping, name: str) -> Definitions:
+        declared = self._params(root)
+        variables, visible = self._variables(root.get("variables"), self.imported.types(VARIABLE), "")
+        invariants = self._invariants(root.get("invariants"))
+        own = {PARAMETER: declared, VARIABLE: variables, INVARIANT: invariants}
+        params.check_patterns(self.file, root.get("params"), params.patterns_in(own), declared)
+        found = dict(self.imported.found)
+        types = {PARAMETER: self.params, VARIABLE: visible, INVARIANT: {}}
+        for kind, key in ((PARAMETER, "params"), (VARIABLE, "variables"), (INVARIANT, "invariants")):
+            entries = {entry["name"]: located(kind, entry, name) for entry in own[kind]}
+            for item in mappings(root.get(key)):
+                one, node = text(item.get("name")), item.get("name")
+                if one is not None and node is not None:
+                    place = f"{self.file.source.path}:{self.file.place(node)[0]}"
+                    definition = Definition(kind, one, types[kind].get(one, UNKNOWN), place, entries.get(one))
+                    found.setdefault((kind, one), definition)
+        self._check_patterns(own)
+        return Definitions(found, self.imported.complete)
+
+    def _params(self, root: Mapping) -> list[dict[str, Any]]:
+        imported = self.imported.places(PARAMETER)
+        of_fields = value_types(self.api_version, self.extra_values)
+        declared, own = params.read(self.file, root.get("params"), of_fields, imported)
+        self.params = {**own, **self.imported.types(PARAMETER)}
+        return declared
+
+    def _check_patterns(self, part: Any) -> None:
+        """Report imported parameters that a part of the artifact takes as patterns, and whose values are none."""
+        names = params.patterns_in(part) if self.imported.usable else set()
+        for node, definitions in self.imports.each:
+            for one in definitions.of(PARAMETER):
+                if one.name in names and one.entry is not None and "pattern" not in one.entry:
+                    params.check_pattern_values(self.file, node, one.entry, one.place)
+
+    def _import_into(self, policy: dict[str, Any]) -> None:
+        """Add what a policy imports to its part of the artifact, as if it declared that first."""
+        self._check_patterns(policy)
+        if not any(blocks(finding) for finding in self.file.report.findings):
+            report_unused(self.file, self.imports, policy)
+        policy["params"] = [*map(dict, self.imported.entries(PARAMETER)), *policy["params"]]
+        policy["rule"]["variables"] = [*self.imported.entries(VARIABLE), *policy["rule"]["variables"]]
+        policy["invariants"] = [*self.imported.entries(INVARIANT), *policy["invariants"]]
 
     def _extra_values(self, node: YamlNode | None) -> dict[str, tuple[str, ...]]:
         result: dict[str, tuple[str, ...]] = {}
@@ -138,7 +197,8 @@ class _Compiler:
         declared: list[dict[str, Any]] = []
         own: dict[str, Type] = {}
         for item in mappings(node):
-            params.check_name(self.file, item.get("name"), own, "variable")
+            imported = self.imported.places(VARIABLE)
+            params.check_name(self.file, item.get("name"), own, "variable", imported)
             expression, type_ = self._expression(item.get("expression"), self._declarations({**outer, **own}), None)
             name = text(item.get("name"))
             if name is not None:
@@ -246,12 +306,18 @@ class _Compiler:
         found = self.file.spans(node)
         source = as_expression(found)
         checked = check(source, declarations, expect)
-        findings = [self._in_yaml(finding, node, source, expect) for finding in checked.findings]
+        reported = [finding for finding in checked.findings if not self._may_be_imported(finding, source)]
+        findings = [self._in_yaml(finding, node, source, expect) for finding in reported]
         for finding in findings:
             start, end = found.range(finding.start, finding.end) if found.starts else (node.start, node.end)
             self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
         line, column = self.file.place(node)
         return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
+
+    def _may_be_imported(self, finding: ExpressionFinding, source: str) -> bool:
+        """Return whether a finding is about a name that may be in a library that could not be read."""
+        name = source[finding.start : finding.end].startswith(("variables.", "params."))
+        return not self.imported.complete and name and finding.code in ("undeclared-name", "unknown-field")
 
     def _in_yaml(self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None) -> ExpressionFinding:
         """Return a finding with a hint about YAML, where what YAML made of a text is the likely reason."""
@@ -270,9 +336,13 @@ class _Compiler:
         declarations = invariant_declarations(self.api_version, self.params, self.extra_values)
         result: list[dict[str, Any]] = []
         names: set[str] = set()
+        imported = self.imported.places(INVARIANT)
         for item in mappings(node):
             name, name_node = text(item.get("name")), item.get("name")
-            if name in names and name_node is not None:
+            if name in imported and name_node is not None:
+                message = f"invariant {shown(name)} is imported from {imported[name]}, and cannot be declared again"
+                self.file.add("import-clash", message, name_node, "give it another name, or remove it here")
+            elif name in names and name_node is not None:
                 message = f"a second invariant is called {shown(name)}"
                 self.file.add("duplicate-name", message, name_node, "give it another name")
             if name is not None:

@@ -153,9 +153,7 @@ class _Reporter:
             absent = [word for word in known if word not in node.keys] or list(known)
             synonym = _SYNONYMS.get(key.lower())
             meant = synonym if synonym in known else closest(key, absent)
-            if key == "variables" and "rule" in known:
-                suggestion = "variables stand below 'rule'"
-            elif meant is not None:
+            if meant is not None:
                 self.meant.add((node, meant))
                 suggestion = f"did you mean '{meant}'?"
             elif key == "<<":
@@ -185,6 +183,8 @@ class _Reporter:
     @staticmethod
     def _example(error: _Complaint, key: str) -> str:
         schema = error.schema.get("properties", {}).get(key, {})
+        if "x-hint" in schema:
+            return f"add '{key}:'; {schema['x-hint']}"
         example = schema.get("examples", schema.get("enum"))
         if example and isinstance(example[0], (str, int)):
             return f"add a line such as '{key}: {example[0]}'"
@@ -201,6 +201,10 @@ class _Reporter:
             self.file.add("missing-key", f"{listed} is missing here", node, f"add one of {', '.join(names)}")
 
     def _not_here(self, error: _Complaint) -> None:
+        unknown = error.schema.get("x-unknown")
+        if unknown is not None:
+            self._at_key(error, "unknown-key", f"'{error.path[-1]}' is an unknown key", unknown)
+            return
         beside = error.schema.get("x-beside")
         if beside is not None:
             message = f"'{beside}' and '{error.path[-1]}' exclude each other"
@@ -264,8 +268,8 @@ class _Reporter:
             suggestion = f"write {_as_retry(str(error.value))}"
         elif error.schema.get("title") in _LIMITS:
             suggestion = _as_limit(str(error.value))
-        elif error.schema.get("examples"):
-            suggestion = f"for example {error.schema['examples'][0]}"
+        elif error.schema.get("x-hint") or error.schema.get("examples"):
+            suggestion = error.schema.get("x-hint") or f"for example {error.schema['examples'][0]}"
         message = f"{label} must be {error.schema['x-pattern']}, not {shown(error.value)}"
         self.file.add("malformed", message, node, suggestion)
 

@@ -19,7 +19,7 @@ from ..policy.timevalues import SECOND, format_duration, format_timestamp, parse
 from . import schema
 from .expression import ExpressionError, compile_expression
 from .params import text
-from .paths import tested_by
+from .paths import is_library, tested_by
 from .types import DURATION, TIMESTAMP, Type
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings
 
@@ -132,6 +132,9 @@ class _Reader:
             if not policy.is_file():
                 message = f"there is no policy file {policy}"
                 self.file.add("test-policy", message, item, "paths are relative to this file")
+            elif is_library(policy):
+                message = f"{policy} is a library, which decides nothing"
+                self.file.add("test-policy", message, item, "name a policy that imports it")
             found.append(policy)
         if not found:
             message = "the policy that these tests are about is not beside them"

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..compiler.imports import imported_files
 from ..compiler.paths import find_policies
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
@@ -69,17 +70,22 @@ def compile_policies(paths: Sequence[Path], api_version: str, cache: Cache) -> A
 
     def belongs(content: bytes) -> bool:
         found = json.loads(content)["sources"]
-        return [source["sha256"] for source in found] == [source[2] for source in sources]
+        here = [source["sha256"] for source in found if "commit" not in source]  # what is of a commit never changes
+        return sorted(here) == sorted(source[2] for source in sources)
 
     return cache.once("policies", [api_version, sources], compiled, load, belongs)
 
 
 def _sources(paths: Sequence[Path]) -> list[tuple[str, str, str]]:
-    """Return path, name and digest of the content of each policy file."""
+    """Return path, name and digest of the content of each policy file, and of what they import on this machine."""
+    policies = find_policies(paths)
+    imported = imported_files(policies)
+    files = [(file.path, file.name) for file in policies]
+    files += [(path, origin.name) for origin in imported.found if (path := origin.on_this_machine()) is not None]
     try:
         return [
-            (str(file.path), file.name, hashlib.sha256(file.path.read_bytes()).hexdigest())
-            for file in find_policies(paths)
+            *((str(path), name, hashlib.sha256(path.read_bytes()).hexdigest()) for path, name in files),
+            *((str(path), "", "") for path in imported.missing),
         ]
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}") from error

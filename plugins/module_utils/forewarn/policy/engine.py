@@ -40,7 +40,11 @@ _VALUES = Verdict._fields.index("values")
 
 
 class RuleTrace(NamedTuple):
-    """One rule tried on one event: ``true``, ``false``, ``error`` or ``not reached``, with the values it read."""
+    """One rule tried on one event: ``true``, ``false``, ``error`` or ``not reached``, with the values it read.
+
+    ``error`` is why the condition has no value, and ``failed_in`` FILE:LINE of the library that has the part without
+    one, if it is in a library.
+    """
 
     rule: str
     where: str
@@ -48,6 +52,7 @@ class RuleTrace(NamedTuple):
     result: str
     values: tuple[Value, ...] = ()
     error: str | None = None
+    failed_in: str | None = None
 
 
 class PolicyTrace(NamedTuple):
@@ -102,6 +107,10 @@ class _Policy:
 
     def where(self, match: Match) -> str:
         return f"{self.program.policy['source']}:{match.data['line']}:{match.data['column']}"
+
+    def place(self, entry: Mapping[str, Any]) -> str:
+        """Return FILE:LINE of an expression or a match; the file is a library if the expression was imported."""
+        return f"{entry.get('file', self.program.policy['source'])}:{entry['line']}"
 
     def doubt(self, event: Event) -> str | None:
         """Return why the event's own type or status is a reason to hold."""
@@ -224,10 +233,9 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
 
 
 def _failed(policy: _Policy, match: Match, error: EvaluationError, values: Values) -> Verdict:
-    place = f"{policy.program.policy['source']}:{match.data['line']}"
+    place = policy.place(error.expression or match.data)
     text = str(error)
     if error.expression is not None:
-        place = f"{policy.program.policy['source']}:{error.expression['line']}"
         text = f"{_one_line(error.expression['source'][error.start : error.end])}: {error}"
     reason = f"rule {match.rule} could not be evaluated ({place}): {text}"
     return Verdict(policy.name, HOLD, match.rule, reason, policy.where(match), values, error=text)
@@ -244,13 +252,17 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
     for match in policy.program.every:
         condition = match.data["condition"]
         source = "" if condition is None else _one_line(condition["source"])
-        result, error = "not reached", None
+        result, error, failed_in = "not reached", None, None
         values: tuple[Value, ...] = ()
         if match.index in tried:
             met = tried[match.index]
-            result, error = ("true" if met else "false", None) if isinstance(met, bool) else ("error", str(met))
+            if isinstance(met, bool):
+                result = "true" if met else "false"
+            else:
+                result, error = "error", str(met)
+                failed_in = policy.place(met.expression) if met.expression and "file" in met.expression else None
             values = _values(policy, match.index, roots, False)
-        rules.append(RuleTrace(match.rule, policy.where(match), source, result, values, error))
+        rules.append(RuleTrace(match.rule, policy.where(match), source, result, values, error, failed_in))
     return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view), failed)
 
 

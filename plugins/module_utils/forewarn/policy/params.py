@@ -86,7 +86,8 @@ def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy
     for declaration in declarations:
         name = declaration["name"]
         if name not in given and "default" not in declaration:
-            raise InputError(f"parameter {name} of policy {policy} has no default", f"give it a value: {name}=…")
+            of = f"{policy}, imported from {declaration['file']}," if "file" in declaration else policy
+            raise InputError(f"parameter {name} of policy {of} has no default", f"give it a value: {name}=…")
         raw = given.get(name, declaration.get("default"))
         try:
             value = convert(raw, declaration["type"])

@@ -87,7 +87,7 @@ def _object(
 
 def _policy(value: Any, where: str) -> None:
     required = {"name": _a(str), "source": _a(str), "params": _list(_param), "rule": _block}
-    _object(required, {"extra_values": _extra_values}, where, value)
+    _object(required, {"extra_values": _extra_values, "invariants": _list(_invariant)}, where, value)
 
 
 def _extra_values(value: Any, where: str) -> None:
@@ -96,12 +96,17 @@ def _extra_values(value: Any, where: str) -> None:
 
 
 def _param(value: Any, where: str) -> None:
-    _object(
-        {"name": _a(str), "type": _among(*TYPES)},
-        {"enum": _a(list), "each": _list(_a(str)), "pattern": _a(bool)},
-        where,
-        value,
-    )
+    optional = {"enum": _a(list), "each": _list(_a(str)), "pattern": _a(bool), "file": _a(str)}
+    _object({"name": _a(str), "type": _among(*TYPES)}, optional, where, value)
+
+
+def _invariant(value: Any, where: str) -> None:
+    place = {"source": _a(str), "line": _a(int), "column": _a(int)}
+
+    def placed(expression: Any, at: str) -> None:  # its form is only for who proves it
+        _object(place, {"file": _a(str)}, at, expression)
+
+    _object({"name": _a(str), "expression": placed}, {}, where, value)
 
 
 def _block(value: Any, where: str) -> None:
@@ -249,4 +254,6 @@ def _seconds(value: Any, where: str) -> None:
 
 
 def _expression(value: Any, where: str) -> None:
-    _object({"source": _a(str), "line": _a(int), "column": _a(int), "form": read_form}, {}, where, value)
+    """Check an expression; ``file`` is the library from which it was imported, if it was."""
+    required = {"source": _a(str), "line": _a(int), "column": _a(int), "form": read_form}
+    _object(required, {"file": _a(str)}, where, value)

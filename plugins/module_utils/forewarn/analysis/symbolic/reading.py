@@ -145,7 +145,8 @@ def _claim(
         known = {"decision": decision, "approve": "approve", "hold": "hold", **more}
         case = " ".join((decision, *map(str, more.values())))
         terms[case] = Reader(symbols, fixed).term(expression, known)
-    return Invariant(entry["name"], source, expression["line"], expression["column"], terms)
+    file = expression.get("file", source)
+    return Invariant(entry["name"], file, expression["line"], expression["column"], terms)
 
 
 def _fixed(
