@@ -118,7 +118,7 @@ def _notes(schema: Schema) -> Iterator[str]:
     for key, others in schema.get("dependentRequired", {}).items():
         yield f"`{key}` needs {', '.join(f'`{other}`' for other in others)} beside it."
     for key, other in schema.get("dependentSchemas", {}).items():
-        refused = [name for name, what in other["properties"].items() if what == {"not": {}}]
+        refused = [name for name, what in other["properties"].items() if what.get("not") == {}]
         yield f"Beside `{key}` there is no {', '.join(f'`{name}`' for name in refused)}."
     for example in schema.get("examples", []):
         yield f"For example `{_yaml(example)}`"

@@ -37,7 +37,7 @@ def with_param(*fields: str) -> str:
     [
         ("nam: p\n" + HEAD[8:] + HOLD, "unknown-key", (1, 1), "did you mean 'name'"),
         (HEAD + "    - when: 'true'\n      output: hold\n", "unknown-key", (4, 7), "did you mean 'condition'"),
-        (HEAD + HOLD + "imports: []\n", "unknown-key", (5, 1), "the keys here are name, description"),
+        (HEAD + HOLD + "includes: []\n", "unknown-key", (5, 1), "the keys here are name, description"),
         ("name: p\n", "missing-key", (1, 1), "'rule' is missing"),
         (HEAD + "    - condition: 'true'\n", "missing-key", (4, 7), "'output' or 'rule' is missing"),
         (HEAD + HOLD + "      rule: {match: [{output: hold}]}\n", "alternatives", (5, 7), "exclude each other"),

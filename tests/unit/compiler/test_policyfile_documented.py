@@ -148,7 +148,12 @@ def test_the_documentation_names_every_key(repository: Path) -> None:
     text = (repository / "docs" / "policies.md").read_text()
     schema = load_schema("policy.schema.json")
     tests = load_schema("policy-test.schema.json")["$defs"]
-    places = [schema, *(schema["$defs"][name] for name in ("param", "match", "hook")), tests["test"], tests["input"]]
+    places = [
+        schema,
+        *(schema["$defs"][name] for name in ("param", "import", "match", "hook")),
+        tests["test"],
+        tests["input"],
+    ]
     for place in places:
         for key in place["properties"]:
             assert key in text or key in hook_kinds.NAMES, key

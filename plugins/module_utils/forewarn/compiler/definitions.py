@@ -92,7 +92,7 @@ def report_unused(file: YamlFile, imports: Imports, policy: Mapping[str, Any]) -
     used = set(_names_in(policy))
     for node, definitions in imports.each:
         in_use = any(one.kind == INVARIANT or key in used for key, one in definitions.found.items())
-        if definitions.complete and not in_use:
+        if definitions.usable and not in_use:
             hint = "remove it, or read what it declares, as variables.NAME or params.NAME"
             file.add("unused-import", "nothing of this import is used", node, hint, severity="warning")
 

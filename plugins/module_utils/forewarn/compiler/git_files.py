@@ -73,6 +73,10 @@ def read_file(url: str, commit: str, path: str) -> bytes:
         return _git(directory, "cat-file", "blob", name)
 
 
+class _NoAnswer(ImportTrouble):
+    """Git took too long: asking again would take as long."""
+
+
 @contextmanager
 def _repository(url: str, commit: str) -> Iterator[Path]:
     """Give a bare repository with a commit: a kept one, or one that is kept from now on.
@@ -133,6 +137,8 @@ def _fetch(url: str, commit: str, directory: Path) -> None:
     options = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-maintenance")
     try:
         _git(directory, *options, "--depth", "1", "--", url, commit, about=shown, seconds=_FETCH_SECONDS)
+    except _NoAnswer:
+        raise
     except ImportTrouble:
         branches = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         _git(directory, *options, "--", url, *branches, about=shown, seconds=_FETCH_SECONDS)
@@ -173,7 +179,7 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
         try:
             output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
-            raise ImportTrouble(f"git {arguments[0]} {about}: no answer within {seconds} s") from error
+            raise _NoAnswer(f"git {arguments[0]} {about}: no answer within {seconds} s") from error
         finally:
             if process.poll() is None:  # also at Ctrl-C, which the new session does not get
                 os.killpg(process.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .collection_files import NAME
 from .git_files import COMMIT, URL
 from .import_trouble import ImportTrouble
-from .origins import CollectionOrigin, GitOrigin, LocalOrigin, Origin
+from .origins import CollectionOrigin, FileOrigin, GitOrigin, LocalOrigin
 from .params import text
 from .paths import PolicyPath, declares_library
 from .yamltree import Mapping, YamlFile, YamlNode, mappings, read_bytes
@@ -37,7 +37,7 @@ class Library:
     """A library. ``name`` is what the artifact calls it; ``imports`` are those that it imports itself."""
 
     name: str
-    origin: Origin
+    origin: FileOrigin
     file: YamlFile
     sha256: str
     imports: list[Import] = field(default_factory=list)
@@ -66,11 +66,11 @@ class Importer:
         """Return what a policy imports. What cannot be imported is reported at the entry, in ``file``."""
         return self._imports(file, LocalOrigin(path.path, path.name))
 
-    def _imports(self, file: YamlFile, origin: Origin) -> list[Import]:
+    def _imports(self, file: YamlFile, origin: FileOrigin) -> list[Import]:
         entries = mappings(file.root.get("imports")) if isinstance(file.root, Mapping) else []
         return [Import(entry, self._import(file, origin, entry)) for entry in entries]
 
-    def _import(self, file: YamlFile, origin: Origin, entry: Mapping) -> Library | None:
+    def _import(self, file: YamlFile, origin: FileOrigin, entry: Mapping) -> Library | None:
         place = entry.get("path") or entry
         try:
             found = _named(origin, entry)
@@ -95,7 +95,7 @@ class Importer:
             return None
         return library
 
-    def _library(self, origin: Origin) -> Library:
+    def _library(self, origin: FileOrigin) -> Library:
         if len(self._open) >= MOST_DEPTH:
             raise ImportTrouble(f"more than {MOST_DEPTH} libraries import each other in a row", code="too-large")
         try:
@@ -107,7 +107,7 @@ class Importer:
             raise
         return self._add(origin, content)
 
-    def _add(self, origin: Origin, content: bytes) -> Library:
+    def _add(self, origin: FileOrigin, content: bytes) -> Library:
         file = YamlFile.from_bytes(origin.shown, content)
         library = Library(self._name(origin), origin, file, hashlib.sha256(content).hexdigest())
         self._libraries[origin.key] = library
@@ -117,7 +117,7 @@ class Importer:
         self._open.pop()
         return library
 
-    def _name(self, origin: Origin) -> str:
+    def _name(self, origin: FileOrigin) -> str:
         """Return the name of a file in the artifact, which no other file has."""
         given = self._names.get(origin.key)
         if given is not None:
@@ -145,7 +145,7 @@ def every_library(imports: Iterable[Import]) -> list[Library]:
 class ImportedFiles(NamedTuple):
     """``found`` are files that policies import, directly or not, each once; ``missing`` are not on this machine."""
 
-    found: list[Origin]
+    found: list[FileOrigin]
     missing: list[Path]
 
 
@@ -160,7 +160,7 @@ def imported_files(paths: Sequence[PolicyPath]) -> ImportedFiles:
     return ImportedFiles([library.origin for library in every_library(imports)], importer.missing)
 
 
-def _named(origin: Origin, entry: Mapping) -> Origin | None:
+def _named(origin: FileOrigin, entry: Mapping) -> FileOrigin | None:
     """Return the file that an entry of ``imports`` names; None if it does not fit the schema. Raises ImportTrouble."""
     values = {key: text(entry.get(key)) or "" for key in entry.keys}
     path = values.get("path", "")

@@ -22,7 +22,7 @@ from .import_trouble import PATH, ImportTrouble
 from .yamltree import read_bytes
 
 
-class Origin(abc.ABC):
+class FileOrigin(abc.ABC):
     """A place of a file. ``name`` is what the artifact calls it, which does not depend on where a command is started;
     ``shown`` is what findings call it. Origins of one file have the same ``key``.
     """
@@ -32,7 +32,7 @@ class Origin(abc.ABC):
     key: Hashable
 
     @abc.abstractmethod
-    def beside(self, path: str) -> Origin:
+    def beside(self, path: str) -> FileOrigin:
         """Return the file that a path in this one leads to. Raises ImportTrouble if it leads where it must not."""
 
     @abc.abstractmethod
@@ -48,7 +48,7 @@ class Origin(abc.ABC):
         return None
 
 
-class LocalOrigin(Origin):
+class LocalOrigin(FileOrigin):
     """A file of this machine."""
 
     key: str  # without links
@@ -59,7 +59,7 @@ class LocalOrigin(Origin):
         self.shown = str(path)
         self.key = os.path.realpath(path)
 
-    def beside(self, path: str) -> Origin:
+    def beside(self, path: str) -> FileOrigin:
         """Return a file by a relative path, which may lead anywhere."""
         _relative(path, "to this file")
         written = os.path.join(os.path.dirname(self.path), path)  # noqa: PTH118, PTH120 - Path would drop a '.'
@@ -82,7 +82,7 @@ class LocalOrigin(Origin):
         return self.path
 
 
-class GitOrigin(Origin):
+class GitOrigin(FileOrigin):
     """A file of a commit; ``path`` is relative to the root of the repository."""
 
     def __init__(self, url: str, commit: str, path: str) -> None:
@@ -91,7 +91,7 @@ class GitOrigin(Origin):
         self.name = self.shown = f"{without_secrets(url)}@{commit[:12]}:{self._path}"
         self.key = commit, self._path
 
-    def beside(self, path: str) -> Origin:
+    def beside(self, path: str) -> FileOrigin:
         """Return a file of the same commit."""
         _relative(path, "to this file")
         return GitOrigin(self._url, self._commit, posixpath.join(posixpath.dirname(self._path), path))
@@ -105,7 +105,7 @@ class GitOrigin(Origin):
         return {"path": self._path, "repository": without_secrets(self._url), "commit": self._commit}
 
 
-class CollectionOrigin(Origin):
+class CollectionOrigin(FileOrigin):
     """A file of an installed collection; ``path`` is relative to its directory. Raises ImportTrouble without it."""
 
     def __init__(self, collection: str, path: str) -> None:
@@ -117,7 +117,7 @@ class CollectionOrigin(Origin):
         self.shown = str(self._file)
         self.key = os.path.realpath(self._file)
 
-    def beside(self, path: str) -> Origin:
+    def beside(self, path: str) -> FileOrigin:
         """Return a file of the same collection."""
         _relative(path, "to this file")
         return CollectionOrigin(self._collection, posixpath.join(posixpath.dirname(self._path), path))

@@ -135,8 +135,9 @@ class _Reader:
             elif is_library(policy):
                 message = f"{policy} is a library, which decides nothing"
                 self.file.add("test-policy", message, item, "name a policy that imports it")
+                continue
             found.append(policy)
-        if not found:
+        if not found and not self.file.report.findings:
             message = "the policy that these tests are about is not beside them"
             self.file.add("test-policy", message, self.root, "name it: policies: [FILE.yml]")
         return tuple({policy.resolve(): policy for policy in reversed(found)}.values())[::-1]  # links once

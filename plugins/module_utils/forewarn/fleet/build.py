@@ -13,10 +13,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from .. import bundle
+from ..compiler.imports import imported_files
+from ..compiler.origins import FileOrigin, LocalOrigin
 from ..compiler.paths import find_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import load, with_source
@@ -80,6 +83,7 @@ def _build(
         commit = sources.check_out(git, ref, home)
         paths = [sources.inside(home, path) for path in paths or ["."]]
         source = sources.fetched(git, ref, commit, paths)
+        _refuse_outside(home, _imported(home, paths))
     else:
         source = sources.local(paths)
     pyz, artifact = directory / "forewarn.pyz", directory / "policy.json"
@@ -117,15 +121,34 @@ def _text(home: Path, paths: Sequence[str], source: sources.Source) -> str:
     lines = ["# What the runner's policies were compiled from. The runner does not read this file."]
     if origin:
         lines.append(f"# {origin}{', with changes' if source['modified'] else ''}")
-    for policy in find_policies([home / path for path in paths]):
-        content = policy.path.read_text(encoding="utf-8")
-        lines += [f"--- # {policy.name}", content.removeprefix("---\n").rstrip("\n")]
+    policies = find_policies([home / path for path in paths])
+    texts = [(policy.name, policy.path.read_text(encoding="utf-8")) for policy in policies]
+    texts += [(origin.name, origin.read().decode()) for origin in _imported(home, paths)]
+    for name, content in texts:
+        lines += [f"--- # {name}", content.removeprefix("---\n").rstrip("\n")]
     return "\n".join(lines) + "\n"
 
 
+def _imported(home: Path, paths: Sequence[str]) -> list[FileOrigin]:
+    """Return what the policies at these paths import; nothing for paths at which there are no policies."""
+    found: list[FileOrigin] = []
+    for path in paths:
+        if not path.endswith(".json"):
+            with suppress(InputError):  # whoever compiles them says what is wrong
+                found += imported_files(find_policies([home / path])).found
+    return found
+
+
+def _refuse_outside(home: Path, imported: Sequence[FileOrigin]) -> None:
+    """Raise InputError for an import that leads out of a checkout: its authors may not read this machine's files."""
+    for origin in imported:
+        if isinstance(origin, LocalOrigin) and not Path(origin.key).is_relative_to(home.resolve()):
+            raise InputError(f"{origin.key} is imported, and is not inside the repository.")
+
+
 def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
-    """Return name and digest of every file that can hold policies at these paths, or their tests."""
-    files: list[Path] = []
+    """Return name and digest of every file that can hold policies at these paths, what they import, or their tests."""
+    files = [file for origin in _imported(home, paths) if (file := origin.on_this_machine()) is not None]
     for path in paths:
         whole = home / path
         if whole.is_dir():
