@@ -23,6 +23,7 @@ PAGES = {
     "docs/guides/first-policy.md": 10,
     "docs/guides/migrating.md": 10,
     "docs/guides/predicted-failures.md": 3,
+    "docs/guides/shared-definitions.md": 6,
 }
 
 
