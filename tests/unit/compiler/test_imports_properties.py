@@ -1,0 +1,111 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A policy with imports is the same policy with all of that written into it: it decides alike, and is proven alike."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from forewarn.analysis.verify import verify
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.errors import InputError
+from forewarn.events import LATEST_API_VERSION
+from forewarn.policy.artifact import Artifact, load
+from forewarn.policy.engine import PolicySet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tools import drawn_events
+from tools.drawn_libraries import split, with_chain
+from tools.drawn_policies import drawn, written
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+
+
+@contextmanager
+def both(chance: random.Random) -> Iterator[tuple[Artifact, Artifact] | None]:
+    """Give a policy with imports and the same one without, compiled; None where it has mistakes that others judge."""
+    data = drawn(chance, LATEST_API_VERSION, small=True).data[0]
+    data = with_chain({key: value for key, value in data.items() if key != "extra_values"}, chance)
+    with tempfile.TemporaryDirectory() as name:
+        whole = Path(name, "whole", "p.yml")
+        whole.parent.mkdir()
+        whole.write_text(written(data))
+        inline = compile_policies([whole])
+        imported = compile_policies([split(data, chance, Path(name, "split"))])
+        errors = [[one.code for one in each.findings if one.severity == "error"] for each in (inline, imported)]
+        assert sorted(errors[0]) == sorted(errors[1])
+        warnings = {one.code for one in imported.findings} - {one.code for one in inline.findings}
+        assert warnings <= {"unused-import"}
+        if inline.artifact is None or imported.artifact is None:
+            yield None
+        else:
+            yield load(inline.artifact), load(imported.artifact)
+
+
+def bare(part: Any) -> Any:
+    """Return a part of an artifact without places."""
+    if isinstance(part, dict):
+        return {key: bare(value) for key, value in part.items() if key not in ("line", "column", "file", "source")}
+    return [bare(one) for one in part] if isinstance(part, list) else part
+
+
+def placeless(text: str) -> str:
+    return re.sub(r"\([^ ()]+\.yml:\d+\)", "(FILE)", text).replace(f", which {'p0'} imports,", "")
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_a_policy_decides_as_if_all_were_written_into_it(seed: int) -> None:
+    chance = random.Random(seed)
+    with both(chance) as found:
+        if found is None:
+            return
+        one, other = (artifact.data["policies"][0] for artifact in found)
+        for key in ("params", "invariants"):
+            assert sorted(map(str, bare(one[key]))) == sorted(map(str, bare(other[key])))
+        assert sorted(map(str, bare(one["rule"]["variables"]))) == sorted(map(str, bare(other["rule"]["variables"])))
+        assert bare(one["rule"]["match"]) == bare(other["rule"]["match"])
+        assert one["time_dependent"] == other["time_dependent"]
+        names = [entry["name"] for entry in one["params"]]
+        for _ in range(10):
+            given_params = drawn_events.params(chance, names, 1.0)
+            try:
+                sets = [PolicySet(artifact, given_params) for artifact in found]
+            except InputError:  # a value that a limit forbids
+                continue
+            seen = drawn_events.seen(chance, LATEST_API_VERSION)
+            inline, imported = (policies.decide(seen.document, seen.facts) for policies in sets)
+            for decided, likewise in zip(inline, imported, strict=True):
+                assert (decided.output, decided.rule, decided.limits) == (
+                    likewise.output,
+                    likewise.rule,
+                    likewise.limits,
+                )
+                assert placeless(decided.reason) == placeless(likewise.reason)
+                assert [verdict.prepare for verdict in decided.verdicts] == [
+                    verdict.prepare for verdict in likewise.verdicts
+                ]
+                assert set(decided.values) == set(likewise.values)
+
+
+@settings(max_examples=10, deadline=None)
+@given(SEEDS)
+def test_the_same_is_proven_of_it(seed: int) -> None:
+    with both(random.Random(seed)) as found:
+        if found is None:
+            return
+        inline, imported = (
+            sorted(
+                (one.code, one.severity, str(one.rule), placeless(one.message), one.certain)
+                for one in verify(artifact).findings
+            )
+            for artifact in found
+        )
+        assert inline == imported
