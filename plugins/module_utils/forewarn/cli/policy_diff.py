@@ -156,9 +156,11 @@ class _Revision:
         asked: set[str] = set()
         while True:
             imported = imported_files(find_policies(policies))
-            for origin in imported.found:
-                if isinstance(origin, LocalOrigin) and not Path(origin.key).is_relative_to(self._directory):
-                    message = f"{self._place}: an import leads out of the repository, to {origin.key}"
+            here = [Path(origin.key) for origin in imported.found if isinstance(origin, LocalOrigin)]
+            for file in (*here, *imported.missing):
+                if not file.is_relative_to(self._directory):
+                    led = os.path.relpath(file, self._home)
+                    message = f"{self._place}: an import leads out of the repository, to {led}"
                     raise InputError(message, "Import only files of the repository, or by git or collection.")
             missing = {os.path.relpath(file, self._directory) for file in imported.missing} - asked
             if not missing:
