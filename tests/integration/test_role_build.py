@@ -273,3 +273,53 @@ def test_what_was_built_is_kept_for_the_next_run_with_the_same_files(adhoc: AdHo
     # Another test is another proof, also where the artifact is the same.
     (adhoc.directory / "policies" / "web.test.yml").write_text(TESTS.replace("output: approve", "output: hold"))
     assert "expected  hold" in build(adhoc, {"policies": ["policies"]}).only()["msg"]
+
+
+LIBRARY = """\
+name: shared
+library: true
+params: [{name: tolerable_freeze, type: int, default: 9}]
+variables: [{name: calm, expression: event.EventType == "Freeze" && params.tolerable_freeze > 5}]
+"""
+IMPORTING = """\
+name: web
+imports: [{path: ../shared/lib.yml}]
+rule: {match: [{id: freeze, condition: variables.calm, output: approve}]}
+"""
+
+
+def test_a_changed_library_is_built_again(adhoc: AdHoc) -> None:
+    """What is kept for a policy must not outlive what it imports."""
+    library = adhoc.directory / "shared" / "lib.yml"
+    library.parent.mkdir()
+    library.write_text(LIBRARY)
+    (adhoc.directory / "policies" / "web.yml").write_text(IMPORTING)
+    args = {"policies": ["policies"], "params": {"tolerable_freeze": 7}}
+    digests = [build(adhoc, args).only()["digest"] for _ in range(2)]
+    library.write_text(LIBRARY.replace("> 5", "> 6"))
+    digests.append(build(adhoc, args).only()["digest"])
+    assert digests[0] == digests[1] != digests[2]
+    library.write_text(LIBRARY.replace('== "Freeze"', '== "Reboot"'))
+    assert "Tests of the policies fail" in build(adhoc, args).only()["msg"]
+
+
+def test_a_repository_brings_its_libraries_and_reads_nothing_else(adhoc: AdHoc) -> None:
+    home = adhoc.directory / "repository"
+    (home / "shared").mkdir(parents=True)
+    (home / "policies").mkdir()
+    (home / "shared" / "lib.yml").write_text(LIBRARY)
+    (home / "policies" / "web.yml").write_text(IMPORTING)
+    git(home, "init", "--quiet", "--initial-branch=main")
+    git(home, "add", ".")
+    git(home, "commit", "--quiet", "--message=one")
+    args = {"git": home.as_uri(), "ref": "main", "policies": ["policies"], "gate": "warn"}
+    assert build(adhoc, args).status == {"vm": "SUCCESS"}
+    outside = adhoc.directory / "lib.yml"
+    outside.write_text(LIBRARY + "secret: of the control node\n")
+    (home / "shared" / "lib.yml").unlink()
+    (home / "shared" / "lib.yml").symlink_to(outside)
+    git(home, "commit", "--quiet", "--all", "--message=two")
+    refused = build(adhoc, args)
+    assert refused.status == {"vm": "FAILED"}
+    assert "is imported, and is not inside the repository" in refused.only()["msg"]
+    assert "secret" not in refused.stdout + refused.stderr

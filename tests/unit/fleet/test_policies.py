@@ -131,3 +131,71 @@ def test_of_each_kind_the_results_that_were_used_last_are_kept(tmp_path: Path) -
     assert cache.once("others", 0, lambda: b"other", bytes) == b"other"
     assert len(list((tmp_path / "home" / "numbers").iterdir())) == MOST
     assert (result(0), made) == (b"0", list(range(MOST + 1)))
+
+
+LIBRARY = "name: shared\nlibrary: true\nvariables: [{name: brief, expression: event.DurationInSeconds < 9}]\n"
+IMPORTING = (
+    "name: calm\nimports: [{path: ../shared/lib.yml}]\nrule: {match: [{condition: variables.brief, output: approve}]}\n"
+)
+
+
+def test_a_changed_library_is_a_changed_policy(compiled: Path, tmp_path: Path) -> None:
+    """A key of the policies alone would roll out what the library said before."""
+    policies, library = tmp_path / "policies", tmp_path / "shared" / "lib.yml"
+    library.parent.mkdir()
+    library.write_text(LIBRARY)
+    (policies / "calm.yml").write_text(IMPORTING)
+
+    def variable(run: str = "run") -> str:
+        found = compile_policies([policies], "2020-07-01", cache_of(tmp_path, run)).data["policies"][0]
+        return str(found["rule"]["variables"][0]["expr"]["source"])
+
+    assert [variable(), variable(), variable("run 2")] == ["event.DurationInSeconds < 9"] * 3
+    assert compiled.read_text() == "x"
+    library.write_text(LIBRARY.replace("< 9", "< 15"))
+    assert variable() == "event.DurationInSeconds < 15"
+    (library.parent / "deep.yml").write_text(LIBRARY.replace("brief", "deep").replace("shared", "deep"))
+    library.write_text(LIBRARY.replace("true", "true\nimports: [{path: deep.yml}]").replace("< 9", "< 3"))
+    assert variable() == "event.DurationInSeconds < 9", "that of the library, which is first"
+    (library.parent / "deep.yml").write_text(LIBRARY.replace("brief", "deep").replace("< 9", "< 4"))
+    assert variable() == "event.DurationInSeconds < 4"
+    library.unlink()
+    for _ in range(2):
+        with pytest.raises(PoliciesRefusedError, match="there is no file"):
+            variable()
+    library.write_text(LIBRARY)
+    assert variable() == "event.DurationInSeconds < 9", "the refusal was of other files"
+    assert len(compiled.read_text()) == 5
+
+
+def test_another_collection_of_the_same_name_is_another_library(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = "{collection: my_company.policies, path: lib.yml}"
+    (tmp_path / "policies" / "calm.yml").write_text(IMPORTING.replace("{path: ../shared/lib.yml}", entry))
+    for number in (1, 2):
+        home = tmp_path / f"c{number}" / "ansible_collections" / "my_company" / "policies"
+        home.mkdir(parents=True)
+        (home / "lib.yml").write_text(LIBRARY.replace("< 9", f"< {number}"))
+    for number in (1, 2, 1):
+        monkeypatch.setenv("ANSIBLE_COLLECTIONS_PATH", str(tmp_path / f"c{number}"))
+        found = compile_policies([tmp_path / "policies"], "2020-07-01", cache_of(tmp_path)).data["policies"][0]
+        assert found["rule"]["variables"][0]["expr"]["source"] == f"event.DurationInSeconds < {number}"
+    assert compiled.read_text() == "xx"
+
+
+def test_a_library_that_changes_meanwhile_is_not_kept_under_its_former_content(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "shared" / "lib.yml"
+    library.parent.mkdir()
+    library.write_text(LIBRARY)
+    (tmp_path / "policies" / "calm.yml").write_text(IMPORTING)
+
+    def changed(paths: Sequence[Path], api_version: str) -> Artifact:
+        library.write_text(LIBRARY.replace("< 9", "< 15"))
+        return load_policies(paths, api_version)
+
+    monkeypatch.setattr(policyfile, "load_policies", changed)
+    compile_policies([tmp_path / "policies"], "2020-07-01", cache_of(tmp_path))
+    assert not (tmp_path / "home" / "policies").exists()
