@@ -45,7 +45,15 @@ def properties(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any
                 for name, one in value.items():
                     yield f"{path}.{name}", one
                     yield from properties(one, f"{path}.{name}")
-            elif key not in ("dependentSchemas", "examples", "default", "enum"):  # they declare nothing
+            elif key not in (
+                "dependentSchemas",
+                "if",
+                "then",
+                "else",
+                "examples",
+                "default",
+                "enum",
+            ):  # they declare nothing
                 yield from properties(value, path if key in ("$defs", "items") else f"{path}.{key}")
 
 
