@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -53,9 +54,9 @@ class Definitions:
         """Return the places of those of a kind, by their names."""
         return {one.name: one.place for one in self.of(kind)}
 
-    def entries(self, kind: str) -> list[Mapping[str, Any]]:
-        """Return what the artifact has of those of a kind."""
-        return [one.entry for one in self.of(kind) if one.entry is not None]
+    def entries(self, kind: str) -> list[dict[str, Any]]:
+        """Return what the artifact has of those of a kind: copies, since each policy has its own."""
+        return [dict(copy.deepcopy(one.entry)) for one in self.of(kind) if one.entry is not None]
 
 
 class Imported(NamedTuple):

@@ -90,6 +90,8 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
         else:
             _must_exist(path)
             tests = [file for file in _files(path.parent) if is_test(file) and path in tested_by(file)]
+        if not tests and is_library(path):
+            raise InputError(f"{path}: a library, not a policy", _ONLY_IMPORTED)
         if not tests:
             raise InputError(
                 f"{path}: no tests there",

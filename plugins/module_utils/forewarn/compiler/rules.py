@@ -130,7 +130,7 @@ class _Compiler:
         self._check_patterns(policy)
         if not any(blocks(finding) for finding in self.file.report.findings):
             report_unused(self.file, self.imports, policy)
-        policy["params"] = [*map(dict, self.imported.entries(PARAMETER)), *policy["params"]]
+        policy["params"] = [*self.imported.entries(PARAMETER), *policy["params"]]
         policy["rule"]["variables"] = [*self.imported.entries(VARIABLE), *policy["rule"]["variables"]]
         policy["invariants"] = [*self.imported.entries(INVARIANT), *policy["invariants"]]
 
