@@ -100,6 +100,15 @@ def test_an_artifact_without_imports_has_no_trace_of_them() -> None:
     assert [source.keys() for source in found.artifact["sources"]] == [{"path", "sha256"}] * len(SHIPPED)
 
 
+def test_a_library_that_nothing_imports_changes_no_byte(tmp_path: Path) -> None:
+    for path in SHIPPED:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    before = compile_policies([tmp_path])
+    after = compiled(tmp_path, ".", lib=LIBRARY)
+    assert before.artifact is not None
+    assert json.dumps(before.artifact) == json.dumps(after.artifact)
+
+
 def test_what_a_library_imports_comes_with_it_once(tmp_path: Path) -> None:
     """A diamond: two libraries import a third, with a parameter, and the policy imports all of them."""
     found = compiled(

@@ -110,3 +110,64 @@ def test_the_same_is_proven_of_it(seed: int) -> None:
             return
         inline, imported = ({kind(one) for one in verify(artifact).findings} for artifact in found)
         assert inline == imported
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[set[int]], list[set[str]]]:
+    """Return which files import which, and which variables each declares: the policy is the first of them."""
+    count = draw(st.integers(min_value=2, max_value=6))
+    others = st.sets(st.integers(min_value=1, max_value=count - 1), max_size=3)
+    names = st.sets(st.sampled_from("abcdefgh"), max_size=2)
+    return [draw(others) for _ in range(count)], [draw(names) for _ in range(count)]
+
+
+def closure(imports: list[set[int]], first: int) -> set[int]:
+    """Return what a file imports, directly or not."""
+    found: set[int] = set()
+    left = set(imports[first])
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left |= imports[one]
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs())
+def test_cycles_and_clashes_are_where_a_simple_model_has_them(graph: tuple[list[set[int]], list[set[str]]]) -> None:
+    imports, names = graph
+    reached = closure(imports, 0)
+    cycles = {one for one in reached if one in closure(imports, one)}
+    clashes = {
+        one
+        for one in (0, *reached)
+        if len([name for each in {one, *closure(imports, one)} for name in names[each]])
+        > len({name for each in {one, *closure(imports, one)} for name in names[each]})
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        for number, (others, declared) in enumerate(zip(imports, names, strict=True)):
+            listed = [{"path": f"f{other}.yml"} for other in sorted(others)]
+            variables = [{"name": name, "expression": "affects_me"} for name in sorted(declared)]
+            content: dict[str, Any] = {"name": f"f{number}", "imports": listed}
+            if number:
+                content.update(library=True, variables=variables)
+            else:
+                content["rule"] = {"variables": variables, "match": [{"output": "hold"}]}
+            Path(directory, f"f{number}.yml").write_text(written(content))
+        found = compile_policies([Path(directory, "f0.yml")])
+        where: dict[str, set[int]] = {}
+        for finding in found.findings:
+            where.setdefault(finding.code, set()).add(int(Path(finding.path).stem[1:]))
+    assert where.keys() <= {"import-cycle", "import-clash", "unused-import"}
+    assert bool(where.get("import-cycle")) == bool(cycles)
+    assert where.get("import-cycle", set()) <= cycles
+    if not cycles:  # otherwise some of what is imported is unknown
+        assert bool(where.get("import-clash")) == bool(clashes)
+        assert where.get("import-clash", set()) <= clashes
+        assert (found.artifact is None) == bool(clashes)
+        if found.artifact is not None:
+            policy = found.artifact["policies"][0]
+            assert {one["name"] for one in policy["rule"]["variables"]} == set().union(
+                names[0], *(names[one] for one in reached)
+            )

@@ -134,7 +134,7 @@ def _fetch(url: str, commit: str, directory: Path) -> None:
     """Fetch a commit into an empty directory, alone if the server offers it by its name."""
     shown = without_secrets(url)
     _git(directory, "init", "--bare", "--quiet", "--template=")
-    options = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-maintenance")
+    options = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules")
     try:
         _git(directory, *options, "--depth", "1", "--", url, commit, about=shown, seconds=_FETCH_SECONDS)
     except _NoAnswer:
@@ -158,9 +158,12 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
         GIT_TERMINAL_PROMPT="0",
         GIT_ASKPASS="",
         SSH_ASKPASS_REQUIRE="never",
+        GCM_INTERACTIVE="never",
         LC_ALL="C.UTF-8",
     )
-    command = ["git", "-c", "core.hooksPath=/dev/null", *arguments]
+    settings = ("core.hooksPath=/dev/null", "gc.auto=0", "maintenance.auto=false")
+    command = ["git", *(part for one in settings for part in ("-c", one)), *arguments]
+    doing = " ".join(filter(None, ("git", arguments[0], about)))
     try:
         # pylint: disable-next=ansible-bad-function # the control node, not a module that has run_command
         process = subprocess.Popen(  # noqa: S603 - no shell, and git
@@ -179,11 +182,11 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
         try:
             output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
-            raise _NoAnswer(f"git {arguments[0]} {about}: no answer within {seconds} s") from error
+            raise _NoAnswer(f"{doing}: no answer within {seconds} s") from error
         finally:
             if process.poll() is None:  # also at Ctrl-C, which the new session does not get
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode != 0:
         said = " ".join(without_secrets(errors.decode(errors="replace")).split()) or f"exit code {process.returncode}"
-        raise ImportTrouble(f"git {arguments[0]} {about}: {said}".replace(" : ", ": "))
+        raise ImportTrouble(f"{doing}: {said}")
     return output

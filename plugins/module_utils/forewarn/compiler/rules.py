@@ -196,8 +196,8 @@ class _Compiler:
         """
         declared: list[dict[str, Any]] = []
         own: dict[str, Type] = {}
+        imported = self.imported.places(VARIABLE)
         for item in mappings(node):
-            imported = self.imported.places(VARIABLE)
             params.check_name(self.file, item.get("name"), own, "variable", imported)
             expression, type_ = self._expression(item.get("expression"), self._declarations({**outer, **own}), None)
             name = text(item.get("name"))
