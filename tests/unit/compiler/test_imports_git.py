@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import http.server
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from forewarn.compiler import git_files
+from forewarn.compiler.import_trouble import ImportTrouble
 from forewarn.compiler.policyfile import Compilation, compile_policies
 from forewarn.compiler.yamltree import MOST_BYTES
 
@@ -143,6 +147,67 @@ def test_a_tag_and_a_blob_are_no_commit(tmp_path: Path, repository_of_libraries:
     for name in ("v1", "HEAD:other.yml", "HEAD^{tree}"):
         no_commit = git(repository_of_libraries, "rev-parse", name)
         assert "has no commit" in refusal(compiled(tmp_path, repository_of_libraries.as_uri(), no_commit))
+
+
+def test_nothing_of_a_repository_runs(
+    tmp_path: Path, repository_of_libraries: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither hooks, nor filters of .gitattributes, nor submodules, nor what a template of the user has."""
+    home = repository_of_libraries
+    ran = tmp_path / "ran"
+    script = f"#!/bin/sh\necho $0 >> {ran}\ncat\n"
+    template = tmp_path / "template" / "hooks"
+    template.mkdir(parents=True)
+    for name in ("post-checkout", "reference-transaction", "post-merge", "post-rewrite", "pre-auto-gc", "fsmonitor"):
+        for hooks in (home / ".git" / "hooks", template):
+            hooks.mkdir(exist_ok=True)
+            (hooks / name).write_text(script)
+            (hooks / name).chmod(0o755)
+    (home / ".gitattributes").write_text("*.yml filter=run diff=run\n")
+    git(home, "-c", "core.hooksPath=/dev/null", "add", ".")
+    git(home, "-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message=one")
+    first = git(home, "rev-parse", "HEAD")
+    settings = {"init.templateDir": str(template.parent), "filter.run.smudge": str(template / "fsmonitor")}
+    monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(settings)))
+    for number, (key, value) in enumerate(settings.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+    assert compiled(tmp_path, home.as_uri(), first).findings == []
+    assert not ran.exists()
+    assert not (cache / first / "hooks").exists()
+
+
+def test_nobody_is_asked_for_a_password(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = tmp_path / "asked"
+    helper = tmp_path / "ask"
+    helper.write_text(f"#!/bin/sh\ntouch {asked}\n")
+    helper.chmod(0o755)
+    for name in ("GIT_ASKPASS", "SSH_ASKPASS"):
+        monkeypatch.setenv(name, str(helper))
+    with http.server.HTTPServer(("127.0.0.1", 0), Unauthorized) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setattr(git_files, "_ALLOWED", "http")
+        monkeypatch.setattr(git_files, "URL", re.compile("http:.*"))
+        with pytest.raises(ImportTrouble, match="terminal prompts disabled"):
+            git_files.read_file(f"http://127.0.0.1:{server.server_port}/x", "a" * 40, "lib.yml")
+        server.shutdown()
+        thread.join()
+    assert not asked.exists()
+    assert list(cache.iterdir()) == []
+
+
+class Unauthorized(http.server.BaseHTTPRequestHandler):
+    """Wants a user and a password."""
+
+    def do_GET(self) -> None:
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="x"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
 
 
 def test_a_damaged_cache_is_fetched_again(tmp_path: Path, repository_of_libraries: Path, cache: Path) -> None:

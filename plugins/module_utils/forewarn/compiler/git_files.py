@@ -29,6 +29,7 @@ URL = re.compile(
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
+_ALLOWED = "https:ssh:file"  # protocols, also after a redirect or where git's configuration rewrites URLs
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # user and password of a URL
 _FETCH_SECONDS = 300
 _READ_SECONDS = 60
@@ -151,7 +152,7 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
     environment.update(
         GIT_DIR=str(directory),
-        GIT_ALLOW_PROTOCOL="https:ssh:file",
+        GIT_ALLOW_PROTOCOL=_ALLOWED,
         GIT_LITERAL_PATHSPECS="1",
         GIT_NO_REPLACE_OBJECTS="1",
         # Nobody is asked for a password: that would wait for ever. Without a terminal ssh cannot ask either.
