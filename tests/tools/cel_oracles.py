@@ -51,8 +51,10 @@ STRICT = (
     "no offset",
     "CEL engines write",
     "NaN has no place in an order",
+    "the bytes are not UTF-8",  # in a format
     "clauses, and the list",
     "%d can only be used on int, uint, was given double",
+    "can only be used on double, int, uint, was given string",  # "NaN" and "-Infinity" are numbers there
 )
 
 

@@ -114,7 +114,10 @@ def index(checker: Checker, node: SyntaxNode, container: Typed, key: Typed) -> T
         if inner[1] == t.UNKNOWN:
             return inner
         parts = parts_of(*inner)
-        return _made(inner[1].of[0], _both(checker, node, outer.present, parts.present), parts.value)
+        present = _both(checker, node, outer.present, parts.present)
+        if key[0][0] != "lit":  # a key without a value is an error, also where there is nothing to look into
+            present = _both(checker, node, checker.called(t.BOOL, node, "defined", key[0]), present)
+        return _made(inner[1].of[0], present, parts.value)
     value, element = operators.index(checker, node, container, key)
     if element == t.UNKNOWN:
         return checker.unknown(node)
