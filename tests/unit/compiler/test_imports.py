@@ -370,6 +370,19 @@ def test_a_cycle_names_its_chain(tmp_path: Path) -> None:
     assert names == ["a.yml", "b.yml", "c.yml", "a.yml"]
 
 
+def test_names_that_a_missing_library_may_have_are_not_called_unknown(tmp_path: Path) -> None:
+    """Wherever they are read: in hooks as well. Other mistakes are still found."""
+    matches = (
+        '{condition: variables.a, output: approve, prepare: [{haproxy: {socket: /s, server: "${params.c}"}}]}',
+        '{output: hold, notify: [{http: "https://a.example/", body: "{\\"a\\": params.host}"}]}',
+    )
+    for match in matches:
+        text = f"name: p\nimports: [{{path: lib.yml}}]\nrule:\n  match:\n    - {match}\n"
+        assert only(tmp_path, p=text).code == "import-missing"
+    found = compiled(tmp_path, p=importing("lib.yml", condition="variables.x && event.Evnt == 'a'"))
+    assert [one.code for one in found.findings] == ["import-missing", "unknown-field"]
+
+
 def test_links(tmp_path: Path) -> None:
     """A file by two names is one; a link in a circle is no file; '..' behind a link leads where the system says."""
     (tmp_path / "loop.yml").symlink_to("loop.yml")

@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from forewarn.compiler import git_files
+from forewarn.compiler import git_files, origins
 from forewarn.compiler.import_trouble import ImportTrouble
 from forewarn.compiler.policyfile import Compilation, compile_policies
 from forewarn.compiler.yamltree import MOST_BYTES
@@ -230,6 +230,33 @@ def test_a_cache_that_others_may_write_to_is_not_used(
     assert compiled(tmp_path, repository_of_libraries.as_uri(), first).findings == []
     assert list(cache.iterdir()) == []
     assert list(tmp_path.glob("forewarn-*")) == []
+
+
+def test_where_no_cache_can_be_made_each_file_is_fetched(
+    tmp_path: Path, repository_of_libraries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = commit(repository_of_libraries, "one")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    assert compiled(tmp_path, repository_of_libraries.as_uri(), first).findings == []
+
+
+def test_a_repository_that_does_not_answer_is_asked_once(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(url: str, _commit: str, _path: str) -> bytes:
+        asked.append(url)
+        raise ImportTrouble("no answer")
+
+    monkeypatch.setattr(origins, "read_file", refuse)
+    entry = f"{{git: 'https://git.example/x', commit: {'a' * 40}, path: lib.yml}}"
+    for name in "pqr":
+        text = f"name: {name}\nimports: [{entry}]\nrule: {{match: [{{output: hold}}]}}\n"
+        (tmp_path / f"{name}.yml").write_text(text)
+    assert [one.code for one in compile_policies([tmp_path]).findings] == ["import-missing"] * 3
+    assert asked == ["https://git.example/x"]
+    assert not cache.exists()
 
 
 def test_many_processes_fetch_at_once(tmp_path: Path, repository_of_libraries: Path, cache: Path) -> None:

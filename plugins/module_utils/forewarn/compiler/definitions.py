@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .findings import Finding
 from .types import Type
 from .yamltree import YamlFile, YamlNode
 
@@ -83,6 +84,19 @@ def joined(file: YamlFile, each: Sequence[Imported]) -> Imports:
                 message = f"{one.kind} '{one.name}' of {one.place} is also in {known.place}"
                 file.add("import-clash", message, node, "give one of them another name, or import only one")
     return Imports(tuple(each), Definitions(found, all(one.definitions.complete for one in each)))
+
+
+def forgive_missing(file: YamlFile, imported: Definitions) -> None:
+    """Drop the findings about names that may be in a library that could not be imported: that is reported already."""
+    if not imported.complete:
+        findings = file.report.findings
+        findings[:] = [finding for finding in findings if not _is_about_a_name(finding)]
+
+
+def _is_about_a_name(finding: Finding) -> bool:
+    written = finding.source_line[finding.column - finding.source_column :]
+    unknown = finding.code in ("undeclared-name", "unknown-field")
+    return unknown and written.startswith(("variables.", "params."))
 
 
 def report_unused(file: YamlFile, imports: Imports, policy: Mapping[str, Any]) -> None:

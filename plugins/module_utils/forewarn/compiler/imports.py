@@ -55,6 +55,7 @@ class Importer:
         self._taken: dict[str, Hashable] = {name: key for key, name in self._names.items()}
         self._libraries: dict[Hashable, Library] = {}
         self._open: list[Library] = []  # those whose imports are being read
+        self._refused: dict[Hashable, ImportTrouble] = {}  # whoever asks again need not wait for the network again
         self.missing: list[Path] = []  # files of this machine that are imported and not there
 
     def given(self, path: PolicyPath) -> Library:
@@ -98,9 +99,12 @@ class Importer:
     def _library(self, origin: FileOrigin) -> Library:
         if len(self._open) >= MOST_DEPTH:
             raise ImportTrouble(f"more than {MOST_DEPTH} libraries import each other in a row", code="too-large")
+        if origin.key in self._refused:
+            raise self._refused[origin.key]
         try:
             content = origin.read()
-        except ImportTrouble:
+        except ImportTrouble as trouble:
+            self._refused[origin.key] = trouble
             file = origin.on_this_machine()
             if file is not None and not os.path.exists(file):  # noqa: PTH110 - Path.exists may raise
                 self.missing.append(Path(os.path.realpath(file) if os.path.islink(file) else file))  # noqa: PTH114 - likewise

@@ -13,7 +13,17 @@ from ..events import EVENT_TYPE_SINCE
 from ..policy.decision import PHASES
 from ..policy.program import Program
 from . import params, schema
-from .definitions import INVARIANT, PARAMETER, VARIABLE, Definition, Definitions, Imports, located, report_unused
+from .definitions import (
+    INVARIANT,
+    PARAMETER,
+    VARIABLE,
+    Definition,
+    Definitions,
+    Imports,
+    forgive_missing,
+    located,
+    report_unused,
+)
 from .environment import (
     EXTENSIBLE,
     hook_declarations,
@@ -80,6 +90,7 @@ class _Compiler:
             "rule": block,
             "invariants": self._invariants(root.get("invariants")),
         }
+        forgive_missing(self.file, self.imported)
         self._import_into(policy)
         params.check_patterns(self.file, root.get("params"), params.patterns_in(policy), policy["params"])
         suppressed = root.get("suppress")
@@ -96,6 +107,7 @@ class _Compiler:
         variables, visible = self._variables(root.get("variables"), self.imported.types(VARIABLE), "")
         invariants = self._invariants(root.get("invariants"))
         own = {PARAMETER: declared, VARIABLE: variables, INVARIANT: invariants}
+        forgive_missing(self.file, self.imported)
         params.check_patterns(self.file, root.get("params"), params.patterns_in(own), declared)
         found = dict(self.imported.found)
         types = {PARAMETER: self.params, VARIABLE: visible, INVARIANT: {}}
@@ -306,18 +318,12 @@ class _Compiler:
         found = self.file.spans(node)
         source = as_expression(found)
         checked = check(source, declarations, expect)
-        reported = [finding for finding in checked.findings if not self._may_be_imported(finding, source)]
-        findings = [self._in_yaml(finding, node, source, expect) for finding in reported]
+        findings = [self._in_yaml(finding, node, source, expect) for finding in checked.findings]
         for finding in findings:
             start, end = found.range(finding.start, finding.end) if found.starts else (node.start, node.end)
             self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
         line, column = self.file.place(node)
         return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
-
-    def _may_be_imported(self, finding: ExpressionFinding, source: str) -> bool:
-        """Return whether a finding is about a name that may be in a library that could not be read."""
-        name = source[finding.start : finding.end].startswith(("variables.", "params."))
-        return not self.imported.complete and name and finding.code in ("undeclared-name", "unknown-field")
 
     def _in_yaml(self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None) -> ExpressionFinding:
         """Return a finding with a hint about YAML, where what YAML made of a text is the likely reason."""
