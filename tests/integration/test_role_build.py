@@ -295,7 +295,9 @@ def test_a_changed_library_is_built_again(adhoc: AdHoc) -> None:
     library.write_text(LIBRARY)
     (adhoc.directory / "policies" / "web.yml").write_text(IMPORTING)
     args = {"policies": ["policies"], "params": {"tolerable_freeze": 7}}
-    digests = [build(adhoc, args).only()["digest"] for _ in range(2)]
+    results = [build(adhoc, args).only() for _ in range(2)]
+    assert f"--- # ../shared/lib.yml\n{LIBRARY}" in results[0]["text"], "people see what is rolled out"
+    digests = [result["digest"] for result in results]
     library.write_text(LIBRARY.replace("> 5", "> 6"))
     digests.append(build(adhoc, args).only()["digest"])
     assert digests[0] == digests[1] != digests[2]

@@ -65,8 +65,8 @@ def read_file(url: str, commit: str, path: str) -> bytes:
         entry = next((one for one in listed.decode(errors="replace").split("\0") if one.endswith(f"\t{path}")), "")
         mode, kind, name, size = (*entry.partition("\t")[0].split(), "", "", "", "")[:4]
         if kind != "blob":
-            there = "there is a directory of this name" if kind == "tree" else "see git ls-tree -r --name-only COMMIT"
-            raise ImportTrouble(whole, there)
+            files = f"'git ls-tree -r --name-only {commit}' in a checkout lists what it has"
+            raise ImportTrouble(whole, "there is a directory of this name" if kind == "tree" else files)
         if mode == "120000":
             raise ImportTrouble(f"{path} is a symbolic link in the repository", "name the file that it leads to")
         if int(size) > MOST_BYTES:
@@ -93,12 +93,13 @@ def _repository(url: str, commit: str) -> Iterator[Path]:
     kept = cache / commit
     if not _has(kept, commit):
         # Other processes may fetch the same one: the first to finish names it, and none sees a part of it.
+        damaged = kept.exists()
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
         try:
             _fetch(url, commit, part)
-            if not _has(kept, commit):
-                shutil.rmtree(kept, ignore_errors=True)  # damaged
-                part.rename(kept)
+            if damaged and not _has(kept, commit):
+                shutil.rmtree(kept, ignore_errors=True)
+            part.rename(kept)  # fails where another process was faster
         except OSError as error:
             if not _has(kept, commit):
                 raise ImportTrouble(f"{kept} cannot be written: {error.strerror}") from error

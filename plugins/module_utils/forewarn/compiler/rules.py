@@ -46,12 +46,10 @@ _PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that 
 _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
 _PROSE = re.compile(r"\w[\w',.;:!? -]*")  # words, rather than an expression
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_-]*")  # a name, not an expression that anybody would write
+_NOTHING = Imports()
 
 
-NOTHING = Imports()
-
-
-def compile_file(file: YamlFile, api_version: str, imports: Imports = NOTHING) -> dict[str, Any]:
+def compile_file(file: YamlFile, api_version: str, imports: Imports = _NOTHING) -> dict[str, Any]:
     """Report every mistake in a policy file; return its part of the artifact, complete if there are no mistakes."""
     schema.check(file, SCHEMA)
     return _Compiler(file, api_version, imports).policy(file.root) if isinstance(file.root, Mapping) else {}
@@ -66,7 +64,7 @@ def compile_library(file: YamlFile, api_version: str, imports: Imports, name: st
 
 
 class _Compiler:
-    def __init__(self, file: YamlFile, api_version: str, imports: Imports = NOTHING) -> None:
+    def __init__(self, file: YamlFile, api_version: str, imports: Imports = _NOTHING) -> None:
         self.file = file
         self.api_version = api_version
         self.imports = imports
