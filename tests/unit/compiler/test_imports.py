@@ -489,6 +489,8 @@ def test_imported_invariants_are_proven_for_each_policy(tmp_path: Path) -> None:
         ("invariant-violated", "p", "lib.yml", 8)
     ]
     assert "'no evictions', which p imports, does not hold" in found[0].message
+    together = verify(load_policies([tmp_path / "p.yml", tmp_path / "q.yml"])).findings
+    assert sorted(one.policy for one in together if one.code == "invariant-violated") == ["p", "q"]
     suppressed = wrong + "suppress: [{code: invariant-violated, reason: this is a test}]\n"
     (tmp_path / "p.yml").write_text(suppressed)
     assert [one for one in verify(load_policies([tmp_path / "p.yml"])).findings if one.suppressed] != []

@@ -232,6 +232,18 @@ def test_a_cache_that_others_may_write_to_is_not_used(
     assert list(tmp_path.glob("forewarn-*")) == []
 
 
+def test_what_killed_processes_left_goes_after_a_day(
+    tmp_path: Path, repository_of_libraries: Path, cache: Path
+) -> None:
+    first = commit(repository_of_libraries, "one")
+    for name in (".part-old", ".part-new"):
+        (cache / name / "objects").mkdir(parents=True)
+    cache.chmod(0o700)
+    os.utime(cache / ".part-old", (0, 0))
+    assert compiled(tmp_path, repository_of_libraries.as_uri(), first).findings == []
+    assert sorted(path.name for path in cache.iterdir()) == [".part-new", first]
+
+
 def test_where_no_cache_can_be_made_each_file_is_fetched(
     tmp_path: Path, repository_of_libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

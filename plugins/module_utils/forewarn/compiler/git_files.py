@@ -16,8 +16,9 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .import_trouble import ImportTrouble
@@ -33,6 +34,8 @@ _ALLOWED = "https:ssh:file"  # protocols, also after a redirect or where git's c
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # user and password of a URL
 _FETCH_SECONDS = 300
 _READ_SECONDS = 60
+_PART = ".part-"  # how directories begin into which a commit is being fetched
+_LEFTOVER_SECONDS = 24 * 3600
 # Those by which git itself tells a program that it starts, such as a hook, which repository it works in.
 _OF_A_REPOSITORY = frozenset(
     ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -94,7 +97,8 @@ def _repository(url: str, commit: str) -> Iterator[Path]:
     if not _has(kept, commit):
         # Other processes may fetch the same one: the first to finish names it, and none sees a part of it.
         damaged = kept.exists()
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
+        _remove_leftovers(cache)
+        part = Path(tempfile.mkdtemp(prefix=_PART, dir=cache))
         try:
             _fetch(url, commit, part)
             if damaged and not _has(kept, commit):
@@ -106,6 +110,14 @@ def _repository(url: str, commit: str) -> Iterator[Path]:
         finally:
             shutil.rmtree(part, ignore_errors=True)
     yield kept
+
+
+def _remove_leftovers(cache: Path) -> None:
+    """Remove what processes left that were killed while they fetched."""
+    for part in cache.glob(f"{_PART}*"):
+        with suppress(OSError):  # another process has removed it
+            if time.time() - part.stat().st_mtime > _LEFTOVER_SECONDS:
+                shutil.rmtree(part, ignore_errors=True)
 
 
 def _is_ours(directory: Path) -> bool:
