@@ -18,8 +18,8 @@ _LOOP = "a loop names its variable first: x.exists(e, e == 'a')"
 
 # What is before the place of the mistake, what begins at it, and the hint, in which \g<…> stands for parts of both.
 _HINTS: tuple[tuple[str, str, str], ...] = (
-    (r"", r"[“”„‟«»]", 'write straight quotes: "…"'),
-    (r"", r"[‘’‚‛´]", "write straight quotes: '…'"),
+    (r"", r"[\u201c\u201d\u201e\u201f\u00ab\u00bb]", 'write straight quotes: "…"'),
+    (r"", r"[\u2018\u2019\u201a\u201b\u00b4]", "write straight quotes: '…'"),
     (r"", r"[\u00a0\u2000-\u200b\u202f\u2060\u3000\ufeff]", "replace this character by a plain space"),
     (r"\{\{?\s*$|\{\{[^{}]*$", r"", "leave out the braces: a policy is not a template"),
     (r"\$\{?$", r"", "leave out the $, as in variables.NAME"),
