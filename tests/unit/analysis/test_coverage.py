@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from forewarn.analysis.coverage.coverage import Gaps, find_gaps
+from forewarn.analysis.coverage.outcomes import FAILS
 from forewarn.analysis.coverage.suggestions import Suggestion, appended, as_yaml, created
 from forewarn.compiler.policytest import PolicyTestRun, run_tests
 from forewarn.compiler.yamltree import YamlFile
@@ -69,6 +70,29 @@ def completed(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Poli
     assert (after.gaps, after.suggestions) == ([], [])
     assert after.covered == after.possible == found.possible
     return run
+
+
+def test_a_rule_may_fail_in_its_condition_or_in_its_explanation(tmp_path: Path) -> None:
+    """Of a Freeze only the explanation can, of a Reboot both: either is a hold by a rule that cannot be evaluated."""
+    found = gaps(
+        ran(
+            tmp_path,
+            """
+            name: web
+            rule:
+              match:
+                - id: brief
+                  condition: event.EventType == "Freeze" || event.DurationInSeconds < 9
+                  output: approve
+                  explanation: "'until ' + string(event.NotBefore)"
+            """,
+        )
+    )
+    assert [one for one in found.impossible if one.result == FAILS and one.event_type in ("Freeze", "Reboot")] == []
+    texts = [gap.text for gap in found.gaps]
+    assert len(texts) == len(set(texts))
+    for kind in ("Freeze", "Reboot"):
+        assert f"no test of a {kind}, hold by web/brief, as it cannot be evaluated" in texts
 
 
 def test_outcomes_that_no_test_covers(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from .meaning import arrow, explanations, invariants, is_stronger, one_line
 from .param_change import declaration_changes
 
 NEW, OLD = "new", "old"
-_NO_ENTRY: Mapping[str, Any] = {}
 _Policy = Mapping[str, Any]  # an artifact's entry
 
 
@@ -77,10 +76,11 @@ def _at(
     kind: str,
     what: str,
     effect: str = ALIKE,
-    entry: Mapping[str, Any] = _NO_ENTRY,
+    entry: Mapping[str, Any] | None = None,
 ) -> Declaration:
     """Return a change at an expression or a parameter, in a library if the policy imports it from there."""
-    place = DeclaredAt(version, entry.get("file", data["source"]), entry.get("line"), entry.get("column"))
+    at = entry or {}
+    place = DeclaredAt(version, at.get("file", data["source"]), at.get("line"), at.get("column"))
     return Declaration(kind, effect, what, data["name"], place)
 
 

@@ -145,7 +145,7 @@ class Checker:
     def dotted(self, node: SyntaxNode) -> str | None:
         """Return a name with dots in it that begins with no variable of a loop; None for anything else."""
         path = access_path(node)
-        return None if path is None or self.local(path.split(".")[0]) else path.lstrip(".")
+        return None if path is None or self.local(path.split(".", maxsplit=1)[0]) else path.lstrip(".")
 
     def _select(self, node: SyntaxNode, present: Present) -> Typed:
         path = self.dotted(node)

@@ -64,9 +64,8 @@ def name_hint(name: str, declarations: Declarations, local: Sequence[str]) -> st
     if meant is not None:
         return f'put it in quotes: "{meant}"'
     known = [*declarations.variables, *local]
-    return did_you_mean(name, known) or (
-        f"write variables.{found}" if (found := closest(name, declarations.policy_variables)) else ""
-    )
+    variable = closest(name, declarations.policy_variables)
+    return did_you_mean(name, known) or (f"write variables.{variable}" if variable else "")
 
 
 def field_hint(type_: Type, name: str, operand: str) -> str:

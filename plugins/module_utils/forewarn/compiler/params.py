@@ -15,7 +15,6 @@ from .types import UNKNOWN, Type, list_of, parse_type
 from .wording import did_you_mean, duration_hint
 from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
-NO_PLACES: AnyMapping[str, str] = {}
 _ORDERED = ("int", "double", "duration", "timestamp")
 _WORDS = {
     "bool": "true or false",
@@ -34,7 +33,7 @@ def read(
     file: YamlFile,
     node: YamlNode | None,
     of_fields: AnyMapping[str, Type],
-    imported: AnyMapping[str, str] = NO_PLACES,
+    imported: AnyMapping[str, str] | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Type]]:
     """Return the declarations for the artifact, and the types that expressions see.
 
@@ -80,13 +79,13 @@ def check_name(
     node: YamlNode | None,
     taken: AnyMapping[str, Type],
     what: str,
-    imported: AnyMapping[str, str] = NO_PLACES,
+    imported: AnyMapping[str, str] | None = None,
 ) -> None:
     """Report a name that is taken, imported from the place that ``imported`` has for it, or that CEL reserves."""
     name = text(node)
     if node is None or name is None:
         return
-    if name in imported:
+    if imported is not None and name in imported:
         message = f"{what} '{name}' is imported from {imported[name]}, and cannot be declared again"
         file.add("import-clash", message, node, "give it another name, or remove it here")
     elif name in taken:

@@ -127,7 +127,7 @@ def sets_contains(items: list[Any], others: list[Any]) -> bool:
 
 def sets_equivalent(items: list[Any], others: list[Any]) -> bool:
     """Return whether two lists have the same elements, however often."""
-    return sets_contains(items, others) and sets_contains(others, items)
+    return sets_contains(items, others) and all(_among(item, others) for item in items)
 
 
 def sets_intersects(items: list[Any], others: list[Any]) -> bool:
