@@ -151,12 +151,12 @@ def possible_items(proof: Proof, tested: Tested) -> Iterator[Possible]:
     kind = proof.inputs.text("EventType")[0]
     for name in _types(tested.artifact):
         among = conj((proof.normal, same(kind, proof.problem.texts.code(name))))
-        found: dict[CoverageItem, list[Formula]] = {}  # a rule may fail in its condition and in its explanation
+        ways: dict[CoverageItem, list[Formula]] = {}  # a rule may fail in its condition and in its explanation
         for one, when in _deciding(decisions):
             result = FAILS if one.how in FAILED else one.output
             policy_name = None if one.output == ABSTAIN else one.policy
-            found.setdefault(CoverageItem(scope, result, policy_name, one.rule, name), []).append(when)
-        yield from (Possible(item, conj((among, disj(formulas)))) for item, formulas in found.items())
+            ways.setdefault(CoverageItem(scope, result, policy_name, one.rule, name), []).append(when)
+        yield from (Possible(item, conj((among, disj(formulas)))) for item, formulas in ways.items())
 
 
 def stateable(proof: Proof, params: Collection[str]) -> Formula:
