@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Tuple
+from typing import Any, Dict, Tuple
 
 from ..analysis.hook_wording import retry_text
 from ..analysis.symbolic.domains import duration_text
@@ -28,7 +28,7 @@ from .console import Console, write_json
 from .policy_common import add_api_version, add_facts, given_vm
 from .policy_event import add_times, chosen_events, given_facts, given_now, read_document
 
-_Places = Mapping[Tuple[str, str], str]
+_Places = Dict[Tuple[str, str], str]
 
 _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
 
