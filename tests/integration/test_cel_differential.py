@@ -169,7 +169,7 @@ def test_calls_of_calls(seed: int) -> None:
         for _ in range(12):
             comparison.compare(ours, google, {k: sample(random, type_, False) for k, type_ in call.variables.items()})
     count = comparison.end("calls of calls")
-    assert count["same value"] > 0.3 * evaluations, count
+    assert count["same value"] > 0.28 * evaluations, count
     assert count["same error"] > 0.1 * evaluations, count
     assert count["refused"] < 0.1 * evaluations, count
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.environment import invariant_declarations, policy_declarations
-from forewarn.compiler.expression import CODES, Checked, check
+from forewarn.compiler.expression import CODES, Checked, check, compile_expression
 from forewarn.compiler.types import Declarations, Type
 from forewarn.events import API_VERSIONS, FIELD_SINCE
+from forewarn.policy.evaluation_error import EvaluationError
 
 PARAMS = {"limit": t.INT, "ratio": t.DOUBLE, "wait": t.DURATION, "names": t.list_of(t.STRING), "flag": t.BOOL}
 VARIABLES = {"short": t.BOOL, "counted": t.INT}
@@ -355,3 +356,19 @@ def test_a_condition_that_is_none_and_a_bad_pattern_say_what_to_do() -> None:
     assert (finding.code, finding.suggestion) == ("wrong-result-type", "compare it, as in … == 0")
     (finding,) = check("event.EventId.matches('(')", LATEST).findings
     assert "a backslash before" in finding.suggestion
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[1 / size(s)][?-1].hasValue()",
+        "optional.none().or({'a': [1]}.?b)[?1 / size(s)].hasValue()",
+        "{'a': {'b': 1}}.?c[?s + string(1 / size(s))].orValue(0) == 0",
+        "{s: 1}[?string(1 / size(s))].hasValue()",
+    ],
+)
+def test_what_is_looked_into_and_looked_for_must_have_a_value(source: str) -> None:
+    """Also where the answer is known without it: CEL evaluates both first."""
+    expression = compile_expression(source, {"s": t.STRING})
+    with pytest.raises(EvaluationError, match="division by zero"):
+        expression({"s": ""})

@@ -124,7 +124,8 @@ def index(checker: Checker, node: SyntaxNode, container: Typed, key: Typed) -> T
     if type_.kind == "list" and key[1] == t.INT:
         size = checker.called(t.INT, node, "size", form)
         above = checker.called(t.BOOL, node, "ge", key[0], ["lit", "int", node.start, node.end, 0])
-        present = _both(checker, node, above, checker.called(t.BOOL, node, "lt", key[0], size))
+        # The list is looked at in any case: where it has no value, this has none.
+        present = _both(checker, node, checker.called(t.BOOL, node, "lt", key[0], size), above)
     elif type_.kind == "map" and t.DYN not in (type_.of[0], key[1]):
         present = checker.called(t.BOOL, node, "in", key[0], form)
     else:
