@@ -53,7 +53,7 @@ def _finite(value: float) -> float:
 
 
 def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
-    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max`` or ``enum`` or ``each``,
+    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max``, ``enum`` or ``each``,
     or is no pattern.
     """
     type_name = declaration["type"]
