@@ -24,6 +24,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import settings
+from tools import sizes
 from tools.browser import Browser, browser
 from tools.hook_bench import Hooks, open_files
 from tools.link_collection import link_collection
@@ -38,8 +39,36 @@ PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
 CLOSED_ENDPOINT = "http://127.0.0.1:9"
 
 # A slow machine is not a failure.
-settings.register_profile("forewarn", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.register_profile(
+    "forewarn",
+    settings.get_profile(settings.get_current_profile_name()),
+    deadline=None,
+    max_examples=sizes.examples(settings.get_profile("default").max_examples),
+)
 settings.load_profile("forewarn")
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis reads the option
+def pytest_configure(config: pytest.Config) -> None:
+    """Let hypothesis draw by the seed of this run."""
+    if config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(sizes.SEED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what this run leaves out: tests of size full, and those that need root where there is none."""
+    for item in items:
+        if sizes.NAME == "small" and item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.skip(reason="left out at size small: make test-all runs it"))
+        elif os.geteuid() != 0 and item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how to repeat this run, and what it tried less of than size full."""
+    terminalreporter.section(f"FOREWARN_SIZE={sizes.NAME} FOREWARN_SEED={sizes.SEED}")
+    if less := list(sizes.left_out()):
+        terminalreporter.write_line(f"Size {sizes.NAME} tries {', '.join(less)}.")
 
 
 class NetworkRefusedError(AssertionError):
