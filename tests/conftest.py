@@ -60,8 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if sizes.NAME == "small" and item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="left out at size small: make test-all runs it"))
-        elif os.geteuid() != 0 and item.get_closest_marker("root"):
-            item.add_marker(pytest.mark.skip(reason="needs root"))
+        elif os.geteuid() != 0 and (marker := item.get_closest_marker("root")):
+            item.add_marker(pytest.mark.skip(reason=marker.kwargs.get("reason", "only root may do this")))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import partial
 from pathlib import Path
 
@@ -176,7 +175,7 @@ def test_a_difference_of_the_engines_is_at_its_place_in_the_library(
     assert f"  |                               {'^' * len(BRIEF)}" in policy("test", "policies", cwd=home).stdout
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs to trust the files of policies")
+@pytest.mark.root(reason="only root needs to trust the files of policies")
 def test_a_runner_of_root_trusts_no_library_that_others_write_to(home: Path) -> None:
     (home / "shared" / "lib.yml").chmod(0o666)
     arguments = ("--policy", "policies", "--check-config", "--state", str(home / "state"))

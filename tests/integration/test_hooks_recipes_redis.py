@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from tools.recipes import Script
 from tools.redis_sentinels import HERE, MASTER, Redis, ask, missing, redis_with_sentinels
+from tools.requirements import lacking
 from tools.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "hooks" / "recipes" / "redis-sentinel.md"
@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "hooks" / "recipes" / "redis-sentine
 def _real_redis() -> None:
     name = missing()
     if name:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"there is no {name}: apt-get install redis-server")
+        lacking("programs", f"there is no {name}: apt-get install redis-server")
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_a_link_local_service_is_one_vms_whatever_it_is_called() -> None:
     first.release()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.root(reason="only root can be somebody else")
 def test_another_user_cannot_keep_roots_runner_from_starting_but_is_reported() -> None:
     with holder(f"{URL}/e", str(STRANGER)) as stranger:
         lock = taken(f"{URL}/e")
@@ -101,7 +101,7 @@ def test_another_user_cannot_keep_roots_runner_from_starting_but_is_reported() -
         lock.release()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.root(reason="only root can be somebody else")
 def test_another_users_runner_gives_way_to_roots() -> None:
     lock = taken(f"{URL}/f")
     command = [sys.executable, "-c", HOLDER, f"{URL}/f", str(STRANGER)]

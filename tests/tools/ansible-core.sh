@@ -3,7 +3,7 @@
 # Usage: ansible-core.sh VERSION
 # Prints the directory of the commands of an ansible-core of ansible-cores.txt: .venv/bin, if it has that version, or an
 # environment of its own in .cache, with the libraries that the collection's plugins use. Where that cannot be made, it says
-# why and ends with exit code 3, or with 1 if FOREWARN_VERSIONS is "required".
+# why and ends with exit code 3, or with 1 if FOREWARN_REQUIRED names "versions".
 set -euo pipefail
 
 tools=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,7 @@ version=$1
 
 missing() {
   echo "ansible-core $version: $1" >&2
-  if [ "${FOREWARN_VERSIONS-}" = required ]; then exit 1; fi
+  if [[ " ${FOREWARN_REQUIRED-} " == *" versions "* ]]; then exit 1; fi
   exit 3
 }
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Azurite on loopback: Azure Blob Storage for tests, over HTTPS, with signatures and with tokens of an identity.
 
-npm installs it once into ``.cache/azurite``. Skips where that is not possible; with FOREWARN_LAB=required, it fails.
+npm installs it once into ``.cache/azurite``. Skips the test where that is not possible.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.azure_login import AzureLogin, SasLogin
 from forewarn.runner.groups.tls import TlsFiles
-from tools.etcd_server import required
 from tools.listened import free_port
+from tools.requirements import lacking
 from tools.waiting import wait_until
 from tools.webhooks import Answer, make_certificate
 
@@ -147,7 +147,7 @@ def installed() -> Path:
     """Return where Azurite is; npm installs it there at the first time, for which it needs the network."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
-            required(f"there is no {program} (Debian: nodejs npm)")
+            lacking("programs", f"there is no {program} (Debian: nodejs npm)")
     place = _CACHE / f"azurite-{VERSION}"
     _CACHE.mkdir(exist_ok=True)
     with (_CACHE / f"{place.name}.lock").open("w") as lock:
@@ -159,6 +159,9 @@ def installed() -> Path:
             command = ["timeout", "300", "npm", "install", *options, f"azurite@{VERSION}"]
             done = subprocess.run(command, check=False, capture_output=True)
             if done.returncode != 0:
-                required(f"npm cannot install azurite: {done.stderr.decode()[-500:] or 'it has not ended in time'}")
+                lacking(
+                    "programs",
+                    f"npm cannot install azurite: {done.stderr.decode()[-500:] or 'it has not ended in time'}",
+                )
             draft.rename(place)
     return place

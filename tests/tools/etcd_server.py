@@ -3,13 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Real etcd on loopback, with TLS and users: one member or three, which can be killed, frozen and started again.
 
-Skips where there is no ``etcd``; with FOREWARN_LAB=required, it fails.
+Skips the test where there is no ``etcd``.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import shutil
 import signal
 import subprocess
@@ -18,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import requests
 from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.etcd import Etcd
 from forewarn.runner.groups.tls import TlsFiles
 from tools.listened import free_port
+from tools.requirements import lacking
 from tools.waiting import wait_until
 
 HERE = "127.0.0.1"
@@ -31,13 +30,6 @@ USER, PASSWORD = "forewarn", "forewarn-pw"
 PREFIX = "forewarn/"  # the keys that the user may use
 TOKEN_SECONDS = 2  # for so long is an unused token valid
 _ACCEPT = {"Accept": "application/json"}
-
-
-def required(reason: str) -> None:
-    """Skip the test, or let it fail where nothing may be missing."""
-    if os.environ.get("FOREWARN_LAB") == "required":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 class Member:
@@ -189,7 +181,7 @@ def etcd_cluster(
     ``members`` are they, unless they are to listen at loopback.
     """
     if shutil.which("etcd") is None:
-        required("there is no etcd (Debian: etcd-server; .ci/run installs the program alone)")
+        lacking("programs", "there is no etcd (Debian: etcd-server; .ci/run installs the program alone)")
     found = members or [Member(f"m{number}", directory) for number in range(size)]
     _make_certificates(directory, {host for member in found for host in member.hosts})
     cluster = EtcdCluster(directory, found, users)

@@ -12,22 +12,17 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import pytest
+from .requirements import lacking
 
 SUPPORTED = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def python(version: str) -> str:
-    """Return the interpreter of a version, for example ``3.9``; skip the test where the machine has none.
-
-    It fails there, for a version that a VM may have, if FOREWARN_VERSIONS is "required".
-    """
+    """Return the interpreter of a version, for example ``3.9``; skip the test where the machine has none."""
     path = _find(version)
     if path is None:
-        if os.environ.get("FOREWARN_VERSIONS") == "required" and version in SUPPORTED:
-            pytest.fail(f"this machine has no Python {version}")
-        pytest.skip(f"this machine has no Python {version}")
+        lacking("versions" if version in SUPPORTED else "programs", f"this machine has no Python {version}")
     return path
 
 

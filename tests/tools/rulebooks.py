@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tools.requirements import lacking
 from tools.waiting import wait_until
 
 REQUIREMENTS = ("ansible-rulebook==1.3.2", "ansible-core>=2.19,<2.20")
@@ -25,17 +25,15 @@ _PATIENCE_SECONDS = 60.0  # Java starts slowly
 def installed(repository: Path) -> Path:
     """Return the directory of ansible-rulebook. Its virtual environment is made once, in half a minute."""
     venv = repository / ".cache" / "ansible-rulebook" / "venv"
-    lacking = "" if shutil.which("java") else "Java 17 or newer, on which ansible-rulebook's engine runs"
-    if not lacking and not (venv / "bin" / "ansible-rulebook").exists():
+    missing = "" if shutil.which("java") else "Java 17 or newer, on which ansible-rulebook's engine runs"
+    if not missing and not (venv / "bin" / "ansible-rulebook").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
         command = [str(venv / "bin" / "pip"), "install", "-qq", *REQUIREMENTS]
         if subprocess.run(command, capture_output=True, check=False).returncode:
             shutil.rmtree(venv)
-            lacking = " and ".join(REQUIREMENTS) + " from PyPI"
-    if lacking:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI needs {lacking}")
-        pytest.skip(f"needs {lacking}")
+            missing = " and ".join(REQUIREMENTS) + " from PyPI"
+    if missing:
+        lacking("programs", f"needs {missing}")
     return venv / "bin"
 
 

@@ -74,7 +74,7 @@ def test_one_that_others_can_write_is_refused(directory: StateDirectory) -> None
     directory.prepare()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+@pytest.mark.root(reason="only root can give a directory away")
 def test_one_of_another_user_is_refused(directory: StateDirectory) -> None:
     os.chown(directory.path, STRANGER, -1)
     assert f"it belongs to user {STRANGER}" in refusal(directory, "prepare").message

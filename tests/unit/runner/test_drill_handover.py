@@ -94,7 +94,7 @@ def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: M
     assert list((state / "elsewhere").iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.root(reason="only root can give a file away")
 @pytest.mark.parametrize("there", [False, True])
 def test_what_root_hands_over_the_user_of_the_runner_can_read(
     state: Path, clocks: ManualClocks, drills: Drills, there: bool

@@ -176,7 +176,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         JournalReader(str(tmp_path))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.root(reason="only root can become somebody else")
 @pytest.mark.parametrize("mode", [0o700, 0o755])
 def test_a_reader_without_permission_gets_an_error_that_says_so(directory: Path, mode: int) -> None:
     for parent in [directory.parent, *directory.parent.parents][:2]:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 STRANGER = 54321  # a user that no machine has
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+needs_root = pytest.mark.root(reason="only root can give a file away")
 
 
 @pytest.fixture
