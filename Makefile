@@ -2,7 +2,8 @@
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
-# make test    every test                                   make bench   how long things take
+# make test    every test, at size small                    make bench   how long things take
+# make test-all   every test at size full, as each night    make test-root   as root: what make test leaves out without root
 # make unit    only the unit tests, or those of PACKAGE=runner: some two minutes on two cores; make integration: the others
 # make coverage     which branches the unit tests take, file by file; the minimum is in pyproject.toml
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
@@ -21,6 +22,9 @@ PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
 DIST := loadfile
 PYTEST_ARGS ?= --numprocesses auto --dist $(DIST)
 SECONDS ?= 600
+# Tests of processes and of hosts mostly wait, so more of them run at once than there are processors.
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
+report = --junitxml=.cache/reports/$(1).xml
 # In a directory, the subdirectories that PACKAGE names, or the files whose names begin with them; without PACKAGE, all.
 tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
 	$(error There is neither $(1)/$(package) nor $(1)/test_$(package)*.py)))
@@ -43,7 +47,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-system test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants lint bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-all test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants lint bench screenshots runner release venv \
 	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -60,37 +64,48 @@ docs: .venv/.installed-all
 
 # In three runs: it is the unit tests that have to cover enough, and connections to hosts have threads, which
 # tests of processes count. With options of the user's own there is no minimum.
-test: test-unit test-system
+test: test-plan test-unit test-processes test-hosts
 
-test-system: test-processes test-hosts
+test-all: export FOREWARN_SIZE = full
+test-all: test
+
+# What runs, what this machine lacks, and how long it takes.
+test-plan: .venv/.installed-all
+	@cd tests && ../$(PY) -m tools.timings plan
 
 test-processes: .venv/.installed-all
 	$(heading) 'tests of processes'
-	$(PY) -m pytest $(PYTEST_ARGS) tests/integration
+	$(PY) -m pytest $(PYTEST_ARGS) $(call report,processes) tests/integration
 
 test-hosts: .venv/.installed-all
 	$(heading) 'tests on hosts'
-	$(PY) -m pytest $(PYTEST_ARGS) tests/lab
+	$(PY) -m pytest $(PYTEST_ARGS) $(call report,hosts) tests/lab
 
 test-unit: .venv/.installed-all
 	$(heading) 'unit tests'
 	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report= $(if $(filter command,$(origin PYTEST_ARGS)),--cov-fail-under=0) \
-		tests/unit
+		$(call report,unit) tests/unit
+
+# For CI, after make test as a plain user.
+test-root: .venv/.installed-all
+	$(heading) 'tests that need root, or other versions of Python and ansible-core'
+	$(PY) -m pytest $(PYTEST_ARGS) $(call report,root) -m 'root or versions' tests/unit tests/integration
 
 # What a VM runs, as a process of its own: started, killed, with hooks, drills and a damaged journal.
 test-vm: .venv/.installed-all
 	$(heading) 'the runner, with Python $(VM_PYTHON)'
-	FOREWARN_VM_PYTHON=$(VM_PYTHON) $(PY) -m pytest $(PYTEST_ARGS) $(VM_TESTS:%=tests/integration/test_%.py)
+	FOREWARN_VM_PYTHON=$(VM_PYTHON) $(PY) -m pytest $(PYTEST_ARGS) $(call report,vm) $(VM_TESTS:%=tests/integration/test_%.py)
 
 test-ansible: $(CORES:%=test-ansible-%)
 
 $(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-all
 	$(heading) 'the plugins, with ansible-core $*'
-	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
+	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(call report,ansible) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
 
-# Some of these wait, for a disk, a host or for time to pass: so use one worker more than there are processors.
 unit test-unit coverage: DIST := worksteal
-unit test-unit coverage test-hosts: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
+unit test-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $(PROCESSORS))
+integration test-processes test-root test-vm $(CORES:%=test-ansible-%): export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 3 \* $(PROCESSORS))
+lab test-hosts: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $(PROCESSORS))
 
 unit: .venv/.installed-all
 	$(heading) 'unit tests'
@@ -106,14 +121,14 @@ coverage: .venv/.installed-all
 
 lab: .venv/.installed-all
 	$(heading) 'lab'
-	FOREWARN_LAB=required FOREWARN_GROUP_SECONDS=600 $(PY) -m pytest $(PYTEST_ARGS) tests/lab
+	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full $(PY) -m pytest $(PYTEST_ARGS) tests/lab
 
 # What hooks cost the users of real software, with Forewarn and without: docs/hooks/README.md.
 # One file after the other: the processors of this machine are what the software has.
 figures: .venv/.installed-all
 	$(heading) 'figures of hooks'
 	rm -rf .cache/figures
-	FOREWARN_LAB=required FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
+	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
 	cd tests && ../$(PY) -m tools.hook_figures ../.cache/figures
 
 soak: .venv/.installed-all

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from . import machine
-from .conftest import refuse
 
 
 @pytest.fixture
@@ -42,17 +41,6 @@ def test_missing_programs_are_named_by_their_packages(able: pytest.MonkeyPatch) 
 def test_without_control_groups_there_is_none(able: pytest.MonkeyPatch) -> None:
     able.setattr(machine, "control_groups", lambda: Path("/missing"))
     assert "cgroup2" in str(machine.missing())
-
-
-@pytest.mark.parametrize("environ", [{"CI": "true"}, {"FOREWARN_LAB": "required"}])
-def test_where_it_must_run_a_missing_lab_is_a_failure(environ: dict[str, str]) -> None:
-    with pytest.raises(pytest.fail.Exception, match="no root"):
-        refuse("no root", environ)
-
-
-def test_elsewhere_it_is_skipped_with_the_reason() -> None:
-    with pytest.raises(pytest.skip.Exception, match="no root"):
-        refuse("no root", {"CI": ""})
 
 
 def test_a_program_that_fails_or_hangs_says_so() -> None:

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What decides how much the tests try, what they may not lack, and what is said of the time they take."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+from tools import requirements, sizes, timings
+from tools.commands import run_program
+
+SUITE = """\
+<testsuites><testsuite name="pytest" errors="1" failures="1" skipped="2" tests="{tests}" time="{seconds}">
+<testcase classname="tests.unit.test_a" name="test_b[c]" time="{slowest}"/>
+<testcase classname="tests.unit.test_a" name="test_d" time="0.1"/>
+</testsuite></testsuites>
+"""
+
+
+@pytest.fixture
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(timings.report, "__defaults__", (tmp_path,))
+    return tmp_path
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(sizes.Sizes), ids=lambda field: field.name)
+def test_full_is_never_less_than_small(field: dataclasses.Field[int]) -> None:
+    assert 0 <= getattr(sizes.SMALL, field.name) <= getattr(sizes.FULL, field.name)
+
+
+@pytest.mark.parametrize(("size", "seed", "said"), [("small", "7", "range(7, 10)"), ("soak", "", "range(0, 3)")])
+def test_the_environment_says_size_and_seed(size: str, seed: str, said: str, repository: Path) -> None:
+    program = "from tools import sizes; print(sizes.seeds(3), sizes.NAME, *sizes.left_out(), sep='; ')"
+    environ = {"PYTHONPATH": str(repository / "tests"), "FOREWARN_SIZE": size, "FOREWARN_SEED": seed}
+    done = run_program(sys.executable, "-c", program, env=environ)
+    assert done.stdout.startswith(f"{said}; {size}")
+    assert ("cel evaluations" in done.stdout) == (size == "small")
+
+
+def test_another_size_is_refused_with_the_names(repository: Path) -> None:
+    environ = {"PYTHONPATH": str(repository / "tests"), "FOREWARN_SIZE": "tiny"}
+    done = run_program(sys.executable, "-c", "import tools.sizes", env=environ)
+    assert done.returncode == 1
+    assert done.stderr == "FOREWARN_SIZE is 'tiny': it must be one of small, full, soak\n"
+
+
+@pytest.mark.parametrize(
+    ("required", "outcome"), [("", pytest.skip.Exception), ("versions hosts", pytest.fail.Exception)]
+)
+def test_what_is_lacking_is_a_failure_where_it_is_required(
+    required: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREWARN_REQUIRED", required)
+    with pytest.raises(outcome, match="no root"):
+        requirements.lacking("hosts", "no root")
+
+
+def test_an_unknown_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREWARN_REQUIRED", "host")
+    with pytest.raises(SystemExit, match="FOREWARN_REQUIRED names host: it may name hosts, programs, versions"):
+        requirements.lacking("hosts", "no root")
+
+
+def test_the_table_has_parts_warnings_slowest_tests_and_the_sum(reports: Path) -> None:
+    (reports / "unit.xml").write_text(SUITE.format(tests=1200, seconds=70, slowest=12.5))
+    (reports / "hosts.xml").write_text("<garbage")
+    lines = list(timings.table([("packages", 60), ("unit", 300), ("hosts", 3)]))
+    assert lines[1:4] == [
+        "packages                       60       60",
+        "unit                          300      120    1,200        2",
+        "hosts                           3      480",
+    ]
+    assert "warning: unit took 300 s, more than twice its 120 s" in lines
+    assert "    12.5 s  tests/unit/test_a.py::test_b[c]" in lines
+    assert lines[-1] == "1196 passed, 2 failed, 2 skipped"
+
+
+def test_the_plan_says_what_is_left_out_and_how_long_it_takes(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.machine.missing", lambda: "only root may")
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "etcd" else name)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    size = sizes.NAME
+    assert list(timings.plan()) == [
+        f"unit tests, tests of processes; size {size}; about 5 minutes, on 4 cores",
+        "left out: tests on hosts; only root may",
+        "left out: tests with etcd; Debian has them in etcd-server",
+    ]
+    for part, seconds in (("unit", 100), ("processes", 320)):
+        (reports / f"{part}.xml").write_text(SUITE.format(tests=1, seconds=seconds, slowest=1))
+    assert next(timings.plan()).endswith("about 7 minutes, as the last time")
