@@ -166,7 +166,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
     """Return the emulator with two VMs, whose events are over soon; a file may have another."""
-    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
+    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
         yield running
 
 

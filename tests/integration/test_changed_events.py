@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.requestlog import LoggedRequest
 from forewarn.emulator.server import EmulatorServer
+from forewarn.runner.hooks.run import RECOVER_PAUSES
+from tools.quick_vm import TIMES
 from tools.runner_process import Start
 from tools.waiting import wait_until
 
@@ -37,10 +41,14 @@ def hook(place: Path, name: str, body: str = "") -> str:
     return str(path)
 
 
-def policy(place: Path, match: str, name: str = "web") -> str:
-    path = place / f"{name}.yml"
-    path.write_text(f"name: {name}\nrule:\n  match:\n{match}")
-    return str(path)
+def artifact(place: Path, match: str, *names: str) -> str:
+    """Return the artifact of policies that differ in their names alone, which replaces an earlier one."""
+    policies = [place / f"{name}.yml" for name in names or ("web",)]
+    for path in policies:
+        path.write_text(f"name: {path.stem}\nrule:\n  match:\n{match}")
+    draft = place / "policy.new"
+    draft.write_text(json.dumps(compile_policies(policies).artifact))
+    return str(draft.replace(place / "policy.json"))
 
 
 def ran(place: Path, name: str = "") -> list[list[str]]:
@@ -75,8 +83,8 @@ FREEZE_OR_DRAIN = """
 def test_what_becomes_another_event_is_drained_before_it_is_approved_again(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
-    rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "sleep 2"), undrain=hook(place, "undrain"))
-    runner = start("--policy", policy(place, rules))
+    rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "sleep 0.5"), undrain=hook(place, "undrain"))
+    runner = start("--artifact", artifact(place, rules))
     event_id = emulator.schedule("Freeze", ["web_0"], duration_seconds=5, start_on="not_before")
     runner.wait_for("approved")
     change(server, event_id, event_type="Redeploy")
@@ -92,12 +100,11 @@ def test_what_becomes_another_event_is_drained_before_it_is_approved_again(
 def test_a_reload_that_adds_a_drain_lets_it_run_before_the_reminder(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
-    path = policy(place, "    - {id: all, output: approve}\n")
-    runner = start("--policy", path)
+    runner = start("--artifact", artifact(place, "    - {id: all, output: approve}\n"))
     emulator.schedule("Redeploy", ["web_0"], start_on="not_before")
     runner.wait_for("approved")
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "exit 1"), undrain=hook(place, "undrain"))
-    policy(place, rules)
+    artifact(place, rules)
     runner.process.send_signal(signal.SIGHUP)
     runner.wait_for("reloaded")
     line = runner.wait_for("decision", eligibility="preparation-failed")
@@ -109,8 +116,8 @@ def test_two_policies_with_one_drain_run_it_once_and_undo_it_once(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "sleep 0.3"), undrain=hook(place, "undrain", "sleep 0.3"))
-    runner = start("--policy", policy(place, rules), "--policy", policy(place, rules, name="db"))
-    emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=1)
+    runner = start("--artifact", artifact(place, rules, "web", "db"))
+    emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=0.5)
     runner.wait_for("state", to="done")
     assert [words[0] for words in ran(place)] == ["drain", "undrain"]
 
@@ -121,14 +128,14 @@ def test_a_late_approval_does_not_run_the_hooks_of_an_early_hold_again(
     hooks = f"prepare: [{{run: [{hook(place, 'drain')}]}}]\n      recover: [{{run: [{hook(place, 'undrain')}]}}]\n"
     rules = f"""
     - id: early
-      condition: age < duration("3s")
+      condition: age < duration("1s")
       output: hold
       {hooks}
     - id: late
       output: approve
       {hooks}
 """
-    runner = start("--policy", policy(place, rules))
+    runner = start("--artifact", artifact(place, rules))
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
     runner.wait_for("approved")
     assert [words[0] for words in ran(place)] == ["drain"]
@@ -137,7 +144,7 @@ def test_a_late_approval_does_not_run_the_hooks_of_an_early_hold_again(
 def test_one_failure_in_the_first_second_forfeits_nothing(emulator: EmulatorClient, start: Start, place: Path) -> None:
     flaky = hook(place, "drain", '[ "$FOREWARN_ATTEMPT" -ge 3 ]')
     rules = FREEZE_OR_DRAIN.format(drain=flaky, undrain=hook(place, "undrain"))
-    runner = start("--policy", policy(place, rules))
+    runner = start("--artifact", artifact(place, rules))
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
     runner.wait_for("approved")
     assert [words[2] for words in ran(place, "drain")] == ["1", "2", "3"]
@@ -146,8 +153,8 @@ def test_one_failure_in_the_first_second_forfeits_nothing(emulator: EmulatorClie
 def test_events_that_end_in_one_poll_start_their_recovery_once(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
-    rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=hook(place, "undrain", "sleep 1"))
-    runner = start("--policy", policy(place, rules))
+    rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=hook(place, "undrain", "sleep 0.3"))
+    runner = start("--artifact", artifact(place, rules))
     ids = [emulator.schedule("Reboot", ["web_0"], start_on="not_before") for _ in range(3)]
     for event_id in ids:
         runner.wait_for("state", event_id=event_id, to="approved")
@@ -176,7 +183,7 @@ def test_a_preempt_is_prepared_beside_sixteen_hooks_of_a_redeploy(
       prepare: [{slow}]
       recover: [{{run: [{hook(place, "back")}]}}]
 """
-    runner = start("--policy", policy(place, rules))
+    runner = start("--artifact", artifact(place, rules))
     emulator.schedule("Redeploy", ["web_0"])
     wait_until(lambda: len(ran(place, "slow")) == 16)
     event_id = emulator.schedule("Preempt", ["web_0"], impact_seconds=0.1)
@@ -191,10 +198,10 @@ def test_a_preempt_does_not_wait_for_a_long_recovery_that_it_shares(
 ) -> None:
     undrain = hook(place, "undrain", "[ -e quick ] || sleep 50")
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=undrain)
-    runner = start("--policy", policy(place, rules))
-    first = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=1)
+    runner = start("--artifact", artifact(place, rules))
+    first = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=0.5)
     wait_until(lambda: ran(place, "undrain"))
-    second = emulator.schedule("Preempt", ["web_0"], impact_seconds=0.1, gone_after_seconds=1)
+    second = emulator.schedule("Preempt", ["web_0"], impact_seconds=0.1, gone_after_seconds=0.5)
     runner.wait_for("approved", event_ids=[second])
     (place / "quick").touch()
     runner.wait_for("state", event_id=first, to="done")
@@ -206,27 +213,27 @@ def test_a_preempt_does_not_wait_for_a_long_recovery_that_it_shares(
 def test_orderly_restarts_use_up_no_retries_of_a_recovery(emulator: EmulatorClient, start: Start, place: Path) -> None:
     undrain = hook(place, "undrain", "[ -e quick ] || sleep 60")
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=undrain)
-    arguments = ("--policy", policy(place, rules))
+    arguments = ("--artifact", artifact(place, rules))
     runner = start(*arguments)
-    event_id = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=1)
-    for restart in range(1, 5):
+    event_id = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=0.5)
+    for restart in range(1, 3):
         wait_until(lambda: len(ran(place, "undrain")) == restart)  # noqa: B023 - used at once
         assert runner.stop()[0] == 0
         runner = start(*arguments)
-    wait_until(lambda: len(ran(place, "undrain")) == 5)
+    wait_until(lambda: len(ran(place, "undrain")) == 3)
     runner.stop()
-    hook(place, "undrain", "[ $FOREWARN_ATTEMPT -gt 6 ]")
+    hook(place, "undrain", "[ $FOREWARN_ATTEMPT -gt 4 ]")
     runner = start(*arguments)
     failed = runner.wait_for("hook-ended", phase="recover", event_id=event_id)
-    assert failed["retry_seconds"] == 10.0, "the first real failure is the first"
-    runner.wait_for("state", timeout=40, event_id=event_id, to="done")
+    assert failed["retry_seconds"] == RECOVER_PAUSES[0] / TIMES, "the first real failure is the first"
+    runner.wait_for("state", event_id=event_id, to="done")
 
 
 def test_an_approval_without_an_answer_is_remembered_by_the_next_runner(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     """So it does not report the event as called off before its start: it may have started unseen."""
-    arguments = ("--policy", policy(place, "    - {id: all, output: approve}\n"))
+    arguments = ("--artifact", artifact(place, "    - {id: all, output: approve}\n"))
     runner = start(*arguments)
     runner.wait_for("document")
     emulator.inject_fault("drop", requests=["post"], processed=False)
@@ -234,7 +241,7 @@ def test_an_approval_without_an_answer_is_remembered_by_the_next_runner(
     wait_until(lambda: posts(server))
     runner.stop(signal.SIGKILL)
     emulator.clear_faults()
-    policy(place, "    - {id: all, output: hold}\n")  # so that the next runner sends none
+    artifact(place, "    - {id: all, output: hold}\n")  # so that the next runner sends none
     runner = start(*arguments)
     runner.wait_for("resumed", event_id=event_id)
     runner.wait_for("decision", event_id=event_id)

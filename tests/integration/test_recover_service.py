@@ -46,9 +46,9 @@ class RecoverHost(Host):
         self.recovery("fail")
         runner = self.run()
         runner.wait_for("document")
-        event_id = self.emulator.schedule("Reboot", ["web_0"], notice_seconds=300, gone_after_seconds=1)
+        event_id = self.emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
         wait_until(lambda: self.said() == ["prepare 1", "recover 1"])
-        wait_until(lambda: len(self.status()["failing_recoveries"]) == 1)
+        wait_until(lambda: len(self.status()["failing_recoveries"]) == 1, pause=0.05)
         return runner, event_id
 
 

@@ -22,16 +22,21 @@ from .pythons import python
 FOREWARN = [sys.executable, "-m", "forewarn.cli.main"]
 # The Python of what runs on a VM, for example 3.8 (make test-vm); by default the one that runs the tests.
 VM_PYTHON = os.environ.get("FOREWARN_VM_PYTHON")
+_PACKAGE_PARENT = str(Path(forewarn_package.__path__[0]).parent)
+_QUICK = [str(Path(__file__).with_name("quick_vm.py")), _PACKAGE_PARENT]
 _BARE = "import sys; sys.path.insert(0, {!r}); from forewarn.cli.main import main; sys.exit(main())"
 # As PYTHONPATH: another Python program imports the package and the tools of the tests from where this process does.
 SEARCH_PATH = os.pathsep.join(filter(None, sys.path))
 
 
-def vm_command() -> list[str]:
-    """Return the command ``forewarn`` of a VM; skip the test where this machine does not have the VM's Python."""
-    if VM_PYTHON is None:
-        return FOREWARN
-    return [python(VM_PYTHON), "-I", "-S", "-B", "-c", _BARE.format(str(Path(forewarn_package.__path__[0]).parent))]
+def vm_command(*, quick: bool = False, compiles: bool = False) -> list[str]:
+    """Return the command ``forewarn`` of a VM; skip the test where this machine does not have the VM's Python.
+
+    ``quick``: it hurries (``tools.quick_vm``). ``compiles``: it does what only a control node can, by this Python.
+    """
+    if VM_PYTHON is None or compiles:
+        return [sys.executable, *_QUICK] if quick else FOREWARN
+    return [python(VM_PYTHON), "-I", "-S", "-B", *(_QUICK if quick else ("-c", _BARE.format(_PACKAGE_PARENT)))]
 
 
 def run_program(
@@ -63,7 +68,12 @@ def forewarn(
 
 
 def forewarn_on_vm(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of Forewarn as an operator of a VM does; ``environ`` is added to the environment."""
+    """Run a command of Forewarn as an operator of a VM does: in this process, unless VMs have another Python.
+
+    ``environ`` is added to the environment.
+    """
+    if VM_PYTHON is None:
+        return in_process(*arguments, **environ)
     return run_program(*vm_command(), *arguments, env={**os.environ, **environ})
 
 

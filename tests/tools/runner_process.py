@@ -18,7 +18,7 @@ from typing import Any
 from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import FOREWARN, forewarn_on_vm, vm_command
+from tools.commands import forewarn_on_vm, vm_command
 from tools.waiting import wait_until
 
 # A policy with ``{hook}`` for the one hook script of a ``Host``.
@@ -56,11 +56,11 @@ def approvals(emulator: EmulatorClient) -> list[list[str]]:
 
 
 class Process:
-    """A runner that logs JSON."""
+    """A runner that logs JSON. ``quick``: it looks, and tries again, more often than one does (``tools.quick_vm``)."""
 
-    def __init__(self, *arguments: str, endpoint: str, state: Path) -> None:
+    def __init__(self, *arguments: str, endpoint: str, state: Path, quick: bool = False) -> None:
         # A VM gets an artifact: --policy compiles, as a control node does.
-        command = FOREWARN if "--policy" in arguments else vm_command()
+        command = vm_command(quick=quick, compiles="--policy" in arguments)
         self.process = subprocess.Popen(
             [*command, "run", "--log-format", "json", *arguments],
             env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
@@ -111,11 +111,15 @@ Start = Callable[..., Process]
 
 @contextmanager
 def runners(server: EmulatorServer, directory: Path) -> Iterator[Start]:
-    """Yield a function that starts a runner for web_0, or the VM named; its state is in ``directory``/state-VM."""
+    """Yield a function that starts a quick runner for web_0, or the VM named; its state is in ``directory``/state-VM.
+
+    With ``quick=False`` it is one at the usual pace.
+    """
     started: list[Process] = []
 
-    def starter(*arguments: str, vm: str = "web_0") -> Process:
-        started.append(Process(*arguments, endpoint=server.vm_endpoint(vm), state=directory / f"state-{vm}"))
+    def starter(*arguments: str, vm: str = "web_0", quick: bool = True) -> Process:
+        place = {"endpoint": server.vm_endpoint(vm), "state": directory / f"state-{vm}"}
+        started.append(Process(*arguments, **place, quick=quick))
         return started[-1]
 
     yield starter
@@ -167,5 +171,5 @@ class Host:
 
     def wait_for(self, event_id: str, state: str) -> dict[str, Any]:
         """Return what history reports of an event once that is its state."""
-        wait_until(lambda: self.history().get(event_id, {}).get("state") == state)
+        wait_until(lambda: self.history().get(event_id, {}).get("state") == state, pause=0.05)
         return self.history()[event_id]

@@ -1,0 +1,52 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command ``forewarn`` on a VM that looks, and tries again, twenty times as often: for tests that would only wait.
+
+How long it gives others to answer, to end or to agree is as always. Run by its path, with the Python of the VM: the
+first argument is the directory of the package, the others are those of the command.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+TIMES = 20.0
+
+
+def hurry() -> None:
+    """Shorten the pauses of this process, before the modules that use them are imported."""
+    import forewarn.runner.without_openssl  # noqa: F401 - first of all, as the command does
+    from forewarn.cli import run_setup
+    from forewarn.imds import limiter, retry
+    from forewarn.runner.groups import tasks
+    from forewarn.runner.hooks import run as hook_run
+    from forewarn.runner.journal import writer
+    from forewarn.runner.sink import sink
+
+    read = run_setup.read
+    run_setup.read = lambda *given: (setup := read(*given))._replace(interval=setup.interval / TIMES)
+    capacity, refill, clock = limiter.Limiter.__init__.__defaults__ or ()
+    limiter.Limiter.__init__.__defaults__ = (capacity * TIMES, refill * TIMES, clock)
+    retry.FIRST_DELAY_SECONDS /= TIMES
+    retry.LONGEST_DELAY_SECONDS /= TIMES
+    hook_run.PREPARE_PAUSES = (hook_run.PREPARE_PAUSES[0] / TIMES, *hook_run.PREPARE_PAUSES[1:])
+    hook_run.RECOVER_PAUSES = (hook_run.RECOVER_PAUSES[0] / TIMES, *hook_run.RECOVER_PAUSES[1:])
+    tasks.WAITING_SECONDS /= TIMES
+    tasks.QUEUE_SECONDS /= TIMES
+    writer.RETRY_SECONDS /= TIMES
+    sink.LINGER_SECONDS /= TIMES
+
+
+def _begin() -> int:
+    here = str(Path(__file__).parent)
+    sys.path[:] = [sys.argv.pop(1), *(place for place in sys.path if place != here)]
+    hurry()
+    from forewarn.cli.main import main
+
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(_begin())
