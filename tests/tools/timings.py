@@ -35,6 +35,8 @@ BUDGETS = {
     "ansible": 90,
     "hosts": 480,
 }
+# The runs of pytest that a part of .ci/run consists of.
+_RUNS = {"make test": ("unit", "processes")}
 _CORES = 2
 _SLOWEST = 20
 # A program that tests want, and the Debian packages that have it.
@@ -97,15 +99,23 @@ def plan() -> Iterator[str]:
         yield f"left out: tests with {', '.join(missing)}; Debian has them in {' '.join(missing.values())}"
 
 
+def _rows(parts: Iterable[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+    """Yield name and seconds of each line: of a part, or of the runs of pytest in it and what remains of its time."""
+    for name, seconds in parts:
+        runs = {run: found.seconds for run in _RUNS.get(name, ()) if (found := report(run))}
+        yield from runs.items()
+        yield f"{name}, the rest" if runs else name, seconds - sum(runs.values())
+
+
 def table(parts: Iterable[tuple[str, float]]) -> Iterator[str]:
     """Yield where the time went: a line for each part, warnings, the slowest tests of all, and a closing line."""
     total, slowest, warnings = 0.0, list[tuple[float, str]](), list[str]()
     passed = failed = skipped = 0
     yield f"{'where the time went':24}{'seconds':>9}{'budget':>9}{'tests':>9}{'skipped':>9}"
-    for name, seconds in parts:
+    for name, seconds in _rows(parts):
         budget, found = BUDGETS.get(name), report(name)
         counts = f"{found.tests:9,}{found.skipped:9,}" if found else ""
-        yield f"{name:24}{seconds:9,.0f}{budget or '':>9}{counts}"
+        yield f"{name:24}{seconds:9,.0f}{budget or '':>9}{counts}".rstrip()
         total += seconds
         if budget and seconds > 2 * budget:
             warnings.append(f"warning: {name} took {seconds:,.0f} s, more than twice its {budget} s")

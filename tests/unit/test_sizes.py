@@ -66,12 +66,13 @@ def test_an_unknown_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_has_parts_warnings_slowest_tests_and_the_sum(reports: Path) -> None:
-    (reports / "unit.xml").write_text(SUITE.format(tests=1200, seconds=70, slowest=12.5))
+    (reports / "unit.xml").write_text(SUITE.format(tests=1200, seconds=300, slowest=12.5))
     (reports / "hosts.xml").write_text("<garbage")
-    lines = list(timings.table([("packages", 60), ("unit", 300), ("hosts", 3)]))
-    assert lines[1:4] == [
+    lines = list(timings.table([("packages", 60), ("make test", 310), ("hosts", 3)]))
+    assert lines[1:5] == [
         "packages                       60       60",
         "unit                          300      120    1,200        2",
+        "make test, the rest            10",
         "hosts                           3      480",
     ]
     assert "warning: unit took 300 s, more than twice its 120 s" in lines

@@ -94,7 +94,7 @@ def test_each_ansible_core_is_tested_with(repository: Path, promise: Promise) ->
     script = (repository / ".ci" / "run").read_text()
     assert f'make test-ansible CORES="${{FOREWARN_CORES:-{others[0]}}}"' in script
     (job,) = yaml.safe_load((repository / ".github" / "workflows" / "ci.yml").read_text())["jobs"].values()
-    assert f'FOREWARN_VERSIONS=required FOREWARN_CORES="{" ".join(others)}" .ci/run' in job["steps"][-1]["run"]
+    assert f'FOREWARN_REQUIRED=versions FOREWARN_CORES="{" ".join(others)}" .ci/run' in job["steps"][-1]["run"]
 
 
 def test_the_page_on_support_has_the_same_versions(repository: Path, promise: Promise) -> None:
