@@ -293,7 +293,11 @@ def test_a_full_disk_is_a_sentence(body: str) -> None:
 
 
 @NEEDS_FULL
-def test_an_error_keeps_its_exit_code_where_nothing_can_be_written() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_error_keeps_its_exit_code_where_nothing_can_be_written(
+    unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)  # without it, stderr keeps what it could not write
     body = "sys.stdout.reconfigure(write_through=False) or print('x') or fail(InputError('no.'))"
     with Path("/dev/full").open("w") as full:
         output = subprocess.run(probe_program(body), stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -172,10 +172,11 @@ def _report_defect() -> None:
 
 def _flush_or_drop() -> None:
     """Leave no output that Python would fail to write when it ends, which would change the exit code."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class _Formatter(argparse.HelpFormatter):
