@@ -335,7 +335,7 @@ fill()
 look("running")
 
 os.unlink(directory + "/ballast")
-subprocess.run(["mount", "-o", "remount,size=2m", directory], check=True)
+subprocess.run(["mount", "--options-mode", "ignore", "-o", "remount,size=2m", directory], check=True)
 clocks.now += 10
 found["healed"] = journal.commit()
 journal.close()
@@ -401,7 +401,7 @@ if not child:
     journal.close()
     os._exit(0)
 os.waitpid(child, 0)
-subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+subprocess.run(["mount", "--options-mode", "ignore", "-o", "remount,ro", directory], check=True)
 files = sorted(os.listdir(directory))
 clocks = ManualClocks()
 journal = Journal(directory, clocks)
@@ -412,7 +412,7 @@ found["files"] = len(files)
 journal.save(record(2))
 clocks.now += 10
 found["early"] = journal.commit()
-subprocess.run(["mount", "-o", "remount,rw", directory], check=True)
+subprocess.run(["mount", "--options-mode", "ignore", "-o", "remount,rw", directory], check=True)
 clocks.now += 10
 found["healed"] = journal.commit()
 found["late"] = len(journal.late)
