@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.cli import doctor_service
 from forewarn.runner.groups import documents
 from forewarn.runner.groups.etcd_answers import encoded
-from tools.commands import forewarn_on_vm
+from tools.commands import in_process
 from tools.etcd_server import PASSWORD, PREFIX, EtcdCluster, etcd_cluster
 from tools.runner_process import compiled
 
@@ -44,6 +45,12 @@ def _add_reader(cluster: EtcdCluster) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``doctor`` not wait for a service that is not there."""
+    monkeypatch.setattr(doctor_service, "PATIENCE_SECONDS", 0.0)
+
+
+@pytest.fixture(autouse=True)
 def _empty(etcd: EtcdCluster) -> None:
     with closing(etcd.store()) as store:
         for key in store.list(PREFIX):
@@ -61,7 +68,7 @@ def config(directory: Path, etcd: EtcdCluster, **store: Any) -> Path:
 
 
 def group_check(path: Path) -> dict[str, str]:
-    report = json.loads(forewarn_on_vm("doctor", "--config", path, "--json").stdout)
+    report = json.loads(in_process("doctor", "--config", path, "--json").stdout)
     (found,) = [check for check in report["checks"] if check["name"] == "group"]
     return dict(found)
 
@@ -79,7 +86,7 @@ def test_doctor_tries_the_store_and_leaves_nothing(tmp_path: Path, etcd: EtcdClu
         "Once no VM of the group is disturbed: forewarn group create.",
     )
     assert left(etcd) == []
-    created = forewarn_on_vm("group", "create", "--config", path)
+    created = in_process("group", "create", "--config", path)
     assert (created.returncode, created.stderr) == (0, "")
     found = group_check(path)
     assert (found["state"], found["hint"]) == ("ok", ""), found
@@ -88,29 +95,29 @@ def test_doctor_tries_the_store_and_leaves_nothing(tmp_path: Path, etcd: EtcdClu
 
 
 def test_a_user_who_may_only_read_is_trouble_and_sees_the_status(tmp_path: Path, etcd: EtcdCluster) -> None:
-    assert forewarn_on_vm("group", "create", "--config", config(tmp_path, etcd)).returncode == 0
+    assert in_process("group", "create", "--config", config(tmp_path, etcd)).returncode == 0
     path = config(tmp_path, etcd, user=READER)
     found = group_check(path)
     assert (found["state"], "does not let the user read or write this key" in found["text"]) == ("trouble", True)
     assert "role grant-permission" in found["hint"]
-    assert forewarn_on_vm("group", "status", "--config", path).returncode == 0
-    done = forewarn_on_vm("group", "create", "--group", "other", "--config", path)
+    assert in_process("group", "status", "--config", path).returncode == 0
+    done = in_process("group", "create", "--group", "other", "--config", path)
     assert (done.returncode, "does not let the user read or write this key" in done.stderr) == (3, True), done.stderr
     assert left(etcd) == [documents.semaphore_key("web")]
 
 
 def test_a_credential_is_read_where_the_service_has_it(tmp_path: Path, etcd: EtcdCluster) -> None:
     path = config(tmp_path, etcd, password={"credential": "etcd"})
-    done = forewarn_on_vm("group", "status", "--config", path, CREDENTIALS_DIRECTORY="")
+    done = in_process("group", "status", "--config", path, CREDENTIALS_DIRECTORY="")
     assert (done.returncode, done.stdout) == (2, "")
     assert "the store needs the credential etcd, which cannot be read here." in done.stderr
     secret = tmp_path / "etcd"
     secret.write_text(PASSWORD)
     secret.chmod(0o600)
-    done = forewarn_on_vm("group", "status", "--config", path, CREDENTIALS_DIRECTORY=str(tmp_path))
+    done = in_process("group", "status", "--config", path, CREDENTIALS_DIRECTORY=str(tmp_path))
     assert (done.returncode, "It has no semaphore" in done.stdout) == (0, True), done.stderr
     secret.write_text("another")
-    done = forewarn_on_vm("group", "status", "--config", path, CREDENTIALS_DIRECTORY=str(tmp_path))
+    done = in_process("group", "status", "--config", path, CREDENTIALS_DIRECTORY=str(tmp_path))
     assert (done.returncode, "has another password for it" in done.stderr) == (3, True), done.stderr
 
 
@@ -118,6 +125,6 @@ def test_a_file_with_the_group_alone_is_enough(tmp_path: Path, etcd: EtcdCluster
     tmp_path.chmod(0o700)
     path = tmp_path / "group.json"
     path.write_text(json.dumps({"group": "web", "group_store": etcd.settings()}))
-    assert forewarn_on_vm("group", "create", "--config", path).returncode == 0
-    shown = json.loads(forewarn_on_vm("group", "status", "--config", path, "--json").stdout)
+    assert in_process("group", "create", "--config", path).returncode == 0
+    shown = json.loads(in_process("group", "status", "--config", path, "--json").stdout)
     assert shown["semaphore"] == {"slots": [], "waiting": [], "releases": []}

@@ -57,7 +57,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
 
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=list(VMS), settings=Settings(start_delay=0.2, gone_after=1)) as running:
+    with EmulatorServer(vms=list(VMS), settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
         yield running
 
 
@@ -108,10 +108,10 @@ def test_an_event_of_two_is_approved_once_both_are_prepared_and_the_third_vm_wai
     started = {vm: run(vm) for vm in VMS}
     for process in started.values():
         process.wait_for("document")
-    both = emulator.schedule("Reboot", ["web_0", "web_1"], notice_seconds=300)
+    both = emulator.schedule("Reboot", ["web_0", "web_1"], notice_seconds=300, impact_seconds=0.1)
     started["web_0"].wait_for("slot-taken")
     started["web_1"].wait_for("slot-taken")
-    one = emulator.schedule("Reboot", ["web_2"], notice_seconds=600)
+    one = emulator.schedule("Reboot", ["web_2"], notice_seconds=600, impact_seconds=0.1)
     started["web_2"].wait_for("slot-waits")
     state = tmp_path / "state-web_2"
     wait_until(lambda: "; 1 waits for a slot" in in_process("status", "--state", state).stdout)
@@ -150,7 +150,7 @@ def test_a_killed_runner_keeps_its_slot_and_gives_it_back(run: Run, config: Path
     group(config, "create")
     process = run("web_0")
     process.wait_for("document")
-    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
     process.wait_for("hook-started")
     assert holders(config) == ["web_0"]
     process.stop(signal.SIGKILL)
@@ -171,7 +171,7 @@ def test_without_its_store_it_holds_with_the_reason_and_recovers(
     member = etcd.members[0]
     member.kill()
     try:
-        event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+        event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
         fault = process.wait_for("group-store-failed")
         assert "refused the connection" in fault["reason"]
         assert group(config, "status")[0] == 3
@@ -186,7 +186,7 @@ def test_without_its_store_it_holds_with_the_reason_and_recovers(
 def test_without_a_semaphore_limits_hold(run: Run, config: Path, emulator: EmulatorClient) -> None:
     process = run("web_0")
     process.wait_for("document")
-    emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+    emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
     fault = process.wait_for("group-store-failed")
     assert "has no semaphore of group web" in fault["reason"]
     assert "forewarn group create" in fault["hint"]
@@ -205,7 +205,7 @@ def test_a_person_frees_a_slot_and_says_why(run: Run, config: Path, emulator: Em
     )
     process = run("web_0")
     process.wait_for("document")
-    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
     process.wait_for("slot-taken")
     process.stop(signal.SIGKILL)
     code, text = group(config, "release", "WEB_0", "--why", "its VM is deleted", "--event", event[:8])

@@ -19,7 +19,7 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.errors import InputError
 from forewarn.imds.endpoint import parse_endpoint
 from forewarn.runner.state.machine_lock import MachineLock
-from tools.runner_process import Process
+from tools.runner_process import Process, compiled
 
 STRANGER = 54321
 HOLDER = """
@@ -112,8 +112,7 @@ def test_another_users_runner_gives_way_to_roots() -> None:
 
 
 def test_forewarn_run_with_another_state_directory(tmp_path: Path) -> None:
-    (tmp_path / "policy.yml").write_text("name: all\nrule:\n  match:\n    - {output: approve}\n")
-    policy = ("--policy", str(tmp_path / "policy.yml"))
+    policy = ("--artifact", str(compiled(tmp_path, "name: all\nrule:\n  match:\n    - {output: approve}\n")))
     with EmulatorServer(vms=["web_0"]) as server, EmulatorClient(server.url) as emulator:
         endpoint = server.vm_endpoint("web_0")
         first = Process(*policy, endpoint=endpoint, state=tmp_path / "one")

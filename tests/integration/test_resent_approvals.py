@@ -8,12 +8,15 @@ The service takes it and closes the connection; the event, a short freeze, is ov
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+from forewarn.imds import retry
 from tools.client_bench import EVENT
-from tools.commands import forewarn
-from tools.runner_process import Process
+from tools.commands import in_process, run_program, vm_command
+from tools.runner_process import Process, compiled
 from tools.scripted_imds import Answer, AnsweringServer, raw, status, vm_service
 from tools.waiting import wait_until
 
@@ -42,16 +45,14 @@ def forgetful(*first: Answer) -> AnsweringServer:
     return vm_service(events, approve)
 
 
-def policy(directory: Path) -> str:
-    file = directory / "freezes.yml"
-    file.write_text(POLICY.format(ran=directory / "ran"))
-    return str(file)
+def artifact(directory: Path) -> str:
+    directory.chmod(0o700)
+    return str(compiled(directory, POLICY.format(ran=directory / "ran")))
 
 
 def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
     with forgetful(raw(b"", "close")) as server:
-        runner = Process("--policy", policy(tmp_path), endpoint=server.url, state=tmp_path / "state")
+        runner = Process("--artifact", artifact(tmp_path), endpoint=server.url, state=tmp_path / "state", quick=True)
         try:
             failed = runner.wait_for("approval-failed")
             gone = runner.wait_for("event-gone")
@@ -63,22 +64,23 @@ def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path)
     assert gone["outcome"] == "unseen"
 
 
-def test_a_command_says_that_it_is_not_known(tmp_path: Path) -> None:
+def test_a_command_says_that_it_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "FIRST_DELAY_SECONDS", 0.05)
     for first in (raw(b"", "close"), status(503)):
         with forgetful(first) as server:
-            done = forewarn("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
+            done = in_process("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
         assert (done.returncode, done.stdout) == (3, "")
         assert "400" in done.stderr
         assert "Whether the approval arrived is not known" in done.stderr
         with forgetful(first) as server:
-            done = forewarn(
-                "run", "--once", "--log-format", "text", "--policy", policy(tmp_path), FOREWARN_ENDPOINT=server.url
-            )
+            command = ("run", "--once", "--log-format", "text", "--artifact", artifact(tmp_path))
+            environ = {**os.environ, "FOREWARN_ENDPOINT": server.url}
+            done = run_program(*vm_command(quick=True), *command, env=environ)
         assert done.returncode == 3
         assert "not known" in done.stdout
 
 
 def test_of_a_first_refusal_it_is_known(tmp_path: Path) -> None:
     with forgetful() as server:
-        done = forewarn("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
+        done = in_process("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
         assert (done.returncode, "not known" in done.stderr) == (3, False)

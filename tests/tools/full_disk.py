@@ -18,8 +18,8 @@ from typing import Any
 
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import forewarn
-from tools.runner_process import Process
+from tools.commands import in_process
+from tools.runner_process import Process, compiled
 from tools.waiting import wait_until
 
 POLICY = "name: d\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"
@@ -36,7 +36,7 @@ def fill(file: Path) -> None:
 
 def status(state: Path) -> dict[str, Any]:
     """Return the command's output and its exit code."""
-    shown = forewarn("status", "--state", state)
+    shown = in_process("status", "--state", state)
     return {"code": shown.returncode, "out": shown.stdout, "err": shown.stderr}
 
 
@@ -46,13 +46,13 @@ def play(directory: Path, when: str) -> dict[str, Any]:
     state.mkdir()
     os.environ["RUNTIME_DIRECTORY"] = str(directory / "run")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", str(state)], check=True)
-    (directory / "policy.yml").write_text(POLICY)
+    artifact = compiled(directory, POLICY)
     seen: dict[str, Any] = {}
     with EmulatorServer(vms=["web_0"]) as server, EmulatorClient(server.url) as emulator:
         if when == "start":
             fill(state / "filler")
         endpoint = server.vm_endpoint("web_0")
-        runner = Process("--policy", str(directory / "policy.yml"), endpoint=endpoint, state=state)
+        runner = Process("--artifact", str(artifact), endpoint=endpoint, state=state, quick=True)
         if when == "middle":
             runner.wait_for("document")
             fill(state / "filler")

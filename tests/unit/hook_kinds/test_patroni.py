@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.hook_kinds import work
 from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
 from forewarn.hook_kinds.work import HookFailedError
+from tools.clocks import ManualClocks
 
 
 class Api:
@@ -55,6 +57,13 @@ class Api:
         return self.switchover
 
 
+@pytest.fixture(autouse=True)
+def _no_time_but_the_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let time pass only between two looks, and give each request as long as a busy machine needs."""
+    monkeypatch.setattr(work, "time", ManualClocks())
+    monkeypatch.setattr(work, "_LEAST_SECONDS", 5.0)
+
+
 @pytest.fixture
 def api() -> Iterator[Api]:
     found = Api()
@@ -86,7 +95,7 @@ def api() -> Iterator[Api]:
     server.server_close()
 
 
-def run(api: Api, phase: str = PREPARE, seconds: float = 1.2, memory: Path | None = None, **options: Any) -> None:
+def run(api: Api, phase: str = PREPARE, seconds: float = 6.0, memory: Path | None = None, **options: Any) -> None:
     given = {"url": api.url, "member": "n1", **options}
     perform("patroni", phase, given, {}, seconds, None if memory is None else str(memory))
 
@@ -103,7 +112,7 @@ def test_the_new_primary_is_waited_for_until_it_takes_writes(api: Api, capsys: p
         {"state": "starting"},
         {"state": "running", "role": "primary"},
     ]
-    run(api, seconds=10.0)
+    run(api)
     assert api.requests == [("/switchover", {"leader": "n1"}, None)]
     assert capsys.readouterr().out.splitlines() == [
         "waiting: Patroni has switched over",
@@ -160,7 +169,7 @@ def test_credentials_go_with_the_switchover_alone(api: Api, tmp_path: Path) -> N
     api.switchover = (401, "no auth header received")
     assert refusal(api, credentials=str(file)).startswith("Patroni's REST API refuses a switchover (401)")
     api.switchover = (200, "")
-    run(api, credentials=str(file), candidate="n2", seconds=5.0)
+    run(api, credentials=str(file), candidate="n2")
     assert {authorization for _path, _body, authorization in api.requests} == {
         "Basic " + base64.b64encode(b"user:pass word").decode()
     }
