@@ -50,6 +50,7 @@ PLAYBOOK = """\
 """
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_a_playbook_with_all_plugins(tmp_path: Path, collections_path: Path, version: str) -> None:
     command = ansible("ansible-playbook", version)

@@ -37,6 +37,7 @@ assert not [name for name in sys.modules if name.split(".")[0] in ("requests", "
 """
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.12", "3.13"])
 def test_the_client_on_a_bare_interpreter(version: str, package: Path, tmp_path: Path) -> None:
     lease = tmp_path / "var/lib/dhcp/dhclient.leases"

@@ -115,6 +115,7 @@ class Circumstances(NamedTuple):
     mtime: int = 0
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize(
     "circumstances",
     [
@@ -180,6 +181,7 @@ def test_every_entry_has_the_same_time_and_mode(pyz: Path) -> None:
 # Pythons that it refuses
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 4, 10), (3, 7, 16)])
 def test_an_old_python_gets_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: tuple[int, ...]
@@ -195,6 +197,7 @@ def test_an_old_python_gets_a_sentence(
     )
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_a_newer_python_gets_on(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setattr(sys, "version_info", (*map(int, version.split(".")), 0))
@@ -220,6 +223,7 @@ def test_every_python_can_read_so_far() -> None:
     assert not [node for node in nodes if isinstance(node, ast.Raise) and node.cause]
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7"])
 def test_a_real_old_python_gets_a_sentence(pyz: Path, version: str) -> None:
     done = run_program(python(version), pyz, "run", "--once")

@@ -106,6 +106,7 @@ def test_another_module_has_one_line_for_each_host(adhoc: AdHoc, emulator: Emula
     ]
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_each_ansible_core(adhoc: AdHoc, emulator: EmulatorClient, tmp_path: Path, version: str) -> None:
     command = ansible("ansible", version)

@@ -85,6 +85,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
         }
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_each_python(stores: dict[str, Any], version: str, package: Path, certificate: Path) -> None:
     arguments = (str(package.parent), json.dumps(stores), str(certificate))

@@ -180,6 +180,7 @@ def test_nobody_sees_the_secret(executor: Executor, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["directory", "pyz"])
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_a_request_by_each_python(version: str, form: str, package: Path, pyz: Path, certificate: Path) -> None:
     root = package.parent if form == "directory" else pyz
@@ -191,6 +192,7 @@ def test_a_request_by_each_python(version: str, form: str, package: Path, pyz: P
     assert [request.headers["user-agent"] for request in server.requests] == [f"forewarn/{__version__}"] * 2
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", [SUPPORTED[0], SUPPORTED[-1]])
 def test_a_gigabyte_in_little_memory(version: str, package: Path) -> None:
     script = "echo first; head -c 1000000000 /dev/zero; echo last"

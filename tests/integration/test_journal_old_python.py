@@ -87,6 +87,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_it_works_the_same(tmp_path: Path, package: Path, version: str) -> None:
     command = [python(version), "-I", "-S", "-B", "-X", "dev", "-W", "error", "-c", _PROGRAM]

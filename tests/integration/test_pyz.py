@@ -86,6 +86,7 @@ def forewarn(pyz: Path, environ: dict[str, str]) -> Forewarn:
     return run
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_it_decides_and_approves(forewarn: Forewarn, emulator: EmulatorClient, artifact: Path, version: str) -> None:
     event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
@@ -96,6 +97,7 @@ def test_it_decides_and_approves(forewarn: Forewarn, emulator: EmulatorClient, a
     assert approvals(emulator) == [[event_id]]
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_it_shows_what_is_scheduled(forewarn: Forewarn, emulator: EmulatorClient, version: str) -> None:
     event_id = emulator.schedule("Reboot", ["web_0"])
@@ -105,12 +107,14 @@ def test_it_shows_what_is_scheduled(forewarn: Forewarn, emulator: EmulatorClient
     assert json.loads(done.stdout)
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_it_knows_its_version(forewarn: Forewarn, version: str) -> None:
     done = forewarn(version, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"forewarn {__version__}\n", "")
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_nothing_that_it_imports_is_missing(pyz: Path, version: str) -> None:
     command = [python(version), "-I", "-S", "-B", "-W", "error", "-c", IMPORT_ALL, str(pyz)]
@@ -178,6 +182,7 @@ def receiver() -> Iterator[tuple[str, queue.Queue[dict[str, Any]]]]:
         thread.join(10)
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
 def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
     pyz: Path,

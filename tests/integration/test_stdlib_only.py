@@ -35,6 +35,7 @@ def run(version: str, package: Path, names: list[str]) -> subprocess.CompletedPr
     return run_program(*command, package.parent, json.dumps(names))
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_a_vm_needs_nothing_but_python(package: Path, version: str) -> None:
     names = [f"forewarn.{name}".rstrip(".") for name in module_names(package) if is_standard_library_only(name)]
