@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn approve`` as a process, against a scripted service on loopback."""
+"""``forewarn approve``, against a scripted service on loopback."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import json
 import subprocess
 
 import pytest
-from tools.commands import forewarn
+from tools.commands import forewarn, in_process
 from tools.events import GUID
 from tools.events import listed as event
 from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
 
 
 def ask(server: ScriptedServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return forewarn("approve", *arguments, FOREWARN_ENDPOINT=server.url)
+    return in_process("approve", *arguments, FOREWARN_ENDPOINT=server.url)
 
 
 def approved(server: ScriptedServer) -> list[list[str]]:
@@ -156,5 +156,5 @@ def test_an_approval_of_unknown_fate_is_3() -> None:
 
 def test_without_an_id_it_is_bad_usage() -> None:
     with ScriptedServer(document()) as server:
-        assert ask(server).returncode == 2
+        assert forewarn("approve", FOREWARN_ENDPOINT=server.url).returncode == 2  # as a process, which it is for people
     assert server.requests == []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn events`` as a process, against a scripted service on loopback."""
+"""``forewarn events``, against a scripted service on loopback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import pytest
 from forewarn.cli.page import duration_text
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import FOREWARN, forewarn
+from forewarn.imds import retry
+from tools.commands import FOREWARN, forewarn, in_process
 from tools.events import in_minutes, listed
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
@@ -30,7 +31,7 @@ def event(event_id: str = "A1", minutes: float = 14.5, **fields: Any) -> dict[st
 
 def ask(*answers: Answer, arguments: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     with ScriptedServer(*answers) as server:
-        return forewarn("events", "--endpoint", server.url, *arguments)
+        return in_process("events", "--endpoint", server.url, *arguments)
 
 
 def test_the_table_says_what_is_scheduled_and_whether_it_concerns_this_vm() -> None:
@@ -72,7 +73,7 @@ def test_json_is_versioned() -> None:
 
 def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
     with ScriptedServer(document(event())) as server:
-        result = forewarn("events", "--endpoint", server.url, "--vm-name", "web_1", "--api-version", "2019-08-01")
+        result = in_process("events", "--endpoint", server.url, "--vm-name", "web_1", "--api-version", "2019-08-01")
         assert len(server.requests) == 1
     assert "affected" in result.stdout
     assert server.requests[0].target.endswith("api-version=2019-08-01")
@@ -83,11 +84,11 @@ def test_the_names_of_2017_03_01_are_those_of_vms() -> None:
     with EmulatorServer(vms=["web_0", "web_1"]) as server, EmulatorClient(server.url) as emulator:
         emulator.schedule("Reboot", ["web_0", "web_1"])
         for vm, leads in (("web_0", True), ("web_1", False)):
-            result = forewarn("events", "--endpoint", server.vm_endpoint(vm), "--api-version", "2017-03-01", "--json")
+            result = in_process("events", "--endpoint", server.vm_endpoint(vm), "--api-version", "2017-03-01", "--json")
             (shown,) = json.loads(result.stdout)["events"]
             assert shown["event"]["Resources"] == ["web_0", "web_1"]
             assert (shown["affects_me"], shown["leader"]) == (True, leads)
-        named = forewarn(
+        named = in_process(
             "events", "--endpoint", server.url, "--api-version", "2017-03-01", "--json", "--vm-name", "WEB_1"
         )
         assert json.loads(named.stdout)["events"][0]["affects_me"] is True
@@ -178,7 +179,7 @@ def test_a_text_of_the_service_does_not_steer_the_terminal() -> None:
 
 def test_the_endpoint_comes_from_the_environment_too() -> None:
     with ScriptedServer(document()) as server:
-        assert forewarn("events", FOREWARN_ENDPOINT=server.url + "/vm/a/").returncode == 0
+        assert in_process("events", FOREWARN_ENDPOINT=server.url + "/vm/a/").returncode == 0
     assert server.requests[0].target.startswith("/vm/a/metadata/")
 
 
@@ -193,7 +194,7 @@ def test_the_endpoint_comes_from_the_environment_too() -> None:
     ],
 )
 def test_bad_usage_is_2(arguments: tuple[str, ...], said: str) -> None:
-    result = forewarn("events", *arguments)
+    result = in_process("events", *arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert said in result.stderr
     assert "Traceback" not in result.stderr
@@ -214,10 +215,11 @@ def test_a_passing_fault_is_3_when_patience_ends(answer: Answer) -> None:
 
 
 def test_nobody_there_is_3() -> None:
-    assert forewarn("events", "--patience", "0").returncode == 3
+    assert forewarn("events", "--patience", "0").returncode == 3  # as a process, which it is for people
 
 
-def test_a_passing_fault_is_waited_out() -> None:
+def test_a_passing_fault_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "FIRST_DELAY_SECONDS", 0.05)
     result = ask(status(503), document())
     assert (result.returncode, result.stdout) == (0, "No events are scheduled.\n")
     assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["note", "note"]

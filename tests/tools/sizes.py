@@ -24,15 +24,84 @@ class Sizes:
     """How many of each thing the tests of one run try; the names are also the words of the report."""
 
     cel_evaluations: int  # by our evaluator and by another, all random tests together
+    killed_runners: int  # each again and again, as soon as its journal has grown
+    flipped_bits: int  # of a journal, one by one, in each of three kinds of place
+    hooks_due_at_once: int
+    fault_pairs_percent: int  # of two faults of the service, one after the other
+    store_writers: int  # that count together in the store of a group
+    started_configurations_percent: int  # of wrong ones and random ones: a runner starts with them
+    expression_cases: int  # events for which each single expression is translated and evaluated
+    classed_events: int  # random ones, each decided as its class is
+    fuzzed_policies: int  # random ones, whose claims random events contradict
+    mutants: int  # of each package, by tools.mutants
+    needless_policies: int  # random ones, of which what changes nothing is left out
+    policy_mutants: int  # of each shipped policy: all at size full
+    policy_classes: int  # of each shipped policy: all at size full
+    smt_cases: int  # of CEL's conformance cases
+    smt_conditions: int  # over any event
+    smt_expressions: int  # over one event, of each kind
+    smt_policies: int  # beside those that are shipped
+    suggested_policies: int  # random ones, for which tests are suggested
+    wild_changes: int  # of policies that are hard to analyse
+    wild_policies: int  # that are hard to analyse
+    z3_policies: int  # which another translation for z3 judges
+    group_runners: int  # VMs of the group whose store fails on hosts
+    group_seconds: int  # for which it does, with etcd; half of it with Azurite
     hypothesis_percent: int  # of the examples that each property test asks for
 
 
 SMALL = Sizes(
     cel_evaluations=6_000,
+    killed_runners=1,
+    flipped_bits=30,
+    hooks_due_at_once=60,
+    fault_pairs_percent=20,
+    store_writers=4,
+    started_configurations_percent=20,
+    expression_cases=8,
+    classed_events=20_000,
+    fuzzed_policies=8,
+    mutants=40,
+    needless_policies=10,
+    policy_mutants=12,
+    policy_classes=150,
+    smt_cases=80,
+    smt_conditions=16,
+    smt_expressions=100,
+    smt_policies=10,
+    suggested_policies=5,
+    wild_changes=24,
+    wild_policies=60,
+    z3_policies=40,
+    group_runners=12,
+    group_seconds=24,
     hypothesis_percent=25,
 )
 FULL = Sizes(
     cel_evaluations=24_000,
+    killed_runners=3,
+    flipped_bits=150,
+    hooks_due_at_once=200,
+    fault_pairs_percent=100,
+    store_writers=8,
+    started_configurations_percent=100,
+    expression_cases=24,
+    classed_events=100_000,
+    fuzzed_policies=36,
+    mutants=200,
+    needless_policies=50,
+    policy_mutants=100,
+    policy_classes=3_000,
+    smt_cases=652,
+    smt_conditions=80,
+    smt_expressions=600,
+    smt_policies=40,
+    suggested_policies=24,
+    wild_changes=120,
+    wild_policies=300,
+    z3_policies=200,
+    group_runners=30,
+    group_seconds=80,
     hypothesis_percent=100,
 )
 
@@ -41,7 +110,15 @@ def _sizes(name: str) -> Sizes:
     if name not in NAMES:
         raise SystemExit(f"FOREWARN_SIZE is {name!r}: it must be one of {', '.join(NAMES)}")
     if name == "soak":
-        return Sizes(**{field: value * _SOAK for field, value in dataclasses.asdict(FULL).items()})
+        much = Sizes(**{field: value * _SOAK for field, value in dataclasses.asdict(FULL).items()})
+        return dataclasses.replace(
+            much,
+            cel_evaluations=1_000_000,
+            fault_pairs_percent=100,
+            group_runners=FULL.group_runners,
+            hooks_due_at_once=FULL.hooks_due_at_once,
+            store_writers=FULL.store_writers,
+        )
     return SMALL if name == "small" else FULL
 
 
