@@ -20,6 +20,7 @@ from forewarn.errors import InputError
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
 from tools.runner_process import DRAINS, Host, Start
+from tools.sizes import SIZE, seeds
 from tools.waiting import wait_until
 
 # Writes down what it does, and waits for a file that lets it succeed; not for ever, should the test have failed.
@@ -79,7 +80,7 @@ def grown_or_over(vm: Vm, enough: int) -> bool:
 
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.2, gone_after=3)) as running:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=1.5)) as running:
         yield running
 
 
@@ -160,7 +161,7 @@ def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
     assert attempts(vm.only_event(), "hook-ended") == ["prepare 1", "recover 2"]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(SIZE.killed_runners))
 def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> None:
     chance = random.Random(seed)
     vm.allow("prepare")

@@ -28,7 +28,9 @@ class DrillHost(Host):
 
     def drill(self, *arguments: str) -> str:
         """Hand a drill over, with patience: the runner may have just started. Return its id."""
-        result = wait_until(lambda: (done := self.forewarn("drill", "--json", *arguments)).returncode == 0 and done)
+        result = wait_until(
+            lambda: (done := self.forewarn("drill", "--json", *arguments)).returncode == 0 and done, pause=0.05
+        )
         assert result
         return str(json.loads(result.stdout)["id"])
 
@@ -40,7 +42,7 @@ def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> DrillHost:
 
 def test_a_drill_is_prepared_pretended_started_ended_and_recovered(host: DrillHost) -> None:
     host.run()
-    event_id = host.drill("--type", "Reboot", "--notice", "5m", "--duration", "2s")
+    event_id = host.drill("--type", "Reboot", "--notice", "5m", "--duration", "1s")
     record = host.wait_for(event_id, "done")
     assert host.said() == [f"prepare 1 {event_id}", f"recover 1 {event_id}"]
     assert record["drill"] is True
@@ -52,7 +54,7 @@ def test_a_drill_is_prepared_pretended_started_ended_and_recovered(host: DrillHo
 
 def test_a_drill_that_is_held_starts_when_its_notice_is_over(host: DrillHost) -> None:
     host.run()
-    event_id = host.drill("--type", "Freeze", "--notice", "2s", "--duration", "4s")
+    event_id = host.drill("--type", "Freeze", "--notice", "1s", "--duration", "1s")
     record = host.wait_for(event_id, "done")
     assert (record["approvals"], record["outcome"]) == (0, "finished")
     assert host.said() == []

@@ -12,7 +12,7 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.journal import doubts
 from forewarn.runner.journal.mark import Loss
-from tools.commands import forewarn
+from tools.commands import in_process
 from tools.runner_process import approvals, compiled
 
 POLICY = """
@@ -33,7 +33,7 @@ def test_once_approves_nothing_that_is_in_doubt(tmp_path: Path) -> None:
     with EmulatorServer(vms=["web_0"], settings=Settings()) as server, EmulatorClient(server.url) as emulator:
         event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
         doubts.Doubts(str(state)).add([Loss(event.lower(), 1, "its record in the journal is damaged", "x")], 1.8e9)
-        done = forewarn(
+        done = in_process(
             *("run", "--artifact", artifact, "--once", "--state", state, "--vm-name", "web_0"),
             FOREWARN_ENDPOINT=server.vm_endpoint("web_0"),
         )

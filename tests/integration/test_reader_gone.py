@@ -12,7 +12,7 @@ from pathlib import Path
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.commands import FOREWARN
+from tools.commands import vm_command
 from tools.hook_bench import is_running
 from tools.runner_process import compiled
 from tools.waiting import wait_until
@@ -35,7 +35,7 @@ def test_hooks_end_with_the_runner_when_nobody_reads_its_log(tmp_path: Path) -> 
     with EmulatorServer(vms=["web_0"], settings=Settings()) as server, EmulatorClient(server.url) as emulator:
         emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
         environ = {**os.environ, "FOREWARN_ENDPOINT": server.vm_endpoint("web_0")}
-        command = [*FOREWARN, "run", "--artifact", str(artifact)]
+        command = [*vm_command(quick=True), "run", "--artifact", str(artifact)]
         options = ["--state", str(tmp_path / "state"), "--vm-name", "web_0"]
         with subprocess.Popen([*command, *options], env=environ, stdout=subprocess.PIPE) as runner:
             try:

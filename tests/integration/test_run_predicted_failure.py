@@ -45,7 +45,7 @@ def test_in_the_window_it_is_drained_and_acknowledged_days_ahead(
 ) -> None:
     host = host_with_window(tmp_path, emulator, start, time.gmtime().tm_hour)
     host.run().wait_for("document")
-    event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS, gone_after_seconds=2)
+    event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS, impact_seconds=0.1)
     entry = host.wait_for(event_id, "done")
     assert host.approvals() == [[event_id]]
     assert host.said() == ["prepare Redeploy", "recover Redeploy"]

@@ -19,8 +19,9 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.policy.artifact import with_source
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.telemetry import heartbeat
-from tools.commands import forewarn
+from tools.commands import forewarn_on_vm
 from tools.listened import free_port
+from tools.quick_vm import TIMES
 from tools.runner_process import Process, Start, approvals, compiled, program
 from tools.waiting import wait_until
 
@@ -78,7 +79,7 @@ def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     compiled(tmp_path, FREEZE)
     config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 5}, "interval": 1.5}))
     reload(runner, "reloaded")
-    assert line(tmp_path).items() >= {"reload_problem": None, "interval_seconds": 1.5}.items()
+    assert line(tmp_path).items() >= {"reload_problem": None, "interval_seconds": 1.5 / TIMES}.items()
     assert "no rule" in runner.wait_for("decision", count=2)["reason"]
     assert approvals(emulator) == [], "a freeze of 5 s is not shorter than 5 s"
     config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 6}}))
@@ -117,7 +118,7 @@ def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient,
     artifact = compiled(tmp_path, FREEZE)
     listen = f"127.0.0.1:{free_port()}"
     runner = start("--artifact", str(artifact), "--metrics-file", str(textfile), "--metrics-listen", listen)
-    emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    emulator.schedule("Freeze", ["web_0"], duration_seconds=5, impact_seconds=0.1)
     runner.wait_for("approved")
     runner.wait_for("event-gone")
 
@@ -144,8 +145,9 @@ def test_what_others_may_change_is_not_believed(start: Start, tmp_path: Path) ->
     assert (code, "policy.json" in error, "writable" in error) == (2, True, True)
     source = tmp_path / "policy.yml"
     source.chmod(0o666)
-    code, error = start("--policy", str(source)).end()
-    assert (code, "policy.yml" in error) == (2, True)
+    if os.geteuid() == 0:  # other users run policies of their own, which they may share
+        code, error = start("--policy", str(source)).end()
+        assert (code, "policy.yml" in error) == (2, True)
     source.chmod(0o644)
     hook = tmp_path / "drain"
     hook.write_text("#!/bin/sh\n")
@@ -196,10 +198,10 @@ def test_what_runs_is_shown_beside_what_is_on_disk(start: Start, tmp_path: Path)
     state = str(tmp_path / "state-web_0")
 
     def status() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(forewarn("status", "--json", STATE_DIRECTORY=state).stdout)
+        found: dict[str, Any] = json.loads(forewarn_on_vm("status", "--json", STATE_DIRECTORY=state).stdout)
         return found
 
-    wait_until(lambda: status()["service"]["state"] == "ok")
+    wait_until(lambda: status()["service"]["state"] == "ok", pause=0.05)
     report = status()
     lacks = f"rule all of policy drains: there is no program {hook}"
     assert report["problems"] == [f"a hook lacks what it needs: {lacks}"]
@@ -213,12 +215,16 @@ def test_what_runs_is_shown_beside_what_is_on_disk(start: Start, tmp_path: Path)
     assert differs.startswith(f"the configuration {config} has changed since the runner loaded it")
     reload(runner, "reloaded")
     assert runner.wait_for("hook-available")["reason"] == f"no longer: {lacks}"
-    wait_until(lambda: status()["runner"]["config"] != loaded)
+    wait_until(lambda: status()["runner"]["config"] != loaded, pause=0.05)
     report = status()
-    assert (report["problems"], report["runner"]["missing"], report["runner"]["interval_seconds"]) == ([], [], 2.0)
+    assert (report["problems"], report["runner"]["missing"], report["runner"]["interval_seconds"]) == (
+        [],
+        [],
+        2 / TIMES,
+    )
     artifact.write_bytes(with_source(artifact.read_bytes(), {**source, "ref": "v2"}))
     reload(runner, "reloaded", count=2)
-    wait_until(lambda: status()["runner"]["source"]["ref"] == "v2")
+    wait_until(lambda: status()["runner"]["source"]["ref"] == "v2", pause=0.05)
     assert status()["problems"] == []
     config.write_text(json.dumps({"artifact": "policy.json", "interval": 500}))
     (would_not,) = status()["problems"]

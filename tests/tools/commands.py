@@ -73,7 +73,10 @@ def forewarn_on_vm(*arguments: object, **environ: str) -> subprocess.CompletedPr
     ``environ`` is added to the environment.
     """
     if VM_PYTHON is None:
-        return in_process(*arguments, **environ)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            return in_process(*arguments)
     return run_program(*vm_command(), *arguments, env={**os.environ, **environ})
 
 

@@ -118,8 +118,8 @@ def runners(server: EmulatorServer, directory: Path) -> Iterator[Start]:
     started: list[Process] = []
 
     def starter(*arguments: str, vm: str = "web_0", quick: bool = True) -> Process:
-        place = {"endpoint": server.vm_endpoint(vm), "state": directory / f"state-{vm}"}
-        started.append(Process(*arguments, **place, quick=quick))
+        state = directory / f"state-{vm}"
+        started.append(Process(*arguments, endpoint=server.vm_endpoint(vm), state=state, quick=quick))
         return started[-1]
 
     yield starter
