@@ -38,7 +38,7 @@ rule:
 
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=5, gone_after=120)) as running:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=120, gone_after=120)) as running:
         yield running
 
 
@@ -175,6 +175,8 @@ def test_an_event_that_one_of_them_had_no_time_to_decide_is_no_difference(
     live = start("--artifact", str(artifact))
     live.wait_for("document")
     event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
+    live.wait_for("approved", event_ids=[event])
+    emulator.start(event)
     live.wait_for("decision", event_id=event, status="Started")
     start("--artifact", str(artifact), "--dry-run").wait_for("decision", event_id=event)
     (row,) = forewarn.json("history", "--compare")["events"]
@@ -202,7 +204,7 @@ def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
     runner = start("--artifact", str(artifact), "--dry-run")
     event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
     runner.wait_for("would-run", event_id=event)
-    wait_until(lambda: forewarn("history", "--event", event).returncode == 0)
+    wait_until(lambda: forewarn("history", "--event", event).returncode == 0, pause=0.05)
     runner.stop(signal.SIGKILL)
     runner = start("--artifact", str(artifact), "--dry-run")
     assert runner.wait_for("resumed")["event_id"] == event
@@ -219,7 +221,7 @@ def test_a_drill_in_it_runs_no_hook_and_says_which_would_run(
 ) -> None:
     runner = start("--artifact", str(artifact), "--dry-run")
     runner.wait_for("identity")
-    handed = forewarn("drill", "--type", "Reboot", "--notice", "2s", "--duration", "1s", "--json")
+    handed = forewarn("drill", "--type", "Reboot", "--notice", "1s", "--duration", "1s", "--json")
     assert handed.returncode == 0
     assert "no hook will run" in handed.stderr
     event = json.loads(handed.stdout)["id"]

@@ -21,6 +21,7 @@ from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.running import GRACE_SECONDS, MOST_RUNNING
 from tools.hook_bench import is_running
 from tools.runner_process import Process, Start, approvals, compiled, program
+from tools.sizes import SIZE
 from tools.timed_runner import memory
 from tools.waiting import wait_until
 
@@ -32,7 +33,7 @@ rule:
       prepare: [{{run: [{directory}/drain], timeout: {timeout}}}]
       recover: [{{run: [{directory}/undrain]}}]
 """
-SLACK_SECONDS = 6.0  # for a busy machine
+SLACK_SECONDS = 20.0  # for a busy machine: what is waited for in vain takes for ever
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=2.5)) as running:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
         yield running
 
 
@@ -51,11 +52,11 @@ def server() -> Iterator[EmulatorServer]:
 def run(start: Start, place: Path) -> Callable[..., Process]:
     """Return a function that starts a runner with these hooks, each the text of a shell script."""
 
-    def starter(drain: str, undrain: str = "", timeout: str = "1m") -> Process:
+    def starter(drain: str, undrain: str = "", timeout: str = "1m", quick: bool = True) -> Process:
         for name, text in (("drain", drain), ("undrain", undrain)):
             program(place / name, f"cd {place}\n{text}")
         artifact = compiled(place, POLICY.format(directory=place, timeout=timeout))
-        runner = start("--artifact", str(artifact))
+        runner = start("--artifact", str(artifact), quick=quick)
         runner.wait_for("document")
         return runner
 
@@ -99,13 +100,13 @@ def test_one_that_ignores_sigterm_as_does_its_child(
 ) -> None:
     """Both are killed, the event is held, and the preparation is undone when the event has ended."""
     ignore = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
-    runner = run(f"sh -c '{ignore.replace(chr(39), chr(34))}' &\n{ignore}", timeout="3s")
+    runner = run(f"sh -c '{ignore.replace(chr(39), chr(34))}' &\n{ignore}", timeout="1s")
     event_id = emulator.schedule("Reboot", ["web_0"], start_on="not_before", impact_seconds=0.1)
     ended = runner.wait_for("hook-ended")
     assert ended["result"] == "timed-out"
     assert "SIGTERM was not enough" in ended["reason"]
-    assert ended["seconds"] >= 3.0 + GRACE_SECONDS
-    assert ended_in(3.0 + GRACE_SECONDS, ended)
+    assert ended["seconds"] >= 1.0 + GRACE_SECONDS
+    assert ended_in(1.0 + GRACE_SECONDS, ended)
     assert len(pids()) == 2
     wait_until(lambda: not any(map(is_running, pids())))
     runner.wait_for("decision", eligibility="preparation-failed")
@@ -134,11 +135,11 @@ def test_one_that_closes_its_output_and_stays(
     run: Callable[..., Process], emulator: EmulatorClient, place: Path
 ) -> None:
     """It runs until it ends, and waiting for it takes no processor time."""
-    runner = run("exec <&- >&- 2>&-; touch closed; while [ ! -e go ]; do sleep 0.1; done")
+    runner = run("exec <&- >&- 2>&-; touch closed; while [ ! -e go ]; do sleep 0.1; done", quick=False)
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
     wait_until((place / "closed").exists)
     before, since = cpu_seconds(runner), time.monotonic()
-    time.sleep(2.0)  # processor time is measured over this time
+    time.sleep(1.0)  # processor time is measured over this time
     assert (cpu_seconds(runner) - before) / (time.monotonic() - since) < 0.2
     assert approvals(emulator) == []
     (place / "go").touch()
@@ -176,13 +177,21 @@ def test_one_that_leaves_a_child_with_its_output(
 def test_two_hundred_events_in_one_document(
     run: Callable[..., Process], server: EmulatorServer, emulator: EmulatorClient, place: Path
 ) -> None:
-    """Few hooks run at once. Each event is prepared and approved once; what they share is undone after the last."""
+    """So many at size full. Few hooks run at once, and what the events share is undone after the last.
+
+    Each is prepared and approved once.
+    """
     note = 'echo "{what} $FOREWARN_PHASE $FOREWARN_EVENT_ID" >> hooks'
     script = f"{note.format(what='begin')}; sleep 0.02; {note.format(what='end')}"
     runner = run(script, script)
     with server.emulation.lock:  # in one document
-        events = [server.emulation.perform("schedule", {"type": "Reboot", "impact": 0.1}) or "" for _ in range(200)]
-    wait_until(lambda: sum(line["line"] == "state" and line["to"] == "done" for line in runner.lines) == 200, 120.0)
+        events = [
+            server.emulation.perform("schedule", {"type": "Reboot", "impact": 0.1}) or ""
+            for _ in range(SIZE.hooks_due_at_once)
+        ]
+    wait_until(
+        lambda: sum(line["line"] == "state" and line["to"] == "done" for line in runner.lines) == len(events), 300.0
+    )
     lines = [line.split() for line in (place / "hooks").read_text().splitlines()]
     running = most = 0
     for what, _phase, _event in lines:

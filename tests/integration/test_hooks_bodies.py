@@ -162,7 +162,9 @@ def test_a_runner_sends_it_on_each_occasion(start: Start, emulator: EmulatorClie
     with Webhook(Answer(200)) as server:
         artifact = compiled(tmp_path, POLICY.replace("URL", server.url))
         runner = start("--artifact", str(artifact))
-        event_id = emulator.schedule("Freeze", ["web_0"], duration_seconds=5, notice_seconds=900)
+        event_id = emulator.schedule(
+            "Freeze", ["web_0"], duration_seconds=5, notice_seconds=900, impact_seconds=0.1, gone_after_seconds=2
+        )
         lines = {}
         for occasion in ("decided", "started", "ended"):
             for hook in (server.url, f"{server.url}/missing"):

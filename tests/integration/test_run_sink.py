@@ -35,7 +35,7 @@ class SinkHost(Host):
     def one_event(self, runner: Process) -> None:
         """Let an event come, be prepared, go, and be recovered from."""
         runner.wait_for("document")
-        event_id = self.emulator.schedule("Reboot", ["web_0"], notice_seconds=300, gone_after_seconds=1)
+        event_id = self.emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
         self.wait_for(event_id, "done")
 
 
@@ -77,7 +77,7 @@ def test_what_is_recorded_arrives_once_and_in_order(host: SinkHost, receiver: Re
     receiver.start()
     runner = host.run()
     host.one_event(runner)
-    wait_until(lambda: has_everything(host, receiver))
+    wait_until(lambda: has_everything(host, receiver), pause=0.05)
     lines = receiver.kept()
     assert [line["sequence"] for line in lines] == list(range(1, len(lines) + 1))
     states = [line["fields"]["to"] for line in lines if line["kind"] == "state"]
@@ -87,7 +87,7 @@ def test_what_is_recorded_arrives_once_and_in_order(host: SinkHost, receiver: Re
     request = receiver.requests()[0]
     assert request["headers"]["Content-Type"] == "application/x-ndjson"
     assert request["headers"]["Authorization"] == "Bearer s3cret"
-    wait_until(lambda: host.sink()["behind"] == 0)
+    wait_until(lambda: host.sink()["behind"] == 0, pause=0.05)
     assert "has everything" in host.forewarn("status").stdout
     assert "hidden" not in host.forewarn("status").stdout
     assert runner.stop() == (0, "")
@@ -98,7 +98,7 @@ def test_nothing_is_lost_whatever_fails(host: SinkHost, receiver: Receiver) -> N
     runner = host.run()  # the receiver is down
     host.one_event(runner)
     runner.wait_for("sink-failed")
-    wait_until(lambda: host.sink()["behind"] > 5)
+    wait_until(lambda: host.sink()["behind"] > 5, pause=0.05)
     status = host.forewarn("status")
     assert status.returncode == 0  # the VM is well
     assert "entries behind: 127.0.0.1 port" in " ".join(status.stdout.split())
@@ -115,7 +115,7 @@ def test_nothing_is_lost_whatever_fails(host: SinkHost, receiver: Receiver) -> N
     wait_until(lambda: receiver.requests()[-1]["mode"] == "429")
     receiver.answer("200")
     host.one_event(runner)
-    wait_until(lambda: has_everything(host, receiver))
+    wait_until(lambda: has_everything(host, receiver), pause=0.05)
     runner.wait_for("sink-recovered")
     assert len(receiver.kept()) > len(received(receiver))  # what died with the receiver came again
 
@@ -125,12 +125,12 @@ def test_a_refusal_is_reported_and_drops_nothing(host: SinkHost, receiver: Recei
     runner = host.run()
     line = runner.wait_for("sink-failed")
     assert (line["reason"], line["lasting"]) == ("answered 400", True)
-    wait_until(lambda: host.sink()["problem"] == "answered 400")
+    wait_until(lambda: host.sink()["problem"] == "answered 400", pause=0.05)
     assert host.sink()["acknowledged"] == 0
     assert runner.stop() == (0, "")
     receiver.answer("200")
     host.run()
-    wait_until(lambda: has_everything(host, receiver))
+    wait_until(lambda: has_everything(host, receiver), pause=0.05)
 
 
 def test_a_slow_receiver_delays_neither_the_runner_nor_its_end(host: SinkHost, receiver: Receiver) -> None:
@@ -140,7 +140,7 @@ def test_a_slow_receiver_delays_neither_the_runner_nor_its_end(host: SinkHost, r
     host.one_event(runner)
     began = time.monotonic()
     assert runner.stop() == (0, "")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 15  # half of what the receiver takes
     assert len(receiver.requests()) == 1
 
 
