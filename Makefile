@@ -17,7 +17,7 @@
 # Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION, CORES, VM_PYTHON.
 
 PY := .venv/bin/python
-PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
+INSTALLED := .venv/.installed $(addprefix .venv/.installed-,test lint docs)
 # Tests of one file share what is slow to set up, but unit tests share little.
 DIST := loadfile
 PYTEST_ARGS ?= --numprocesses auto --dist $(DIST)
@@ -43,7 +43,7 @@ OTHER_CORES := $(filter-out $(shell sed -n 's/^ansible = .*>=\([0-9.]*\),.*/\1/p
 	$(shell sed -n 's/^\([0-9.]*\) .*/\1/p' tests/tools/ansible-cores.txt))
 CORES ?= $(OTHER_CORES)
 VM_PYTHON ?= 3.8
-LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity $(OTHER_CORES:%=sanity-%)
+LINT := ruff mypy constraints shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity $(OTHER_CORES:%=sanity-%)
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
@@ -59,7 +59,7 @@ demo-fleet: .venv/.installed
 cast: .venv/.installed
 	$(PY) demo/cast.py docs/demo.svg
 
-docs: .venv/.installed-all
+docs: .venv/.installed-docs
 	tests/tools/site/build.sh build/docs
 
 # In three runs: it is the unit tests that have to cover enough, and connections to hosts have threads, which
@@ -70,35 +70,35 @@ test-all: export FOREWARN_SIZE = full
 test-all: test
 
 # What runs, what this machine lacks, and how long it takes.
-test-plan: .venv/.installed-all
+test-plan: .venv/.installed-test
 	@cd tests && ../$(PY) -m tools.timings plan
 
-test-processes: .venv/.installed-all
+test-processes: .venv/.installed-test
 	$(heading) 'tests of processes'
 	$(PY) -m pytest $(PYTEST_ARGS) $(call report,processes) tests/integration
 
-test-hosts: .venv/.installed-all
+test-hosts: .venv/.installed-test
 	$(heading) 'tests on hosts'
 	$(PY) -m pytest $(PYTEST_ARGS) $(call report,hosts) tests/lab
 
-test-unit: .venv/.installed-all
+test-unit: .venv/.installed-test
 	$(heading) 'unit tests'
 	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report= $(if $(filter command,$(origin PYTEST_ARGS)),--cov-fail-under=0) \
 		$(call report,unit) tests/unit
 
 # For CI, after make test as a plain user.
-test-root: .venv/.installed-all
+test-root: .venv/.installed-test
 	$(heading) 'tests that need root, or other versions of Python and ansible-core'
 	$(PY) -m pytest $(PYTEST_ARGS) $(call report,root) -m 'root or versions' tests/unit tests/integration
 
 # What a VM runs, as a process of its own: started, killed, with hooks, drills and a damaged journal.
-test-vm: .venv/.installed-all
+test-vm: .venv/.installed-test
 	$(heading) 'the runner, with Python $(VM_PYTHON)'
 	FOREWARN_VM_PYTHON=$(VM_PYTHON) $(PY) -m pytest $(PYTEST_ARGS) $(call report,vm) $(VM_TESTS:%=tests/integration/test_%.py)
 
 test-ansible: $(CORES:%=test-ansible-%)
 
-$(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-all
+$(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-test
 	$(heading) 'the plugins, with ansible-core $*'
 	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(call report,ansible) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
 
@@ -107,123 +107,130 @@ unit test-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 
 integration test-processes test-root test-vm $(CORES:%=test-ansible-%): export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 3 \* $(PROCESSORS))
 lab test-hosts: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $(PROCESSORS))
 
-unit: .venv/.installed-all
+unit: .venv/.installed-test
 	$(heading) 'unit tests'
 	$(PY) -m pytest $(PYTEST_ARGS) $(call tests,tests/unit)
 
-integration: .venv/.installed-all
+integration: .venv/.installed-test
 	$(heading) 'integration tests'
 	$(PY) -m pytest $(PYTEST_ARGS) $(call tests,tests/integration)
 
-coverage: .venv/.installed-all
+coverage: .venv/.installed-test
 	$(heading) 'coverage by the unit tests'
 	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report=term $(if $(PACKAGE),--cov-fail-under=0) $(call tests,tests/unit)
 
-lab: .venv/.installed-all
+lab: .venv/.installed-test
 	$(heading) 'lab'
 	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full $(PY) -m pytest $(PYTEST_ARGS) tests/lab
 
 # What hooks cost the users of real software, with Forewarn and without: docs/hooks/README.md.
 # One file after the other: the processors of this machine are what the software has.
-figures: .venv/.installed-all
+figures: .venv/.installed-test
 	$(heading) 'figures of hooks'
 	rm -rf .cache/figures
 	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
 	cd tests && ../$(PY) -m tools.hook_figures ../.cache/figures
 
-soak: .venv/.installed-all
+soak: .venv/.installed-test
 	cd tests && ../$(PY) -m tools.soak $(SECONDS)
 
-mutants: .venv/.installed-all
+mutants: .venv/.installed-test
 	cd tests && ../$(PY) -m tools.prover_mutants
 
-bench: .venv/.installed-all
+bench: .venv/.installed-test
 	$(PY) tests/benchmarks/run.py
 
-screenshots: .venv/.installed-all
+screenshots: .venv/.installed-test
 	cd tests && ../$(PY) -m tools.screenshots ../.cache/screenshots
 
 runner: .venv/.installed
 	@mkdir -p dist
 	@$(PY) -m forewarn.cli.main bundle --output dist/forewarn.pyz
 
-release: .venv/.installed-all
+release: .venv/.installed-test .venv/.installed-lint
 	@.ci/release '$(VERSION)'
 
 lint: $(LINT:%=lint-%)
 
-lint-ruff: .venv/.installed-all
+lint-ruff: .venv/.installed-lint
 	$(heading) 'ruff'
 	ruff check
 	ruff format --check
 
-lint-mypy: .venv/.installed-all
+lint-mypy: .venv/.installed-test .venv/.installed-lint .venv/.installed-docs
 	$(heading) 'mypy'
 	tests/tools/mypy.sh
 
-lint-shellcheck: .venv/.installed-all
+lint-constraints: $(INSTALLED)
+	$(heading) 'constraints.txt'
+	@cd tests && ../$(PY) -m tools.pins
+
+lint-shellcheck: .venv/.installed-lint
 	$(heading) 'shellcheck'
 	shellcheck .ci/* demo/hooks/* tests/tools/*.sh
 
-lint-reuse: .venv/.installed-all
+lint-reuse: .venv/.installed-lint
 	$(heading) 'reuse'
 	reuse lint --lines
 
-lint-yamllint: .venv/.installed-all
+lint-yamllint: .venv/.installed-lint
 	$(heading) 'yamllint'
 	yamllint --strict .
 
-lint-changelog: .venv/.installed-all
+lint-changelog: .venv/.installed-lint
 	$(heading) 'antsibull-changelog'
 	antsibull-changelog lint
 
-lint-docs: .venv/.installed-all
+lint-docs: .venv/.installed-docs
 	$(heading) 'antsibull-docs'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
 	tests/tools/site/build.sh .cache/site/html
 
-lint-ansible-lint: .venv/.installed-all
+lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'
 	$(PY) tests/tools/link_collection.py .cache/collections
 	ANSIBLE_COLLECTIONS_PATH=.cache/collections ansible-lint --offline --profile production
 
-lint-galaxy: .venv/.installed-all
+lint-galaxy: .venv/.installed-lint
 	$(heading) 'galaxy-importer'
 	tests/tools/galaxy-importer.sh
 
-lint-sanity: .venv/.installed-all
+lint-sanity: .venv/.installed-lint
 	$(heading) 'ansible-test sanity'
 	tests/tools/ansible-test.sh $(SANITY)
 
 # Without pylint, which takes most of the time and reads the same code as above. Skipped, with a message, where that
 # version cannot be had.
-$(OTHER_CORES:%=lint-sanity-%): lint-sanity-%: .venv/.installed-all
+$(OTHER_CORES:%=lint-sanity-%): lint-sanity-%: .venv/.installed-lint
 	$(heading) 'ansible-test sanity, ansible-core $*'
 	tests/tools/ansible-test.sh --core $* $(SANITY) --skip-test pylint
 
-format: .venv/.installed-all
+format: .venv/.installed-lint
 	ruff check --fix
 	ruff format
 
-venv: .venv/.installed-all
+# All of them, whatever fails.
+venv:
+	@$(MAKE) --no-print-directory --keep-going $(INSTALLED)
 
 .venv/pyvenv.cfg:
 	@test -n '$(PYTHON)' || { echo 'Python 3.11, 3.12 or 3.13 is required, and none of python3, python3.13, python3.12, python3.11 qualifies. Install one, or set it: make PYTHON=/path/to/python' >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@echo 'Creating .venv with $(PYTHON)'
+	@$(PYTHON) -m venv .venv
 
-.venv/.installed: .venv/pyvenv.cfg pyproject.toml constraints.txt
-	$(PIP_INSTALL) --constraint constraints.txt --editable '.[ansible]'
+# What the demo needs, the tests, the static checks and the documentation.
+$(INSTALLED): .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@$(PY) tests/tools/install.py $(or $(patsubst .installed-%,%,$(filter .installed-%,$(@F))),demo)
 	@touch $@
 
-.venv/.installed-all: .venv/pyvenv.cfg pyproject.toml constraints.txt
-	$(PIP_INSTALL) --constraint constraints.txt --editable '.[ansible,test,lint]'
-	@touch .venv/.installed $@
+.venv/.installed-test: .venv/.installed
 
 # Pinned versions stay, as far as pyproject.toml allows; new packages get their newest version.
 constraints: .venv/pyvenv.cfg
-	$(PIP_INSTALL) --editable '.[ansible,test,lint]'
+	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[ansible,test,lint,docs]'
 	{ sed -n '/^#/p' constraints.txt; $(PY) -m pip freeze --exclude-editable | LC_ALL=C sort -f; } >.venv/constraints.txt
 	mv .venv/constraints.txt constraints.txt
+	cd tests && ../$(PY) -m tools.pins
 
 clean:
 	rm -rf .venv .cache .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
