@@ -17,6 +17,7 @@ from forewarn.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.runner_process import compiled
+from tools.sizes import examples
 
 POLICY = "name: holds\nparams: [{name: n, type: int, default: 1}]\nrule:\n  match:\n    - {output: hold}\n"
 
@@ -51,7 +52,7 @@ def arguments(*options: str) -> dict[str, Any]:
     return dict(vars(_parser(command).parse_args(command)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(config=st.fixed_dictionaries({}, optional=_options), whole=st.booleans())
 def test_any_configuration_is_read_or_refused(config: dict[str, Any], whole: bool, place: Path) -> None:
     file = place / "config.json"

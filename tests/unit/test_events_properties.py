@@ -22,6 +22,7 @@ from forewarn.events import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tools.sizes import examples
 
 api_versions = st.sampled_from([*API_VERSIONS, "2024-07-09"])
 # Lone surrogates too: JSON may hold them, and so may a text that was decoded carelessly.
@@ -110,7 +111,7 @@ def test_any_values_in_the_fields_of_an_event(events: list[dict[str, Any]], api_
 
 
 @given(valid_documents, st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_valid_document_with_one_value_replaced(wire: dict[str, Any], data: st.DataObject) -> None:
     """One broken field is a problem of its own event, and every other event stays as it was."""
     whole = parse(json.dumps(wire), "2020-07-01")

@@ -25,6 +25,7 @@ from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.scripted_imds import ScriptedServer, document, instance, raw, status
+from tools.sizes import examples
 
 _NOW = datetime(2026, 1, 31, 15, 4, 5, 123456, timezone.utc)
 _NAMES = st.sampled_from(["web_0", "WEB_0", "web_1", "_db", "ünïcode", ""])
@@ -50,7 +51,7 @@ _EVENTS = st.lists(
 _DOCUMENTS = st.fixed_dictionaries({"DocumentIncarnation": _ANYTHING, "Events": _EVENTS})
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(content=_DOCUMENTS, name=st.sampled_from([None, "web_0"]), version=st.sampled_from(["2017-03-01", "2020-07-01"]))
 def test_the_control_node_decides_on_what_the_vm_has_read(
     content: dict[str, Any], name: str | None, version: str

@@ -20,6 +20,7 @@ from forewarn.policy.decision import HTTP_TEMPLATES
 from forewarn.policy.structure import MOST_ATTEMPTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.sizes import examples
 
 # Few characters, so that random texts meet: those that shells and this text use, spaces, and two ways to write é.
 CHARACTERS = st.sampled_from(
@@ -107,7 +108,7 @@ def test_the_generated_hooks_have_every_option_of_the_schema() -> None:
     assert set(hook["bearer"]["properties"]) == {"credential", "file"}
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(LISTS, LISTS)
 def test_lists_of_hooks_have_the_same_text_only_if_they_are_equal(one: list[Any], other: list[Any]) -> None:
     same = [meant(hook) for hook in one] == [meant(hook) for hook in other]
@@ -115,7 +116,7 @@ def test_lists_of_hooks_have_the_same_text_only_if_they_are_equal(one: list[Any]
     assert (tuple(map(hook_of, one)) == tuple(map(hook_of, other))) == same
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(HOOKS, st.data())
 def test_a_hook_with_one_part_changed_has_another_text(hook: dict[str, Any], data: st.DataObject) -> None:
     kind = st.one_of(

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tools import plain_replay
 from tools.commands import in_process
 from tools.events import NOW, in_minutes, listed
+from tools.sizes import examples
 
 # Nothing is made smaller: that would take minutes, and what differs is easily seen.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -132,7 +133,7 @@ def same(directory: Path, policy: str, content: bytes, *options: str) -> str:
     return found.stdout
 
 
-@settings(max_examples=60, deadline=None, phases=PHASES)
+@settings(max_examples=examples(60), deadline=None, phases=PHASES)
 @given(policy=policies(), content=recorded(), name=st.sampled_from((None, "web_0", "web_1")))
 def test_the_command_writes_the_same(directory: Path, policy: str, content: bytes, name: str | None) -> None:
     same(directory, policy, content, *([] if name is None else ["--vm-name", name]))
@@ -208,7 +209,7 @@ def read(reader: Callable[..., Iterator[RecordedDocument]], content: bytes, api_
     return list(map(repr, found)), one, bad
 
 
-@settings(max_examples=200, deadline=None, phases=PHASES)
+@settings(max_examples=examples(200), deadline=None, phases=PHASES)
 @given(
     lines=st.lists(st.tuples(LINES, st.integers(1, 3)), max_size=4),
     api_version=st.sampled_from((API_VERSIONS[0], LATEST_API_VERSION)),

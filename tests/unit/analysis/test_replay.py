@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from tools import events
 from tools.events import NOW
 from tools.policy_files import HEAD, loaded
+from tools.sizes import examples
 
 BRIEF = 'event.EventType == "Freeze" && event.DurationInSeconds < 9'
 LATE = 'notice < duration("5m")'
@@ -249,7 +250,7 @@ records_ = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(records=records_)
 def test_whatever_was_recorded_each_event_is_reported_once_a_listing(
     directory: Path, records: list[RecordedDocument]
@@ -301,7 +302,7 @@ def each_second(rules: PolicySet, records: Sequence[RecordedDocument], vm: Vm, u
     return None
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     conditions=st.lists(CONDITIONS, min_size=1, max_size=2),
     a=st.integers(0, 1000),

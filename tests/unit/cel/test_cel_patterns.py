@@ -16,6 +16,7 @@ from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.sizes import examples
 
 ATOMS = [
     *("a", "b", ".", "\\d", "\\D", "[ab]", "[^a]", "^", "$", "\\b", "\\B"),
@@ -91,7 +92,7 @@ def test_random_patterns_match_what_re2_matches() -> None:
 
 
 @given(st.text(st.sampled_from([*"ab^$.*+?{}()[]|\\-,:0123PiUsmdwbxAzQE<>=!\né"]), max_size=12))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 def test_any_text_as_a_pattern_is_refused_or_means_the_same_to_re2(pattern: str) -> None:
     ours = _matcher(pattern)
     if ours is not None:

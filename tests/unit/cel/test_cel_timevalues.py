@@ -17,6 +17,7 @@ from forewarn.policy import timevalues as tv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.cel_oracles import Google, Ours, strict
+from tools.sizes import examples
 
 S = tv.SECOND
 TIMES = Declarations({"time": t.TIMESTAMP, "span": t.DURATION, "text": t.STRING, "zone": t.STRING})
@@ -214,7 +215,7 @@ def test_calendar_parts_in_every_zone_as_google_has_them() -> None:
     st.integers(tv.MIN_TIMESTAMP // S + 1, tv.MAX_TIMESTAMP // S).map(lambda value: value * S),
     st.integers(-(2**63) // S + 1, 2**63 // S - 1).map(lambda value: value * S),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_arithmetic_as_google_has_it(time: int, span: int) -> None:
     values = {"time": time, "span": span}  # whole seconds, since Google's binding takes times as floats
     for source in (

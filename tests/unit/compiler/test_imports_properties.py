@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from tools import drawn_events
 from tools.drawn_libraries import split, with_chain
 from tools.drawn_policies import drawn, written
+from tools.sizes import examples
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
@@ -76,7 +77,7 @@ def placeless(text: str) -> str:
     return re.sub(r"\([^ ()]+\.yml:\d+\)", "(FILE)", text).replace(f", which {'p0'} imports,", "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
 def test_a_policy_decides_as_if_all_were_written_into_it(seed: int) -> None:
     chance = random.Random(seed)
@@ -113,7 +114,7 @@ def kind(one: ProofFinding) -> tuple[str, str]:
     return ("invariant", claim.group()) if claim else (one.code, str(one.rule))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(SEEDS)
 def test_the_same_is_proven_of_it(seed: int) -> None:
     with both(random.Random(seed)) as found:
@@ -144,7 +145,7 @@ def closure(imports: list[set[int]], first: int) -> set[int]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(graphs())
 def test_cycles_and_clashes_are_where_a_simple_model_has_them(graph: tuple[list[set[int]], list[set[str]]]) -> None:
     imports, names = graph

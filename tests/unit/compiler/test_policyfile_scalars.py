@@ -13,6 +13,7 @@ from forewarn.compiler.scalars import CharacterOffsets, as_expression
 from forewarn.compiler.yamltree import Mapping, Scalar, YamlFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.sizes import examples
 
 LETTERS = "ab='\"\\!&|<0é字😀\t #:-"
 WORDS = st.text("ab=<&|'\"\\!0é字😀", min_size=1, max_size=6).filter(lambda word: word[0] not in "'\"!&|%@`")
@@ -50,7 +51,7 @@ def holds(found: CharacterOffsets, text: str, style: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_single_quoted(value: str) -> None:
     text = "k: '" + value.replace("'", "''") + "'\n"
     node, found, text = scalar(text)
@@ -59,7 +60,7 @@ def test_single_quoted(value: str) -> None:
 
 
 @given(TEXTS, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_double_quoted(value: str, unicode: bool) -> None:
     text = yaml.dump({"k": value}, default_style='"', allow_unicode=unicode, width=20).replace('"k"', "k", 1)
     node, found, text = scalar(text)
@@ -68,7 +69,7 @@ def test_double_quoted(value: str, unicode: bool) -> None:
 
 
 @given(st.lists(st.tuples(WORDS, st.sampled_from([" ", "  ", "\n  ", "\n\n  ", " \n \n    "])), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_plain(parts: list[tuple[str, str]]) -> None:
     text = "k: " + "".join(word + space for word, space in parts).rstrip() + "\nz: 1\n"
     node, found, text = scalar(text)
@@ -81,7 +82,7 @@ def test_plain(parts: list[tuple[str, str]]) -> None:
         st.tuples(st.text("ab= ''", min_size=1, max_size=6), st.sampled_from(["\n  ", " \n\n \t", " "])), max_size=6
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_quoted_over_several_lines(quote: str, parts: list[tuple[str, str]]) -> None:
     inner = "".join((word.replace("'", "''") if quote == "'" else word) + space for word, space in parts)
@@ -99,7 +100,7 @@ def test_quoted_over_several_lines(quote: str, parts: list[tuple[str, str]]) -> 
     st.sampled_from(["", "  # why"]),
     st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_block(
     lines: list[str], style: str, chomping: str, indent: int, newline: str, comment: str, nested: bool
 ) -> None:

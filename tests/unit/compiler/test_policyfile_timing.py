@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tools import policy_files
 from tools.policy_files import HEAD
+from tools.sizes import examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 EVENT = Event("e1", "Reboot", "VirtualMachine", ("web_0",), "Scheduled", NOW, "", "Platform", -1)
@@ -223,7 +224,7 @@ def matches(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @given(matches())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_matches_compile_and_load(tmp_path: Path, made: tuple[dict[str, Any], dict[str, Any]]) -> None:
     written, expected = made
     path = tmp_path / "p.yml"
@@ -263,7 +264,7 @@ _NO_RETRY = st.one_of(
         st.tuples(st.just("without"), st.just("prepare")),
     )
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_artifact_is_refused(tmp_path: Path, damage: tuple[str, Any]) -> None:
     keys = "prepare: [{run: [/x]}], recover: [{run: [/y]}], notify: [{run: [/z]}]"
     artifact = copy.deepcopy(compiled(tmp_path, f"{{output: hold, {keys}}}").artifact)

@@ -13,6 +13,7 @@ from forewarn.compiler.yamltree import MOST_BYTES, Mapping, Scalar, YamlFile
 from forewarn.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.sizes import examples
 
 
 def read(text: str | bytes) -> YamlFile:
@@ -126,7 +127,7 @@ def test_a_byte_order_mark_moves_nothing() -> None:
 
 
 @given(st.text(alphabet="ab:-{}[]&*!|>'\"%@` \n\t#,?0~\r\x00é", max_size=40))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_no_text_whatever_makes_the_reader_fail(text: str) -> None:
     file = read(text)
     assert file.root is None or not any(finding.code == "yaml-syntax" for finding in file.report.findings)

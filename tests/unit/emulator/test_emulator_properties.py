@@ -16,6 +16,7 @@ from forewarn.errors import InputError
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tools.sizes import examples
 
 VMS = (
     VmSpec("a", fault_domain="0"),
@@ -156,5 +157,5 @@ class ModelMachine(RuleBasedStateMachine):
 
 TestModel = ModelMachine.TestCase
 TestModel.settings = settings(
-    max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(120), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tools.client_bench import EVENT, OK, client_of, fault_of
 from tools.scripted_imds import ScriptedServer, document, raw, status
+from tools.sizes import examples
 
 # Answers that are not documents
 
@@ -102,7 +103,7 @@ def test_the_client_recovers_from_an_unreadable_answer(name: str) -> None:
         assert len(client.read_once().events) == 1
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.binary(max_size=200),

@@ -13,6 +13,7 @@ from forewarn.policy import timevalues as tv
 from forewarn.policy.params import TYPES, bind, convert, parse_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.sizes import examples
 
 RIGHT: dict[str, list[tuple[Any, Any]]] = {
     "bool": [(True, True), (False, False)],
@@ -94,7 +95,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(TYPES), JSON, JSON, JSON, st.lists(JSON, max_size=2) | st.none())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_no_declaration_and_no_value_raises_anything_else(
     type_name: str, value: Any, low: Any, high: Any, enum: Any
 ) -> None:

@@ -25,6 +25,7 @@ from tools import drawn_events
 from tools.drawn_policies import drawn
 from tools.plain_decisions import decisions
 from tools.policy_files import SHIPPED, loaded
+from tools.sizes import examples
 
 # What the drawn policies do not have: optional values, hooks that hold values, a long value, a failing group.
 OPTIONAL = """
@@ -127,7 +128,7 @@ def compare(artifact: Artifact, params: dict[str, Any], chance: Random, count: i
 
 
 @given(seed=st.integers(0, 2**32), api_version=st.sampled_from(API_VERSIONS))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_drawn_policies_decide_as_the_plain_way_does(seed: int, api_version: str, directory: Path) -> None:
     chance = Random(seed)
     policies = drawn(chance, api_version)
@@ -139,7 +140,7 @@ def test_drawn_policies_decide_as_the_plain_way_does(seed: int, api_version: str
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_optional_values_and_hooks_with_values_too(seed: int, optional: Artifact) -> None:
     chance = Random(seed)
     params = chance.choice(({}, {"seconds": 8}, {"seconds": 10, "roles": {}}))

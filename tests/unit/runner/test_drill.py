@@ -29,6 +29,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 from tools.drill_bench import REBOOT, events_of, files, hand_over, only_event
+from tools.sizes import examples
 
 # A drill's record
 
@@ -352,7 +353,7 @@ def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, dril
     assert drills.ended() == []
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.tuples(

@@ -22,6 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 from tools.journals import commit, entries, kinds, opened, record
+from tools.sizes import examples
 
 PAGE = 4096
 
@@ -303,7 +304,7 @@ def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: Manu
     journal.close()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     damage=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=64)), max_size=5),
     first_pages=st.lists(st.tuples(st.integers(0, 12 * PAGE), st.binary(min_size=1, max_size=8)), max_size=5),

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 from tools.journals import DAY, commit, entries, opened, record
+from tools.sizes import examples
 
 
 def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
@@ -202,7 +203,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(_STEPS, st.integers(50_000, 300_000))
 def test_whatever_was_written_open_records_stay_and_the_rest_fits(
     steps: list[tuple[int, bool, int, float]], limit: int

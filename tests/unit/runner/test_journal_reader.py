@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 from tools.journals import commit, opened, record
+from tools.sizes import examples
 
 BASE = 1_780_001_000.0  # the wall clock at the beginning
 MANY = 450  # more than are read at once
@@ -76,7 +77,7 @@ def test_a_record_is_as_it_was_written(reader: JournalReader) -> None:
     assert reader.records(event="aaaa") == [EventRow(3, "aaaa", "done", False, {"n": 3})]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     record_id=st.sampled_from([None, 1, 2, 3]),
     kinds=st.none() | st.lists(st.sampled_from(["state", "decision", "impact", "'"]), max_size=3),

@@ -30,6 +30,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 from tools.exposition import parse, promtool
+from tools.sizes import examples
 
 # What UTF-8 can write.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -77,7 +78,7 @@ def test_promtool_finds_nothing(metrics: Metrics) -> None:
     promtool("check", "metrics", text=metrics.render())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(policy=TEXTS, rule=TEXTS)
 @example(AWKWARD, "")
 @example("\\", '"')
@@ -99,7 +100,7 @@ def test_whatever_a_value_is_is_read_back(value: float) -> None:
     assert read == value or (math.isnan(read or 0.0) and math.isnan(value))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.floats(0, 5000), max_size=30))
 def test_a_histogram_counts_what_its_bounds_say(observed: list[float]) -> None:
     metrics = Metrics()
