@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,25 @@ def render(template: Path, scripts: Sequence[Path] = (), **values: Any) -> str:
 
     Templates import others of their directory. A name without a value raises jinja2.UndefinedError.
     """
+    from markupsafe import Markup  # here: on a VM there is none
+
+    style = _text(_HERE / "style.css")
+    script = '(() => {\n"use strict";\n' + "".join(map(_text, scripts)) + "})();\n" if scripts else ""
+    csp = ["default-src 'none'", f"style-src {_hash(style)}", "base-uri 'none'", "form-action 'none'"]
+    if script:
+        csp.append(f"script-src {_hash(script)}")
+    own = {"csp": Markup("; ".join(csp)), "style": Markup(style), "script": Markup(script)}  # noqa: S704 - ours
+    return str(_environment(template.parent).get_template(template.name).render(**own, **values))
+
+
+@lru_cache(maxsize=None)
+def _environment(directory: Path) -> Any:
+    """Return what renders the templates of a directory. It compiles each of them once."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: on a VM there is none
-    from markupsafe import Markup, escape
+    from markupsafe import escape
 
     environment = Environment(
-        loader=FileSystemLoader([template.parent, _HERE]),
+        loader=FileSystemLoader([directory, _HERE]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: value if hasattr(value, "__html__") else printable(value),
@@ -39,13 +54,7 @@ def render(template: Path, scripts: Sequence[Path] = (), **values: Any) -> str:
     environment.filters["lines"] = lambda value: escape(printable(value, newline="\n"))
     environment.filters["counted"] = counted
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    style = _text(_HERE / "style.css")
-    script = '(() => {\n"use strict";\n' + "".join(map(_text, scripts)) + "})();\n" if scripts else ""
-    csp = ["default-src 'none'", f"style-src {_hash(style)}", "base-uri 'none'", "form-action 'none'"]
-    if script:
-        csp.append(f"script-src {_hash(script)}")
-    own = {"csp": Markup("; ".join(csp)), "style": Markup(style), "script": Markup(script)}  # noqa: S704 - ours
-    return environment.get_template(template.name).render(**own, **values)
+    return environment
 
 
 def counted(number: int, noun: str) -> str:
