@@ -5,9 +5,19 @@
 
 from __future__ import annotations
 
-from forewarn.runner.groups import barrier, semaphore
-from forewarn.runner.groups.observations import ORPHAN_SECONDS
+import pytest
+from forewarn.runner.groups import barrier, observations, semaphore
+from tools import sizes
 from tools.small_group import VMS, Group
+
+
+@pytest.fixture
+def orphan_seconds(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return how long an event has to have been gone before its slot is freed: an hour, at size small ten minutes."""
+    if sizes.NAME == "small":
+        monkeypatch.setattr(observations, "ORPHAN_SECONDS", 600.0)
+    return observations.ORPHAN_SECONDS
+
 
 # Prepared together
 
@@ -205,7 +215,7 @@ def test_the_hooks_of_a_witness_wait_until_the_affected_vm_has_its_slot(running:
     assert running.hooks("a")[:1] == running.hooks("b")[:1] == ["drain"]
 
 
-def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running: Group) -> None:
+def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running: Group, orphan_seconds: float) -> None:
     running.kill(running.members["b"])
     over = running.schedule("both", "a", "b", notice=60.0)
     running.pass_time(90.0)
@@ -214,19 +224,19 @@ def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running
     running.schedule("one", "b", notice=2000.0)
     running.pass_time(30.0)
     assert over.lower() in running.semaphore().slots
-    running.pass_time(ORPHAN_SECONDS)
+    running.pass_time(orphan_seconds)
     running.schedule("one", "b", notice=2000.0)
     running.pass_time(30.0)
     assert running.holders() == []
 
 
-def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group) -> None:
+def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group, orphan_seconds: float) -> None:
     running.schedule("one", "a", notice=60.0)
     running.pass_time(3.0)
     running.delete(running.members["a"])
     running.pass_time(90.0)
-    event = running.schedule("one", "b", notice=2 * ORPHAN_SECONDS)
-    running.pass_time(ORPHAN_SECONDS - 100.0)
+    event = running.schedule("one", "b", notice=2 * orphan_seconds)
+    running.pass_time(orphan_seconds - 100.0)
     assert running.holders() == ["a"]
     running.pass_time(200.0)
     assert running.approved_by(event) == ["b"]
@@ -234,25 +244,25 @@ def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group) -> Non
     assert (release.name, release.by) == ("a", "b")
 
 
-def test_a_vm_that_takes_half_an_hour_to_come_back_keeps_its_slot(running: Group) -> None:
+def test_a_vm_that_takes_half_of_that_to_come_back_keeps_its_slot(running: Group, orphan_seconds: float) -> None:
     first = running.schedule("one", "a", notice=2000.0)
     running.pass_time(3.5)
     assert running.approved_by(first) == ["a"]
     running.kill(running.members["a"])
     second = running.schedule("one", "b", notice=6000.0)
-    running.pass_time(1800.0)
+    running.pass_time(orphan_seconds / 2)
     assert running.approved_by(second) == []
     running.start(running.members["a"])
     running.pass_time(30.0)
     assert running.approved_by(second) == ["b"]
 
 
-def test_a_vm_whose_recovery_fails_keeps_its_slot_as_long_as_it_takes(running: Group) -> None:
+def test_a_vm_whose_recovery_fails_keeps_its_slot_as_long_as_it_takes(running: Group, orphan_seconds: float) -> None:
     first = running.schedule("one", "a", notice=2000.0)
     running.pass_time(3.5)
     running.results["a"] = "failed"
-    second = running.schedule("one", "b", notice=3 * ORPHAN_SECONDS)
-    running.pass_time(2 * ORPHAN_SECONDS)
+    second = running.schedule("one", "b", notice=3 * orphan_seconds)
+    running.pass_time(2 * orphan_seconds)
     assert running.approved_by(first) == ["a"]
     assert running.approved_by(second) == []
 
