@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from tools.class_agreement import alike
 from tools.policy_files import HEAD, SHIPPED, loaded
 from tools.random_events import case
+from tools.sizes import SEED, examples
 
 # Policies that use every construct which the space claims to understand, and some that it does not.
 CONSTRUCTS = {
@@ -187,7 +188,7 @@ def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
         understood = space.reachable
         assert not any(name.startswith("opaque:") for name in space.by_name)
         members = list(space.members(understood))
-        for number in members if len(members) <= most else random.Random(5).sample(members, most):
+        for number in members if len(members) <= most else random.Random(SEED).sample(members, most):
             seen = space.witness(number)
             decision = engines(seen.params).decide(seen.document, seen.facts)[0]
             assert not disagreements(reading, decided, number, decision), (space.values(number), decision)
@@ -200,7 +201,7 @@ def random_events_agree(reading: Reading, count: int) -> int:
     engines, inside = Engines(reading), 0
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     for space in reading.spaces():
-        decided, chance = Decided(reading, space), random.Random(11)
+        decided, chance = Decided(reading, space), random.Random(SEED)
         for _ in range(count):
             event, document, facts, params = case(space, types, chance)
             policies = engines({name: as_json(types[name], value) for name, value in params.items()})
@@ -218,22 +219,22 @@ def random_events_agree(reading: Reading, count: int) -> int:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_class_of_the_shipped_policies_is_what_the_engine_decides(path: Path) -> None:
-    assert every_class_agrees(read(load_policies([path])), 4_000) > 50
+    assert every_class_agrees(read(load_policies([path])), examples(4_000)) > 50
 
 
 @pytest.mark.parametrize("name", ["times", "resources", "spellings", "logic"])
 def test_every_class_of_every_construct_is_what_the_engine_decides(name: str, tmp_path: Path) -> None:
-    assert every_class_agrees(read(loaded(tmp_path, CONSTRUCTS[name])), 3_000) > 200
+    assert every_class_agrees(read(loaded(tmp_path, CONSTRUCTS[name])), examples(3_000)) > 200
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_random_events_decide_as_their_class(path: Path) -> None:
-    assert random_events_agree(read(load_policies([path])), 2_000) == 2_000
+    assert random_events_agree(read(load_policies([path])), examples(2_000)) == examples(2_000)
 
 
 @pytest.mark.parametrize("name", CONSTRUCTS)
 def test_random_events_of_every_construct_decide_as_their_class(name: str, tmp_path: Path) -> None:
-    assert random_events_agree(read(loaded(tmp_path, CONSTRUCTS[name])), 1_500) >= 1_500
+    assert random_events_agree(read(loaded(tmp_path, CONSTRUCTS[name])), examples(1_500)) >= examples(1_500)
 
 
 @pytest.mark.parametrize("api_version", ["2017-03-01", "2019-04-01", "2019-08-01"])
@@ -248,13 +249,13 @@ def test_older_api_versions_have_fewer_classes(api_version: str, tmp_path: Path)
     assert len(space.by_name["event.DurationInSeconds"].values) == 1
     assert (len(space.by_name["event.EventSource"].values) == 1) == (api_version < "2019-08-01")
     assert every_class_agrees(reading) > 5
-    assert random_events_agree(reading, 500) == 500
+    assert random_events_agree(reading, examples(500)) == examples(500)
 
 
 def test_policies_together(tmp_path: Path) -> None:
     reading = read(load_policies([SHIPPED[0], SHIPPED[3], SHIPPED[4]]))
-    assert every_class_agrees(reading, 3_000) > 1000
-    assert random_events_agree(reading, 1_500) == 1_500
+    assert every_class_agrees(reading, examples(3_000)) > examples(1_000)
+    assert random_events_agree(reading, examples(1_500)) == examples(1_500)
 
 
 @pytest.fixture(scope="module")

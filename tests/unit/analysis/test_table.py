@@ -25,6 +25,7 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
 from tools.policy_files import DIRECTORY, SHIPPED, loaded
+from tools.sizes import SEED, examples
 
 CATEGORIES = {"approve": "approve", "prepared": "approve", **dict.fromkeys(("hold", "in-doubt", "uncovered"), "hold")}
 TRICKY = """name: tricky
@@ -89,7 +90,7 @@ def cases(table: Mapping[str, Any], most: int = 400) -> Iterator[list[int]]:
     sizes = [len(dimension["values"]) for dimension in table["dims"]]
     if math.prod(sizes) <= most:
         yield from (list(places) for places in itertools.product(*map(range, sizes)))
-    chance = random.Random(7)
+    chance = random.Random(SEED)
     for _ in range(most if math.prod(sizes) > most else 0):
         yield [chance.randrange(size) for size in sizes]
 
@@ -145,14 +146,14 @@ def assert_as_decided(table: Mapping[str, Any], artifacts: list[Artifact], most:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_cell_of_a_shipped_policy_is_as_the_engine_decides(path: Path) -> None:
     artifact = load_policies([path])
-    assert assert_as_decided(verification_table(artifact), [artifact], 700) > 60
+    assert assert_as_decided(verification_table(artifact), [artifact], examples(700)) > examples(60)
 
 
 def test_policies_together(tmp_path: Path) -> None:
     artifact = load_policies(SHIPPED)
     table = verification_table(artifact)
     assert [view["title"] for view in table["views"]] == ["all policies together", *(path.stem for path in SHIPPED)]
-    assert assert_as_decided(table, [artifact], 600) > 60
+    assert assert_as_decided(table, [artifact], examples(600)) > examples(60)
 
 
 @pytest.mark.parametrize("api_version", ["2017-03-01", "2019-01-01", "2020-07-01"])
@@ -160,7 +161,7 @@ def test_reasons_that_read_times_tags_and_resources(api_version: str, tmp_path: 
     text = TRICKY if api_version == "2020-07-01" else TRICKY.replace(" || event.EventSource == 'User'", "")
     text = text if api_version > "2019-04" else text.replace(" + event.Description", "")
     artifact = loaded(tmp_path, text, api_version=api_version)
-    assert assert_as_decided(verification_table(artifact), [artifact], 3000) > 200
+    assert assert_as_decided(verification_table(artifact), [artifact], examples(3000)) > examples(200)
 
 
 def test_a_difference_has_both_sides(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_a_difference_has_both_sides(tmp_path: Path) -> None:
     text = (DIRECTORY / "web-tier.yml").read_text().replace("default: 9", "default: 15")
     new = loaded(tmp_path, text)
     table = difference_table(old, new)
-    assert assert_as_decided(table, [old, new], 2000) > 200
+    assert assert_as_decided(table, [old, new], examples(2000)) > examples(200)
     assert {leaf["category"] for leaf in table["views"][0]["leaves"]} == {"same", "preparation-lost"}
 
 
@@ -178,7 +179,7 @@ def test_slices_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(space, "MAX_CLASSES", 700)
     sliced = verification_table(artifact)
     assert len(list(read_together([artifact])[0].spaces())) > 1
-    for places in cases(whole, 1000):
+    for places in cases(whole, examples(1000)):
         for one, other in zip(whole["views"], sliced["views"]):
             leaves = [leaf_at(table, view["root"], places) for table, view in ((whole, one), (sliced, other))]
             shown = [view["leaves"][leaf - 1] if leaf else None for view, leaf in zip((one, other), leaves)]

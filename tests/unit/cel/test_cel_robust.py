@@ -13,6 +13,7 @@ from forewarn.compiler import types as t
 from forewarn.compiler.expression import ExpressionError, compile_expression
 from forewarn.compiler.types import RecordField, Type
 from forewarn.policy.evaluation_error import EvaluationError, InternalError
+from tools.sizes import examples, seeds
 
 RECORDS = {"thing": {"Name": RecordField(t.STRING), "Count": RecordField(t.INT), "Sure": RecordField(t.INT, sure=True)}}
 VARIABLES = {
@@ -128,7 +129,7 @@ def outcome(source: str) -> EvaluationError | ExpressionError | None:
     return None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(examples(8)))
 def test_an_expression_is_refused_or_runs(seed: int) -> None:
     expressions = Expressions(seed)
     ran = 0

@@ -16,6 +16,7 @@ from forewarn.compiler.types import Declarations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.cel_oracles import Google, Ours
+from tools.sizes import SEED, examples
 
 NAMES = Declarations({"b": t.BOOL, "i": t.INT, "s": t.STRING, "x": t.map_of(t.STRING, t.INT)})
 VALUES = {"b": True, "i": 5, "s": "hé", "x": {"a": 1, "package": 2}}
@@ -151,14 +152,14 @@ LITERAL_PIECES = (
 
 
 def test_random_text_literals() -> None:
-    random = Random(20260131)
+    random = Random(SEED)
     sources = []
-    for _ in range(6_000):
+    for _ in range(examples(6_000)):
         quote = random.choice(("'", '"', "'''", '"""'))
         prefix = random.choice(("", "", "r", "R", "b", "B", "br", "bR", "rb"))
         sources.append(prefix + quote + _pieces(random, LITERAL_PIECES, 5) + quote)
     count = _compare(sources)
-    assert count["same"] > 2_500, count
+    assert count["same"] > examples(2_500), count
 
 
 TOKENS = (
@@ -169,19 +170,19 @@ TOKENS = (
 
 
 def test_random_sequences_of_tokens() -> None:
-    random = Random(20260131)
+    random = Random(SEED)
     atoms, operators = ["1", "i", "-1", "2u", "1.5", "s", "'a'", "b", "true", "x.a", "[1]", "!b", "-i"], TOKENS[15:27]
-    sources = [_pieces(random, TOKENS, 8) for _ in range(8_000)]
+    sources = [_pieces(random, TOKENS, 8) for _ in range(examples(8_000))]
     sources += [
         random.choice(atoms) + _pieces(random, [f" {op} {atom}" for op in operators for atom in atoms], 4)
-        for _ in range(8_000)
+        for _ in range(examples(8_000))
     ]
     count = _compare(sources)
-    assert count["same"] > 1_000, count
+    assert count["same"] > examples(1_000), count
 
 
 @given(st.text(st.sampled_from([*"abin.()[]{}'\"\\,:?!-+/%<>=&|01xu \n\té\ud800\x00"]), max_size=60))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_no_text_makes_the_compiler_raise(source: str) -> None:
     findings = check(source, NAMES).findings
     assert all(finding.code in CODES and 0 <= finding.start <= finding.end <= len(source) for finding in findings)

@@ -28,6 +28,7 @@ from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING
 from tools.cel_variables import DECLARATIONS, PARAMS, values
 from tools.policy_data import policy, policy_set
+from tools.sizes import SEED, examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 DEFAULTS: Mapping[str, Any] = {
@@ -137,9 +138,9 @@ def _told(trace: PolicyTrace, data: Mapping[str, Any]) -> str | None:
 
 
 def test_decide_and_explain_agree_with_a_plain_reading() -> None:
-    random = Random(20260131)
+    random = Random(SEED)
     count: Counter[str] = Counter()
-    for _ in range(120):
+    for _ in range(examples(120)):
         data = [policy(*_matches(random, 2), name=f"p{n}", params=PARAM_ENTRIES) for n in range(random.randint(1, 3))]
         policies: PolicySet = policy_set(*data)
         document = Document(1, tuple(_event(random, number) for number in range(4)))
@@ -169,14 +170,14 @@ def test_decide_and_explain_agree_with_a_plain_reading() -> None:
                     assert _told(trace, one) == rule
             count[decision.output] += 1
             count.update(output for output, _rule in said)
-    assert min(count["approve"], count["hold"], count["abstain"], count["error"]) > 20, count
+    assert min(count["approve"], count["hold"], count["abstain"], count["error"]) > examples(20), count
 
 
 def test_recording_what_is_read_changes_no_answer() -> None:
     """Explanations, and the conditions of what matched, are evaluated by the builder that records."""
-    random = Random(20260131)
+    random = Random(SEED)
     recorded = 0
-    for _ in range(1500):
+    for _ in range(examples(1500)):
         source = Generator(random).expression()
         form = check(source, DECLARATIONS).form
         if form is None:
@@ -194,7 +195,7 @@ def test_recording_what_is_read_changes_no_answer() -> None:
         assert outcomes[0] == outcomes[1], source
         assert all(isinstance(value.value, str) and len(value.value) <= 200 for value in trace)
         recorded += len(trace)
-    assert recorded > 2000
+    assert recorded > examples(2000)
 
 
 def test_declarations_of_these_tests_are_those_of_policies() -> None:
