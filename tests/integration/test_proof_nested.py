@@ -23,10 +23,11 @@ from forewarn.policy.view import DocumentView
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.policy_data import artifact, policy
+from tools.sizes import examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 MAX_DEPTH = 4
-EXAMPLES = 400
+EXAMPLES = examples(400)
 
 
 class NoValueError(Exception):
@@ -240,7 +241,9 @@ def test_nested_policies_mean_what_the_documentation_says() -> None:
 
     random_policies()
     print(f"nested policies: {dict(count)}")
-    assert min(count[what] for what in ("approve", "hold", "abstain", "nested", "ended within a group")) > 20, count
+    assert min(count[what] for what in ("approve", "hold", "abstain", "nested")) > EXAMPLES // 20, count
+    if EXAMPLES >= 400:  # few examples may have none
+        assert count["ended within a group"] > 20, count
 
 
 def _compare(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A hundred thousand random events are decided as the analysis says of their class. Counts: ``-rP``."""
+"""Random events are decided as the analysis says of their class, a hundred thousand at size full. Counts: ``-rP``."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from forewarn.policy.timevalues import format_duration
 from tools.class_agreement import agrees
 from tools.policy_files import SHIPPED
 from tools.random_events import case
-
-EVENTS = 100_000
+from tools.sizes import SEED, SIZE
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_random_events_are_decided_as_their_class(path: Path) -> None:
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
-    decided, engine, chance = Decided(reading, space), Engine(reading.artifact, reading.fixed), random.Random(20_26)
+    decided, engine, chance = (
+        Decided(reading, space),
+        Engine(reading.artifact, reading.fixed),
+        random.Random(20_26 + SEED),
+    )
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     outcomes: Counter[int] = Counter()
     answers: Counter[tuple[str, str | None]] = Counter()
-    for _ in range(EVENTS // len(SHIPPED)):
+    for _ in range(SIZE.classed_events // len(SHIPPED)):
         event, document, facts, params = case(space, types, chance)
         number = space.locate(event, facts, params, ())
         assert number is not None, (event, facts, params)

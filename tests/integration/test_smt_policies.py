@@ -3,13 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What z3 says of the outcomes of policies: by the engine on random events, by the classes, and by a second solver.
 
-FOREWARN_SMT_POLICIES=500 asks for more policies; FOREWARN_SMT_SEED for others. Counts: ``-rP``.
+Counts: ``-rP``.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,10 +31,10 @@ from forewarn.policy.params import convert
 from tools.fixed_inputs import Case, fixed, not_listed
 from tools.policy_files import SHIPPED, loaded
 from tools.second_solver import answer
+from tools.sizes import SEED, SIZE
 from tools.wild_policies import case, policy
 
-POLICIES = int(os.environ.get("FOREWARN_SMT_POLICIES", "40"))
-SEED = int(os.environ.get("FOREWARN_SMT_SEED", "0"))
+POLICIES = SIZE.smt_policies
 PARTS = 2
 EVENTS = 6  # for each policy
 MOST = 4_000  # classes, of which each is compared

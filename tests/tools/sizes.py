@@ -4,8 +4,8 @@
 """How much the tests try: the one place that reads FOREWARN_SIZE and FOREWARN_SEED.
 
 FOREWARN_SIZE is ``small`` (the default: make test and CI), ``full`` (make test-all, each night) or ``soak`` (ten times
-full). FOREWARN_SEED is the number from which random tests count: 0 unless it is set, another one in each run of CI. The
-same seed gives the same tests. Tests marked ``full`` are skipped at size small.
+full, and a million evaluations of CEL). FOREWARN_SEED is the number from which random tests count: 0 unless it is set,
+another one in each run of CI. The same seed gives the same tests. Tests marked ``full`` are skipped at size small.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ SMALL = Sizes(
     started_configurations_percent=20,
     expression_cases=8,
     classed_events=20_000,
-    fuzzed_policies=8,
+    fuzzed_policies=6,
     mutants=40,
-    needless_policies=10,
-    policy_mutants=12,
+    needless_policies=8,
+    policy_mutants=6,
     policy_classes=150,
     smt_cases=80,
     smt_conditions=16,
-    smt_expressions=100,
+    smt_expressions=60,
     smt_policies=10,
-    suggested_policies=5,
+    suggested_policies=3,
     wild_changes=24,
     wild_policies=60,
-    z3_policies=40,
+    z3_policies=24,
     group_runners=12,
     group_seconds=24,
     hypothesis_percent=25,
