@@ -9,7 +9,8 @@
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
-# make mutants   changes the prover in one place after another, and lists the changes that no test notices: about 30 minutes
+# make mutants   changes the prover, and what decides events, in one place after another, and lists the changes that no test
+#              notices: about 30 minutes; PACKAGE='policy runner' changes only these, of policy, runner, smt and symbolic
 # make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
 # make figures   what hooks cost users of HAProxy, PostgreSQL, RabbitMQ and others, with Forewarn and without; as root
 # make soak    kills the runner, plays stories of many VMs and contradicts the prover for SECONDS (default 600), in ways that no earlier run has tried
@@ -135,7 +136,7 @@ soak: .venv/.installed-test
 	cd tests && ../$(PY) -m tools.soak $(SECONDS)
 
 mutants: .venv/.installed-test
-	cd tests && ../$(PY) -m tools.prover_mutants
+	cd tests && ../$(PY) -m tools.mutants $(PACKAGE)
 
 bench: .venv/.installed-test
 	$(PY) tests/benchmarks/run.py

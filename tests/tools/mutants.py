@@ -1,67 +1,115 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes single changes in analysis/smt and analysis/symbolic, and prints which of them no test notices.
+"""Makes single changes in the prover and in what decides events, and prints which of them no test notices.
 
-Each change is made in a copy of the package, which a fast selection of tests imports instead. Changes that make no
-difference are in prover_mutants_equivalent.txt, with the reason.
+Each change is made in a copy of a module, which a fast selection of tests imports instead. How many changes there are
+of each package, FOREWARN_SIZE says, and FOREWARN_SEED which: other ones where it is another number. The tests run at
+size small, as in CI, unless --tests says otherwise, and always with the seed 0. Changes that make no difference are in
+mutants_equivalent.txt, with the reason.
 
-    python -m tools.prover_mutants [--most N] [--only PACKAGE/FILE[:LINE]] [--processes N] [--list]
+    python -m tools.mutants [PACKAGE...] [--most N] [--only FILE[:LINE]] [--processes N] [--tests SIZE] [--list]
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import faulthandler
 import importlib
 import multiprocessing
 import multiprocessing.connection
 import os
 import resource
-import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tools.sizes import NAMES, SEED, SIZE
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-UNIT = REPOSITORY / "tests" / "unit" / "analysis"
-ANALYSIS = REPOSITORY / "plugins" / "module_utils" / "forewarn" / "analysis"
-EQUIVALENT = Path(__file__).with_name("prover_mutants_equivalent.txt")
-# The tests that run for a change in a package, after those of its module: the fastest first, since a failure ends them.
-TESTS = {
-    "smt": (
-        "tests/unit/analysis/test_proof.py",
-        "tests/unit/analysis/test_smt_witness.py",
-        "tests/unit/analysis/test_smt_translation.py",
-        "tests/integration/test_smt_cel_spec.py",
-        "tests/integration/test_smt_policies.py",
-        "tests/integration/test_smt_open_inputs.py",
-        "tests/integration/test_smt_events.py",
-    ),
-    "symbolic": (
-        "tests/unit/analysis/test_symbolic_concrete.py",
-        "tests/unit/analysis/test_symbolic_domains.py",
-        "tests/unit/analysis/test_symbolic_limits.py",
-        "tests/unit/analysis/test_symbolic_regions.py",
-        "tests/unit/analysis/test_symbolic_resources.py",
-        "tests/unit/analysis/test_space.py",
-        "tests/unit/analysis/test_map_words.py",
-        "tests/unit/analysis/test_coverage.py",
-        "tests/unit/analysis/test_table.py",
-        "tests/integration/test_proof_classes.py",
-    ),
-}
-_LIMITS = {"FOREWARN_SMT_EXPRESSIONS": "40", "FOREWARN_SMT_POLICIES": "10", "FOREWARN_SMT_CASES": "8"}
-_UNCHANGED = (
-    "forewarn.compiler.policyfile",
-    "forewarn.policy.engine",
-    "forewarn.events",
+FOREWARN = REPOSITORY / "plugins" / "module_utils" / "forewarn"
+EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
+
+
+class Package(NamedTuple):
+    """What is changed together: ``files`` are patterns in ``root``, and so begin the names of changes.
+
+    ``own`` are the patterns of the unit tests of a module, which run first. Then come the ``tests`` of the package: the
+    fastest first, since a failure ends them. ``unchanged`` are modules that do not use the package: they are imported
+    once, for all changes. Packages that many modules use come first, while none of those is imported.
+    """
+
+    root: Path
+    files: tuple[str, ...]
+    own: str
+    tests: tuple[str, ...]
+    unchanged: tuple[str, ...] = ()
+
+
+def _tests(directory: str, names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{directory}/test_{name}.py" for name in names.split())
+
+
+_BELOW_ANALYSIS = (
+    *("conftest", "forewarn.compiler.policyfile", "forewarn.policy.engine", "forewarn.events"),
     "forewarn.compiler.expression",
 )
-SECONDS = 120  # of CPU time for one change, a multiple of what the tests take: a change may never end
-MOST = {"smt": 200, "symbolic": 60}  # changes of each package, evenly spread
+PACKAGES: Mapping[str, Package] = {
+    "policy": Package(
+        FOREWARN,
+        (
+            "events.py",
+            *(
+                f"policy/{name}.py"
+                for name in ("approval", "decision", "dynamic", "engine", "evaluate", "interpolated")
+            ),
+            *(f"policy/{name}.py" for name in ("lists", "params", "program", "trace", "view")),
+        ),
+        "policy/test_{}*.py",
+        _tests("unit/policy", "engine evaluate limits imported trace forms scopes approval_groups")
+        + _tests("unit", "events")
+        + _tests("unit/policy", "params approval")
+        + _tests("unit/cel", "cel_arguments cel_lists")
+        + _tests("unit/runner", "plan content_changes")
+        + _tests("unit/policy", "engine_properties artifact plain_decisions")
+        + _tests("unit", "events_properties"),
+    ),
+    "runner": Package(
+        FOREWARN,
+        tuple(f"runner/{name}.py" for name in ("approvals", "controller", "event_record", "reconciler", "tracker")),
+        "runner/test_{}*.py",
+        _tests("unit/runner", "tracker event_record restarts not_before_moves nameless hidden_events content_changes")
+        + _tests(
+            "unit/runner", "policy_changes loop dry_runs impact shared_hooks leftovers doubts_kept exchange shadow"
+        )
+        + _tests("unit/runner", "recovery_requests hook_recovery hook_scheduler hook_notifications hook_restarts drill")
+        + _tests("unit/runner", "shadow command_reports readiness plan loop_log journal metrics"),
+    ),
+    "smt": Package(
+        FOREWARN / "analysis",
+        ("smt/*.py",),
+        "analysis/test_smt_{}.py",
+        _tests("unit/analysis", "proof smt_witness smt_translation")
+        + _tests("integration", "smt_cel_spec smt_policies smt_open_inputs smt_events"),
+        _BELOW_ANALYSIS,
+    ),
+    "symbolic": Package(
+        FOREWARN / "analysis",
+        ("symbolic/*.py",),
+        "analysis/test_symbolic_{}.py",
+        _tests(
+            "unit/analysis", "symbolic_concrete symbolic_domains symbolic_limits symbolic_regions symbolic_resources"
+        )
+        + _tests("unit/analysis", "space map_words coverage table")
+        + _tests("integration", "proof_classes"),
+        _BELOW_ANALYSIS,
+    ),
+}
+CPU_SECONDS = 240  # for one change, a multiple of what the tests take: a change may never end
+SECONDS = 1800  # or wait for ever
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
     ast.Lt: ("<=", ">="),
     ast.LtE: ("<", ">"),
@@ -89,7 +137,8 @@ _NOT_MEANT = ("require", "boolean", "integer", "real", "named", "Function", "set
 class Mutant(NamedTuple):
     """One change: what stands at an offset of a file is replaced."""
 
-    file: str  # with its package: smt/calls.py
+    package: str
+    file: str  # in the root of its package: smt/calls.py
     line: int
     start: int
     end: int
@@ -97,21 +146,21 @@ class Mutant(NamedTuple):
     new: str
 
     @property
-    def package(self) -> str:
-        """The package it is in."""
-        return self.file.partition("/")[0]
+    def path(self) -> Path:
+        """The module."""
+        return PACKAGES[self.package].root / self.file
 
     def name(self) -> str:
         """Return what it is where lines move: the file, the line's text and the change."""
-        line = " ".join((ANALYSIS / self.file).read_text(encoding="utf-8").splitlines()[self.line - 1].split())
+        line = " ".join(self.path.read_text(encoding="utf-8").splitlines()[self.line - 1].split())
         return f"{self.file}: {line} | {' '.join(self.old.split())} → {' '.join(self.new.split())}"
 
 
 class _Reader(ast.NodeVisitor):
     """Collects the changes of one file."""
 
-    def __init__(self, file: str, source: str) -> None:
-        self.file, self.source = file, source
+    def __init__(self, package: str, file: str, source: str) -> None:
+        self.package, self.file = package, file
         self.found: list[Mutant] = []
         self._offsets = [0]
         for line in source.encode().splitlines(keepends=True):
@@ -133,7 +182,8 @@ class _Reader(ast.NodeVisitor):
     def _add(self, node: ast.AST, new: str) -> None:
         start, end = self._span(node)
         old = self._bytes[start:end].decode()
-        self.found.append(Mutant(self.file, self._bytes[:start].count(b"\n") + 1, start, end, old, new))
+        line = self._bytes[:start].count(b"\n") + 1
+        self.found.append(Mutant(self.package, self.file, line, start, end, old, new))
 
     def visit_Compare(self, node: ast.Compare) -> None:  # ast's name
         if len(node.ops) == 1:
@@ -231,9 +281,10 @@ class _Reader(ast.NodeVisitor):
 
 def mutants(package: str) -> Iterator[Mutant]:
     """Yield every change of a package, file by file."""
-    for path in sorted((ANALYSIS / package).glob("*.py")):
+    root, patterns = PACKAGES[package].root, PACKAGES[package].files
+    for path in sorted(path for pattern in patterns for path in root.glob(pattern)):
         source = path.read_text(encoding="utf-8")
-        reader = _Reader(f"{package}/{path.name}", source)
+        reader = _Reader(package, path.relative_to(root).as_posix(), source)
         reader.visit(ast.parse(source))
         yield from dict.fromkeys(reader.found)
 
@@ -256,9 +307,9 @@ def equivalent() -> dict[str, str]:
     return found
 
 
-def _prepare() -> None:
+def _prepare(package: str) -> None:
     """Import what the tests need and the changes do not concern, so that each process begins with it."""
-    for name in ("pytest", "z3", "cvc5", "selenium.webdriver", "hypothesis", "psutil", "conftest", *_UNCHANGED):
+    for name in ("pytest", "z3", "cvc5", "selenium.webdriver", "hypothesis", "psutil", *PACKAGES[package].unchanged):
         importlib.import_module(name)
 
 
@@ -267,28 +318,29 @@ def _run(mutant: Mutant | None, package: str, directory: Path, direct: bool) -> 
 
     With ``direct``, only the unit tests of the changed module.
     """
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    import forewarn.analysis  # not its modules, which import what is changed
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
     import pytest  # only here
 
-    for name in TESTS:
-        shutil.copytree(ANALYSIS / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
-    if mutant is not None:
-        target = directory / mutant.file
-        target.write_text(changed(target.read_text(encoding="utf-8"), mutant), encoding="utf-8")
-    forewarn.analysis.__path__.insert(0, str(directory))
+    about = PACKAGES[package]
     for name in [name for name in sys.modules if name.startswith(("forewarn.analysis.", "tools.", "test_"))]:
         del sys.modules[name]
+    if mutant is not None:
+        directory.mkdir()
+        (directory / mutant.path.name).write_text(changed(mutant.path.read_text(encoding="utf-8"), mutant), "utf-8")
+        parent = ".".join(("forewarn", *mutant.path.relative_to(FOREWARN).parts[:-1]))
+        importlib.import_module(parent).__path__.insert(0, str(directory))
     sys.dont_write_bytecode = True
-    os.environ.update(_LIMITS)
     os.chdir(REPOSITORY)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    module = "*" if mutant is None else Path(mutant.file).stem
-    own = [str(one.relative_to(REPOSITORY)) for one in UNIT.glob(f"test_{package}_{module}.py")]
-    for tests in (own, () if direct else [one for one in TESTS[package] if one not in own]):
-        code = int(pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests])) if tests else 0
+    output = os.open(directory.with_suffix(".log"), os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    unit = REPOSITORY / "tests" / "unit"
+    patterns = [] if mutant is None else [about.own.format(mutant.path.stem)]
+    own = [str(one.relative_to(REPOSITORY)) for pattern in patterns for one in sorted(unit.glob(pattern))]
+    options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    for tests in (own, () if direct else [one for one in about.tests if one not in own]):
+        code = int(pytest.main([*options, *tests])) if tests else 0
         if code:
             os._exit(code)
     os._exit(0)
@@ -315,43 +367,61 @@ def _pass_unchanged(package: str, place: Path, direct: bool) -> bool:
     process = multiprocessing.get_context("fork").Process(target=_run, args=(None, package, place / package, direct))
     process.start()
     process.join()
+    if process.exitcode:
+        print((place / f"{package}.log").read_text(encoding="utf-8", errors="replace"), file=sys.stderr)
     return process.exitcode == 0
+
+
+def chosen(package: str, most: int, only: str) -> list[Mutant]:
+    """Return so many changes of a package, evenly spread; which, the seed says."""
+    every = [one for one in mutants(package) if f"{one.file}:{one.line}:".startswith(only)]
+    count = min(most, len(every))
+    return [every[(SEED + number * len(every) // count) % len(every)] for number in range(count)]
 
 
 def main(arguments: list[str]) -> int:
     """Return 1 if a change survives that is not known to make no difference."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--most", type=int, help="changes of each package")
-    parser.add_argument("--only", default="", help="PACKAGE/FILE[:LINE], or the beginning of one")
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=f"{', '.join(PACKAGES)}; all of them without")
+    parser.add_argument("--most", type=int, default=SIZE.mutants, help="changes of each package")
+    parser.add_argument("--only", default="", help="FILE[:LINE], or the beginning of one")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--tests", choices=NAMES, default="small", help="the size of the tests")
     parser.add_argument("--direct", action="store_true", help="run only the unit tests of the changed module")
     parser.add_argument("--list", action="store_true", help="print the changes, and make none")
     options = parser.parse_args(arguments)
-    chosen: list[Mutant] = []
-    for package, most in MOST.items():
-        every = [one for one in mutants(package) if f"{one.file}:{one.line}:".startswith(options.only)]
-        count = min(options.most or most, len(every))
-        chosen += (every[number * len(every) // count] for number in range(count))
-    known = equivalent()
-    asked = [one for one in chosen if one.name() not in known]
+    if unknown := {*options.packages} - {*PACKAGES}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    packages = [one for one in PACKAGES if one in (options.packages or PACKAGES)]
+    every = {one: chosen(one, options.most, options.only) for one in packages}
     if options.list:
-        print("\n".join(one.name() for one in chosen))
+        print("\n".join(mutant.name() for some in every.values() for mutant in some))
         return 0
-    _prepare()
-    alive = 0
     with tempfile.TemporaryDirectory() as place:
-        for package in sorted({one.package for one in asked}):
-            if not _pass_unchanged(package, Path(place), options.direct):
-                print(f"the tests of {package} fail without any change", file=sys.stderr)
-                return 2
-        found = survivors(asked, Path(place), options.processes, options.direct)
-        for number, (mutant, survived) in enumerate(found, 1):
-            if survived:
-                alive += 1
-                print(f"survives: {mutant.name()}", flush=True)
-            if number % 20 == 0:
-                print(f"{number} of {len(asked)}, {alive} survive", file=sys.stderr, flush=True)
-    print(f"{len(asked)} changes: {alive} survive; {len(chosen) - len(asked)} more are equivalent")
+        # What one change breaks, hypothesis may not try first with the next one.
+        os.environ.update(FOREWARN_SIZE=options.tests, FOREWARN_SEED="0", HYPOTHESIS_STORAGE_DIRECTORY=place)
+        del sys.modules["tools.sizes"]
+        alive = [_alive(one, some, Path(place) / one, options) for one, some in every.items() if some]
+    return max(alive, default=0)
+
+
+def _alive(package: str, some: Sequence[Mutant], place: Path, options: argparse.Namespace) -> int:
+    """Print the changes of a package that survive. Return 1 if there are any, 2 if the tests fail without a change."""
+    place.mkdir()
+    _prepare(package)
+    if not _pass_unchanged(package, place, options.direct):
+        print(f"the tests of {package} fail without any change", file=sys.stderr)
+        return 2
+    known = equivalent()
+    asked = [one for one in some if one.name() not in known]
+    alive = 0
+    for number, (mutant, survived) in enumerate(survivors(asked, place, options.processes, options.direct), 1):
+        if survived:
+            alive += 1
+            print(f"survives: {mutant.name()}", flush=True)
+        if number % 20 == 0:
+            print(f"{package}: {number} of {len(asked)}, {alive} survive", file=sys.stderr, flush=True)
+    print(f"{package}: {len(asked)} changes, {alive} survive; {len(some) - len(asked)} more are equivalent", flush=True)
     return 1 if alive else 0
 
 
