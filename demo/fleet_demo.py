@@ -246,9 +246,7 @@ def main() -> int:
 
 def _run(narrator: Narrator) -> int:
     if images.absent():
-        narrator.say(
-            "", f"builds root file systems in {images.CACHE.relative_to(ROOT)}: some minutes, this once", "dim"
-        )
+        narrator.say("", f"builds root file systems in {images.CACHE}: some minutes, this once", "dim")
     narrator.say("", "boots three hosts", "dim")
     with tempfile.TemporaryDirectory(prefix="forewarn-fleet-") as name, Lab() as lab:
         directory = Path(name)

@@ -3,14 +3,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The root file systems of the hosts: built once by debootstrap, and never written to afterwards.
 
-There is one for each Debian release, and one with the software that hooks are tested against.
+There is one for each Debian release, and one with the software that hooks are tested against. All checkouts of a user
+share them: the name of each ends with a digest of what goes into it, so that another recipe is another file system.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import inspect
+import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +23,7 @@ from pathlib import Path
 from . import software
 from .machine import run
 
-CACHE = Path(__file__).resolve().parent.parent.parent / ".cache" / "lab"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forewarn-lab"
 # Python 3.9 with systemd 247, 3.11 with 252, 3.13 with 257.
 SUITES = ("bullseye", "bookworm", "trixie")
 SOFTWARE = "bookworm-software"
@@ -29,9 +33,7 @@ _PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "openssh-server")
 _SSHD = "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
 # They would look for updates, or for file systems, that a host of the lab does not have.
 _MASKED = ("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer")
-# What a built file system depends on, beside the release: another text here builds it anew.
-_RELEASE_RECIPE = (1, _PACKAGES, _SSHD, _MASKED)
-_SOFTWARE_RECIPE = (_RELEASE_RECIPE, software.RECIPE)
+_UNUSED_SECONDS = 30 * 86_400.0  # after which a file system or a package is removed
 
 
 def root_file_systems(images: Iterable[str]) -> dict[str, Path]:
@@ -61,29 +63,58 @@ def key() -> Path:
 
 
 def _path(image: str) -> Path:
-    recipe = _SOFTWARE_RECIPE if image == SOFTWARE else _RELEASE_RECIPE
-    return CACHE / f"{image}-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:8]}"
+    """Return where an image is: another recipe of its own, or of the image below it, is another path."""
+    recipe = [repr((_PACKAGES, _SSHD, _MASKED)), *(inspect.getsource(step) for step in (_install_release, _settle))]
+    if image == SOFTWARE:
+        recipe.append(software.recipe())
+    return CACHE / f"{image}-{hashlib.sha256(''.join(recipe).encode()).hexdigest()[:8]}"
 
 
 def _root_file_system(image: str) -> Path:
     root = _path(image)
     with _locked(image):
         if not root.exists():
-            for older in CACHE.glob(f"{image}-*"):  # a build that was ended, too; but not the lock of another image
-                if older.is_dir() and older.name.rpartition("-")[0] == image:
-                    _remove(older)
-            draft = CACHE / f"{image}-new"
+            _tidy(image)
+            draft, packages = CACHE / f"{image}-new", _packages(image)
             if image == SOFTWARE:
                 run("cp", "--archive", "--reflink=auto", _root_file_system("bookworm"), draft, timeout=600)
-                software.install(draft)
+                software.install(draft, packages)
             else:
-                _install_release(image, draft)
+                _install_release(image, draft, packages)
             draft.rename(root)
+        _used(root).touch()
     return root
 
 
-def _install_release(suite: str, root: Path) -> None:
-    run("debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", suite, root, timeout=600)
+def _tidy(image: str) -> None:
+    """Remove a build of an image that was ended, what no checkout has used for a while, and packages of back then."""
+    now = time.time()
+    for root in CACHE.glob(f"{image}-*"):  # but not the lock of another image
+        if root.is_dir() and root.name.rpartition("-")[0] == image:
+            used = _used(root)
+            if not used.exists() or used.stat().st_mtime < now - _UNUSED_SECONDS:
+                _remove(root)
+                used.unlink(missing_ok=True)
+    for package in _packages(image).iterdir():
+        if package.stat().st_mtime < now - _UNUSED_SECONDS:
+            package.unlink()
+
+
+def _used(root: Path) -> Path:
+    """Return the file whose time says when a file system was last asked for."""
+    return root.with_name(f"{root.name}.used")
+
+
+def _packages(image: str) -> Path:
+    """Return the directory with the packages that were downloaded for an image."""
+    directory = CACHE / "packages" / image
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _install_release(suite: str, root: Path, packages: Path) -> None:
+    include = f"--include={','.join(_PACKAGES)}"
+    run("debootstrap", "--variant=minbase", f"--cache-dir={packages}", include, suite, root, timeout=600)
     _settle(root)
 
 

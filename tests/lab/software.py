@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import shutil
 from pathlib import Path
 
@@ -25,17 +27,22 @@ _SETTINGS = (
 )
 # Its port 80 is the emulated service's, on the metadata address.
 _REMOVED = ("etc/nginx/sites-enabled/default",)
-# What a file system with the software depends on: another value here builds it anew.
-RECIPE = (1, _PACKAGES, _SETTINGS, _REMOVED)
-
 # Maintainer scripts ask this program whether a service may be started: 101 is no.
 _POLICY = ("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")
 _PATIENCE = 1_800.0  # seconds for the download and the installation, which take a minute where the mirror is fast
 _ENVIRONMENT = ("DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "SYSTEMD_COLORS=0")
 
 
-def install(root: Path) -> None:
-    """Install the packages on a root file system that has a Debian release. Raises LabError."""
+def recipe() -> str:
+    """Return the text that a file system with the software depends on: another one builds it anew."""
+    return repr((_PACKAGES, _SETTINGS, _REMOVED, _POLICY, _ENVIRONMENT)) + inspect.getsource(install)
+
+
+def install(root: Path, packages: Path) -> None:
+    """Install the software on a root file system that has a Debian release. Raises LabError.
+
+    ``packages`` is a directory on the same file system, in which packages are kept for the next time.
+    """
     for name, text in _SETTINGS:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -44,6 +51,9 @@ def install(root: Path) -> None:
     policy.chmod(0o755)
     shutil.copyfile("/etc/resolv.conf", resolver)  # this machine's, for the download
     before = _enabled(root)
+    archives = root / "var/cache/apt/archives"
+    for package in packages.glob("*.deb"):
+        os.link(package, archives / package.name)
     _run_in(root, "apt-get", "-qq", "update")
     _run_in(
         *(root, "apt-get", "-qq", "--yes", "--no-install-recommends", "-o", "Dpkg::Options::=--force-unsafe-io"),
@@ -51,6 +61,9 @@ def install(root: Path) -> None:
     )
     if added := sorted(_enabled(root) - before):
         _run_in(root, "systemctl", "disable", *added)
+    for package in archives.glob("*.deb"):
+        if not (packages / package.name).exists():
+            os.link(package, packages / package.name)
     _run_in(root, "apt-get", "clean")
     shutil.rmtree(root / "var/lib/apt/lists")
     for path in (policy, resolver, *(root / name for name in _REMOVED)):
