@@ -8,15 +8,18 @@ The guard of all tests stays as it is: this process talks to loopback only. Host
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from tools.requirements import lacking
+from tools.sizes import SEED
 
 from . import galera as galera_cluster
 from . import machine
@@ -30,10 +33,38 @@ from .patroni import Patroni
 Start = Callable[..., Lab]
 
 
+def in_turn(cases: Sequence[object], number: int = 1) -> list[ParameterSet]:
+    """Return all cases as parameters, of which size small takes a number: with another seed others."""
+    taken = {(SEED + step) % len(cases) for step in range(number)}
+    return [pytest.param(case, marks=[] if place in taken else [pytest.mark.full]) for place, case in enumerate(cases)]
+
+
+ONE_SUITE = in_turn(SUITES)
+
+
+# Files by how long they take: those that begin last should be short, so that no worker ends long after the others.
+_LONGEST_FIRST = (
+    *("test_groups", "test_role", "test_group_role", "test_role_hooks", "test_hook_haproxy", "test_hook_rabbitmq"),
+    *("test_role_mistakes", "test_hook_slurm", "test_hook_systemd", "test_runner", "test_role_damage"),
+    *("test_hook_galera", "test_hook_pacemaker", "test_hook_patroni", "test_hook_probe", "test_role_cores"),
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let xdist take files in the order of _LONGEST_FIRST, not by their numbers of tests."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs hosts, and put the files in order."""
     for item in items:
-        if "start_lab" in getattr(item, "fixturenames", ()) or "lab" in getattr(item, "fixturenames", ()):
+        if {"start_lab", "lab"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker("lab")
+    ranks = {name: rank for rank, name in enumerate(_LONGEST_FIRST)}
+    here = Path(__file__).parent
+    last = len(ranks)
+    items.sort(key=lambda item: ranks.get(item.path.stem, last) if item.path.parent == here else last + 1)
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +102,19 @@ def suite(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def installed_collection(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory for ANSIBLE_COLLECTIONS_PATH into which the collection was built and installed."""
-    directory = tmp_path_factory.mktemp("installed")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # by the workers of a run
+    directory = shared / "installed"
+    with (shared / "installed.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not directory.exists():
+            draft = tmp_path_factory.mktemp("installed")
+            _install_collection(repository, draft)
+            draft.rename(directory)
+    return directory
+
+
+def _install_collection(repository: Path, directory: Path) -> None:
     environ = {**os.environ, "ANSIBLE_HOME": str(directory / "home")}
 
     def galaxy(*arguments: str | Path) -> None:
@@ -81,7 +124,6 @@ def installed_collection(repository: Path, tmp_path_factory: pytest.TempPathFact
     galaxy("build", "--output-path", directory, repository)
     (tarball,) = directory.glob("*.tar.gz")
     galaxy("install", "--offline", "--force", "--collections-path", directory, tarball)
-    return directory
 
 
 @pytest.fixture
