@@ -191,7 +191,7 @@ class Host:
         lines = self.ssh(f"systemctl show --property={','.join(names)} {unit}").stdout.splitlines()
         return dict(line.partition("=")[::2] for line in lines if line)
 
-    def wait_for(self, what: Callable[[], T | None], timeout: float = 30, every: float = 0.25) -> T:
+    def wait_for(self, what: Callable[[], T | None], timeout: float = 30, every: float = 0.1) -> T:
         """Return the first true answer of ``what``. Raises LabError, with the end of the journal, if there is none."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -261,8 +261,8 @@ class Host:
         while time.monotonic() < deadline:
             if self._supervisor.poll() is not None:
                 raise LabError(f"{self.name} ({self.suite}) does not boot: {self._last_words()}")
-            # It answers early with a 1 as long as units are being started.
-            state = self._ssh("systemctl is-system-running", b"", 30).stdout.strip()
+            # It answers once all units are started, or at once where systemd cannot be asked yet.
+            state = self._ssh("systemctl is-system-running --wait", b"", _BOOT).stdout.strip()
             if state in ("running", "degraded"):
                 break
             time.sleep(0.1)  # until the next look

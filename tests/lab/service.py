@@ -15,6 +15,7 @@ from typing import Any
 from forewarn.compiler.policyfile import compile_policies
 
 from .hosts import Host
+from .journals import event_state
 
 PROGRAM = "/usr/local/bin/forewarn.pyz"
 ARTIFACT = "/etc/forewarn/policy.json"
@@ -101,12 +102,8 @@ class Service:
 
     def wait_for_state(self, event_id: str, *states: str) -> dict[str, Any]:
         """Wait until an event has come to a state; return what history reports of it."""
-
-        def reached() -> dict[str, Any] | None:
-            entry = self.history(event_id)
-            return entry if entry.get("state") in states else None
-
-        return self.host.wait_for(reached)
+        self.host.wait_for(lambda: event_state(self.host, event_id) in states)
+        return self.history(event_id)
 
     def settle(self) -> None:
         """Let drains end, wait until no event is left, and forget the calls and the log so far."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from .control_node import ROLE_PLAY, SITE
 from .hosts import Host
+from .journals import event_state
 from .lab import Lab
 from .playbooks import Playbooks
 
@@ -108,12 +109,8 @@ def roll_out(
 
 def wait_for_state(host: Host, event_id: str, *states: str, timeout: float = PATIENCE) -> dict[str, Any]:
     """Wait until an event has come to a state; return what the history has of it."""
-
-    def reached() -> dict[str, Any] | None:
-        entry = history(host, event_id)
-        return entry if entry.get("state") in states else None
-
-    return host.wait_for(reached, timeout)
+    host.wait_for(lambda: event_state(host, event_id) in states, timeout)
+    return history(host, event_id)
 
 
 def reboot_by_azure(lab: Lab, host: Host, before: Callable[[], object] = lambda: None) -> dict[str, Any]:
