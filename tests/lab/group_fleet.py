@@ -1,12 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runners of ``group_story``: thirty processes with one policy, on networks of their own."""
+"""The runners of ``group_story``: many processes with one policy, on networks of their own."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -16,8 +15,9 @@ from forewarn.emulator.server import EmulatorServer
 from tools.commands import vm_command
 from tools.group_judge import Rule
 from tools.runner_process import compiled, program
+from tools.sizes import SIZE
 
-RUNNERS = int(os.environ.get("FOREWARN_GROUP_RUNNERS", "30"))
+RUNNERS = SIZE.group_runners
 FAR = RUNNERS // 5  # the last of them are behind a link of their own
 AT_MOST = 6
 GROUP = "web"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Thirty runners and three nodes of etcd in namespaces of their own, while nodes and runners fail; then a judgement.
+"""Many runners and three nodes of etcd in namespaces of their own, while nodes and runners fail; then a judgement.
 
 ``python -m lab.group_story SECONDS SEED DIRECTORY etcd|blob``, run by ``test_groups`` in new namespaces of mounts,
 networks and processes, which end with it. It writes one JSON object: what was done, and which promises were broken.
@@ -209,7 +209,7 @@ class Story:
         end = time.monotonic() + 120.0 + QUIET_SECONDS
         left: list[str] = []
         while time.monotonic() < end:
-            time.sleep(1.0)  # until the next look
+            time.sleep(0.25)  # until the next look
             left = list(self._left())
             if not left:
                 return

@@ -1,28 +1,23 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A group of thirty VMs with a real etcd whose nodes are killed, paused, cut off, filled and wiped; and with Azurite.
-
-``FOREWARN_GROUP_SECONDS`` is how long things go wrong, ``FOREWARN_GROUP_SEED`` which of them do.
-"""
+"""A group of many VMs with a real etcd whose nodes are killed, paused, cut off, filled and wiped; and with Azurite."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tools.azurite import installed
+from tools.sizes import SEED, SIZE
 
-SECONDS = float(os.environ.get("FOREWARN_GROUP_SECONDS", "80"))
-SEED = int(os.environ.get("FOREWARN_GROUP_SEED", "1"))
 TESTS = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize(("store", "seconds"), [("etcd", SECONDS), ("blob", SECONDS / 2)])
+@pytest.mark.parametrize(("store", "seconds"), [("etcd", SIZE.group_seconds), ("blob", SIZE.group_seconds / 2)])
 def test_no_promise_is_broken_whatever_fails(lab_machine: None, tmp_path: Path, store: str, seconds: float) -> None:
     if store == "blob":
         installed()  # here: the namespaces have no way out
