@@ -7,22 +7,36 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from .database_setting import Setting
 from .figures import record
 from .galera import Galera
+from .load import Outcome
 
 _FREEZE_SECONDS = 10.0
 
 
-def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(galera: Setting[Galera]) -> None:
-    """The writer is a client of the very node: it has to go to another one."""
+@pytest.fixture(scope="module")
+def orderly(galera: Setting[Galera]) -> Outcome:
+    """Reboot a node by an event; return what the writer wrote down meanwhile.
+
+    It is a client of the very node: it has to go to another one.
+    """
     cluster, host, protected, writer = galera
     writer.start("n1", "n2", "n3")
     protected.reboot()
     assert cluster.is_synced(host), "it was recovered once it was synced"
-    orderly = galera.written()
+    return galera.written()
+
+
+def test_a_node_is_rebooted_without_a_lost_row(galera: Setting[Galera], orderly: Outcome) -> None:
     record("galera", "reboot, forewarn", galera.figures(orderly))
 
+
+@pytest.mark.full
+def test_the_interruption_is_shorter_than_without_a_warning(galera: Setting[Galera], orderly: Outcome) -> None:
+    cluster, host, _protected, writer = galera
     writer.start("n1", "n2", "n3")
     host.cut_power()
     writer.more()
@@ -33,6 +47,7 @@ def test_a_node_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(g
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
+@pytest.mark.full
 def test_the_others_do_not_wait_for_a_node_that_is_frozen(galera: Setting[Galera]) -> None:
     cluster, host, protected, writer = galera
     writer.start("n2", "n3")
@@ -53,6 +68,7 @@ def test_the_others_do_not_wait_for_a_node_that_is_frozen(galera: Setting[Galera
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
+@pytest.mark.full
 def test_a_stop_takes_hardly_longer_than_by_hand(galera: Setting[Galera]) -> None:
     cluster, host, protected, _writer = galera
     began = time.monotonic()
@@ -68,6 +84,7 @@ def test_a_stop_takes_hardly_longer_than_by_hand(galera: Setting[Galera]) -> Non
     record("galera", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": seconds})
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(galera: Setting[Galera]) -> None:
     cluster, host, protected, _writer = galera
     protected.rehearse("mariadb-galera")

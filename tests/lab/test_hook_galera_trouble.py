@@ -10,6 +10,8 @@ import pytest
 from .database_setting import Setting
 from .galera import Galera
 
+pytestmark = pytest.mark.full
+
 _FREEZE_SECONDS = 10.0
 
 

@@ -62,10 +62,15 @@ def haproxy(lab: Lab) -> HAProxy:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def runners(lab: Lab, haproxy: HAProxy, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path) -> None:
+def on_vm(lab: Lab, haproxy: HAProxy, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path) -> None:
     """Roll out with the role, whose sandbox opens no further than the kind says."""
-    for name, policy in (("web_1", _BY_NETWORK), ("lb", _BY_SOCKET)):
-        roll_out(lab, tmp_path_factory.mktemp(name), installed_collection, policy, [name])
+    roll_out(lab, tmp_path_factory.mktemp("web_1"), installed_collection, _BY_NETWORK, ["web_1"])
+
+
+@pytest.fixture(scope="module")
+def on_balancer(lab: Lab, on_vm: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path) -> None:
+    """Likewise, with access to the socket."""
+    roll_out(lab, tmp_path_factory.mktemp("lb"), installed_collection, _BY_SOCKET, ["lb"])
 
 
 @pytest.fixture
@@ -103,13 +108,19 @@ def finish(lab: Lab, runner: str, event_id: str) -> dict[str, Any]:
     return wait_for_state(lab.host(runner), event_id, "done")
 
 
-@pytest.mark.parametrize(
-    ("runner", "event_type", "case"),
-    [("web_1", "Reboot", "forewarn, by the network"), ("lb", "Redeploy", "forewarn, by the socket")],
-)
-def test_no_request_fails_while_a_vm_is_drained_rebooted_and_back(
-    lab: Lab, haproxy: HAProxy, traffic: Traffic, runner: str, event_type: str, case: str
+def test_no_request_fails_while_a_vm_is_drained_rebooted_and_back(lab: Lab, haproxy: HAProxy, traffic: Traffic) -> None:
+    nothing_fails(lab, haproxy, traffic, "web_1", "Reboot", "forewarn, by the network")
+
+
+@pytest.mark.full
+def test_no_request_fails_where_the_load_balancer_drains_the_vm(
+    lab: Lab, haproxy: HAProxy, on_balancer: None, traffic: Traffic
 ) -> None:
+    nothing_fails(lab, haproxy, traffic, "lb", "Redeploy", "forewarn, by the socket")
+
+
+def nothing_fails(lab: Lab, haproxy: HAProxy, traffic: Traffic, runner: str, event_type: str, case: str) -> None:
+    """Let an event reboot web_1 under load. AssertionError if a request fails."""
     traffic.start()
     by_hand = haproxy.drain_by_hand("web_1")
     entry = reboot_by_event(lab, runner, event_type)
@@ -128,6 +139,7 @@ def test_no_request_fails_while_a_vm_is_drained_rebooted_and_back(
     assert len(requests) > 100
 
 
+@pytest.mark.full
 def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
     lab: Lab, haproxy: HAProxy, traffic: Traffic
 ) -> None:
@@ -144,7 +156,7 @@ def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
     assert failures(requests)
 
 
-@pytest.mark.parametrize("state", ["maint", "drain"])
+@pytest.mark.parametrize("state", [pytest.param("maint", marks=pytest.mark.full), "drain"])
 def test_a_server_that_a_person_has_taken_out_stays_out_after_the_event(lab: Lab, haproxy: HAProxy, state: str) -> None:
     haproxy.set("web_1", state)
     before = haproxy.admin_state("web_1")
@@ -154,6 +166,7 @@ def test_a_server_that_a_person_has_taken_out_stays_out_after_the_event(lab: Lab
     haproxy.wait_for_up("web_1")
 
 
+@pytest.mark.full
 def test_a_server_that_a_person_takes_out_during_the_event_stays_out_after_it(lab: Lab, haproxy: HAProxy) -> None:
     event_id = lab.emulator.schedule("Reboot", ["web_1"])
     wait_until_prepared(lab.host("web_1"), event_id)
@@ -164,6 +177,7 @@ def test_a_server_that_a_person_takes_out_during_the_event_stays_out_after_it(la
     haproxy.wait_for_up("web_1")
 
 
+@pytest.mark.full
 def test_a_reload_in_the_middle_of_a_drain_does_not_end_it(lab: Lab, haproxy: HAProxy) -> None:
     client = lab.host("client")
     one, other = "curl --silent --max-time 60 lb:8080/?seconds=20", "systemd-run --quiet --collect --unit"
@@ -180,6 +194,7 @@ def test_a_reload_in_the_middle_of_a_drain_does_not_end_it(lab: Lab, haproxy: HA
     haproxy.wait_for_up("web_1")
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(
     lab: Lab, haproxy: HAProxy, tmp_path: Path, installed_collection: Path
 ) -> None:

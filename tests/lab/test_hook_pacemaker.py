@@ -14,7 +14,7 @@ import pytest
 from .cluster_setting import Setting, protected_cluster
 from .figures import record
 from .hosts import Host
-from .pacemaker import Cluster
+from .pacemaker import Cluster, Requests
 from .whole_event import history, power_cut
 
 
@@ -35,16 +35,26 @@ def wait_until_online(cluster: Cluster, node: Host) -> None:
     cluster.nodes[1].wait_for(lambda: online.items() <= cluster.node(cluster.nodes[1], node).items(), 60)
 
 
-def test_a_service_is_away_for_a_moment_in_a_reboot(setting: Setting[Cluster]) -> None:
+@pytest.fixture(scope="module")
+def orderly(setting: Setting[Cluster]) -> Requests:
+    """Reboot the node of the service by an event; return what its clients saw."""
     cluster, node = setting.cluster, setting.node
     cluster.place(node)
     cluster.begin_requests("announced")
     setting.protected.reboot(node)
-    orderly = cluster.end_requests("announced")
+    return cluster.end_requests("announced")
+
+
+def test_a_service_moves_and_its_node_comes_back_in_a_reboot(setting: Setting[Cluster], orderly: Requests) -> None:
+    cluster, node = setting.cluster, setting.node
     record("pacemaker", "forewarn", {"pause_seconds": orderly.pause_seconds})
     assert not cluster.has_service(node)
     assert cluster.node(node, node)["standby"] == "false"
 
+
+@pytest.mark.full
+def test_the_service_is_away_for_less_time_than_without_a_warning(setting: Setting[Cluster], orderly: Requests) -> None:
+    cluster, node = setting.cluster, setting.node
     cluster.place(node)
     cluster.begin_requests("unannounced")
     elsewhere = cluster.nodes[1:]
@@ -60,6 +70,7 @@ def node_of(nodes: list[Host], cluster: Cluster) -> Host:
     return nodes[0].wait_for(lambda: next((node for node in nodes if cluster.has_service(node)), None), 60)
 
 
+@pytest.mark.full
 def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.place(node)
@@ -86,6 +97,7 @@ def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting[Clu
     wait_until_online(cluster, node)
 
 
+@pytest.mark.full
 def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     node.ssh("systemctl disable --quiet pacemaker")
@@ -100,6 +112,7 @@ def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Settin
     wait_until_online(cluster, node)
 
 
+@pytest.mark.full
 def test_nothing_is_stopped_where_no_other_node_could_take_it(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.place(node)

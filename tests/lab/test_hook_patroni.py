@@ -5,20 +5,32 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .database_setting import NODES, Setting
 from .figures import record
+from .load import Outcome
 from .patroni import Patroni
 
 
-def test_a_primary_is_rebooted_without_a_lost_row_and_with_a_shorter_interruption(patroni: Setting[Patroni]) -> None:
-    cluster, host, protected, writer = patroni
+@pytest.fixture(scope="module")
+def orderly(patroni: Setting[Patroni]) -> Outcome:
+    """Reboot the primary by an event; return what the writer wrote down meanwhile."""
+    cluster, _host, protected, writer = patroni
     writer.start(*NODES)
     protected.reboot()
     assert cluster.leader() != "n1"
     assert "n1" in cluster.streaming(), "it was recovered once it streamed"
-    orderly = patroni.written()
+    return patroni.written()
+
+
+def test_a_primary_is_rebooted_without_a_lost_row(patroni: Setting[Patroni], orderly: Outcome) -> None:
     record("patroni", "forewarn", patroni.figures(orderly))
 
+
+@pytest.mark.full
+def test_the_interruption_is_shorter_than_without_a_warning(patroni: Setting[Patroni], orderly: Outcome) -> None:
+    cluster, host, _protected, writer = patroni
     cluster.make_primary(host)
     writer.start(*NODES)
     host.cut_power()
@@ -31,6 +43,7 @@ def test_a_primary_is_rebooted_without_a_lost_row_and_with_a_shorter_interruptio
     assert orderly.interruption_seconds < unannounced.interruption_seconds
 
 
+@pytest.mark.full
 def test_a_switchover_takes_hardly_longer_than_by_hand(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, _writer = patroni
     by_hand = cluster.make_primary(host)
@@ -42,6 +55,7 @@ def test_a_switchover_takes_hardly_longer_than_by_hand(patroni: Setting[Patroni]
     record("patroni", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": seconds})
 
 
+@pytest.mark.full
 def test_a_runner_that_is_killed_in_the_middle_goes_on(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, writer = patroni
     cluster.make_primary(host)
@@ -57,6 +71,7 @@ def test_a_runner_that_is_killed_in_the_middle_goes_on(patroni: Setting[Patroni]
     patroni.written()
 
 
+@pytest.mark.full
 def test_a_replica_is_left_as_it_is(patroni: Setting[Patroni]) -> None:
     cluster, _host, protected, writer = patroni
     cluster.wait_until_streaming()
@@ -68,6 +83,7 @@ def test_a_replica_is_left_as_it_is(patroni: Setting[Patroni]) -> None:
     assert patroni.written().failed == {}
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, _writer = patroni
     cluster.make_primary(host)

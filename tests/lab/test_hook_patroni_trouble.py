@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .database_setting import NODES, Setting
 from .patroni import Patroni
+
+pytestmark = pytest.mark.full
 
 
 def test_it_fails_in_a_paused_cluster_and_goes_on_when_the_pause_ends(patroni: Setting[Patroni]) -> None:

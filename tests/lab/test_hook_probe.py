@@ -35,7 +35,6 @@ _CHECKS = f"""\
   option httpchk GET /readyz
   default-server check port {_PROBE_PORT} inter 1s fall 2 rise 2
 """
-BALANCERS = ("haproxy", "nginx")
 IsUp = Callable[[], bool]
 
 
@@ -75,7 +74,7 @@ def traffic(lab: Lab, balancer: str) -> Iterator[Traffic]:
     clients.stop()
 
 
-@pytest.mark.parametrize("balancer", BALANCERS)
+@pytest.mark.parametrize("balancer", [pytest.param("haproxy", marks=pytest.mark.full), "nginx"])
 def test_no_request_fails_while_a_vm_is_not_ready_rebooted_and_back(
     lab: Lab, balancers: dict[str, IsUp], traffic: Traffic, balancer: str
 ) -> None:
@@ -93,7 +92,8 @@ def test_no_request_fails_while_a_vm_is_not_ready_rebooted_and_back(
     assert len(requests) > 100
 
 
-@pytest.mark.parametrize("balancer", BALANCERS)
+@pytest.mark.full
+@pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
 def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
     lab: Lab, balancers: dict[str, IsUp], traffic: Traffic, balancer: str
 ) -> None:
@@ -110,6 +110,7 @@ def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
     assert failures(requests)
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(
     lab: Lab, servers: list[Host], tmp_path: Path, installed_collection: Path
 ) -> None:

@@ -36,15 +36,24 @@ def keep(case: str, traffic: Traffic) -> None:
     record("rabbitmq", case, traffic._asdict())
 
 
-def test_no_confirmed_message_is_lost_in_a_reboot(setting: Setting[Cluster]) -> None:
+@pytest.fixture(scope="module")
+def orderly(setting: Setting[Cluster]) -> Traffic:
+    """Reboot a node by an event; return what became of the messages meanwhile."""
     cluster, node = setting.cluster, setting.node
     cluster.begin_traffic("announced")
     setting.protected.reboot(node, during=lambda: time.sleep(_DOWN))  # how long a VM is down
     assert not cluster.in_maintenance(node)
-    orderly = cluster.end_traffic("announced")
+    return cluster.end_traffic("announced")
+
+
+def test_no_confirmed_message_is_lost_in_a_reboot(orderly: Traffic) -> None:
     keep("forewarn", orderly)
     assert orderly.lost == 0
 
+
+@pytest.mark.full
+def test_the_pause_is_shorter_than_without_a_warning(setting: Setting[Cluster], orderly: Traffic) -> None:
+    cluster, node = setting.cluster, setting.node
     cluster.begin_traffic("unannounced")
     power_cut(node, lambda: time.sleep(_DOWN))  # likewise
     cluster.wait_for_quorum()
@@ -54,6 +63,7 @@ def test_no_confirmed_message_is_lost_in_a_reboot(setting: Setting[Cluster]) -> 
     assert orderly.publisher_pause_seconds < cut.publisher_pause_seconds
 
 
+@pytest.mark.full
 def test_clients_go_on_while_a_node_is_frozen(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
@@ -76,6 +86,7 @@ def test_clients_go_on_while_a_node_is_frozen(setting: Setting[Cluster]) -> None
     assert drained.publisher_pause_seconds < frozen.publisher_pause_seconds
 
 
+@pytest.mark.full
 def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
@@ -94,6 +105,7 @@ def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Sett
     protected.wait_for_recovery(node, event_id)
 
 
+@pytest.mark.full
 def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     node.ssh("rabbitmq-upgrade drain")
@@ -103,6 +115,7 @@ def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting[Cluster]
     cluster.wait_for_quorum()
 
 
+@pytest.mark.full
 def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     other = cluster.nodes[1]
@@ -119,6 +132,7 @@ def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting[Cl
     assert not cluster.in_maintenance(node)
 
 
+@pytest.mark.full
 def test_a_member_that_a_revive_has_left_down_comes_back(setting: Setting[Cluster]) -> None:
     """A revive right after a drain does that to queues that the node led: where an event is cancelled, for example."""
     cluster, node, protected = setting.cluster, setting.node, setting.protected
@@ -134,6 +148,7 @@ def test_a_member_that_a_revive_has_left_down_comes_back(setting: Setting[Cluste
     assert cluster.end_traffic("member").lost == 0
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:
     setting.protected.rehearse(setting.node, "rabbitmq")
     assert not setting.cluster.in_maintenance(setting.node)

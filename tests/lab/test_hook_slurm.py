@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -40,17 +41,34 @@ def wait_until_running(cluster: Cluster, job: str) -> None:
     cluster.controller.wait_for(lambda: cluster.job_state(job) == "RUNNING n1")
 
 
-def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(setting: Setting[Cluster]) -> None:
+class Orderly(NamedTuple):
+    """A reboot by an event: what became of the jobs, and the seconds until the node was drained."""
+
+    worked: Worked
+    seconds: float
+
+
+@pytest.fixture(scope="module")
+def orderly(setting: Setting[Cluster]) -> Orderly:
+    """Reboot a node by an event, under load."""
     cluster, node = setting.cluster, setting.node
     cluster.begin_load()
     wait_for_job(cluster, node)
     seconds = setting.protected.reboot(node)
     assert cluster.state(node) in ("IDLE", "MIXED", "ALLOCATED")
     wait_for_job(cluster, node)
-    orderly = cluster.end_load()
-    assert set(orderly.begun.values()) == set(orderly.ended.values()) == {1}
-    record("slurm", "forewarn", {**figures(orderly), "seconds_to_drained": round(seconds, 1)})
+    return Orderly(cluster.end_load(), seconds)
 
+
+def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(orderly: Orderly) -> None:
+    worked = orderly.worked
+    assert set(worked.begun.values()) == set(worked.ended.values()) == {1}
+    record("slurm", "forewarn", {**figures(worked), "seconds_to_drained": round(orderly.seconds, 1)})
+
+
+@pytest.mark.full
+def test_without_a_warning_jobs_are_interrupted(setting: Setting[Cluster], orderly: Orderly) -> None:
+    cluster, node = setting.cluster, setting.node
     cluster.begin_load()
     wait_for_job(cluster, node)
     # A VM takes longer to boot than a host of the lab, and Slurm has time to notice.
@@ -61,7 +79,7 @@ def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(setting: Setting
     wait_for_job(cluster, node)
     cut = cluster.end_load()
     assert cut.interrupted
-    assert orderly.longest < cut.longest
+    assert orderly.worked.longest < cut.longest
     record("slurm", "unannounced", figures(cut))
 
 
@@ -73,6 +91,7 @@ def figures(worked: Worked) -> dict[str, float]:
     }
 
 
+@pytest.mark.full
 def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
@@ -87,6 +106,7 @@ def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting[
     record("slurm", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": prepared["seconds"]})
 
 
+@pytest.mark.full
 def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
@@ -121,6 +141,7 @@ def test_what_a_person_has_drained_stays_drained(setting: Setting[Cluster]) -> N
     cluster.controller.ssh("scontrol update nodename=n1 state=resume")
 
 
+@pytest.mark.full
 def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
@@ -135,6 +156,7 @@ def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Clu
     cluster.wait_for_state(node, "IDLE")
 
 
+@pytest.mark.full
 def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     event_id = setting.protected.announce(node)
@@ -149,6 +171,7 @@ def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Set
     cluster.wait_for_state(node, "IDLE")
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:
     setting.protected.rehearse(setting.node, "slurm-node")
     assert "DRAIN" not in setting.cluster.state(setting.node)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import ONE_SUITE
 from .figures import record
 from .hosts import Host
 from .images import SUITES
@@ -135,6 +136,7 @@ def test_units_are_stopped_and_state_is_saved_before_a_reboot(lab: Lab, host: Ho
     host.ssh("systemctl start app")
 
 
+@pytest.mark.full
 def test_without_warning_the_work_since_the_last_checkpoint_is_lost(host: Host) -> None:
     host.wait_for(lambda: progress(host) > saved(host) + 50)
     before, kept = progress(host), saved(host)
@@ -145,6 +147,7 @@ def test_without_warning_the_work_since_the_last_checkpoint_is_lost(host: Host) 
     record("checkpoint", "unannounced", {"suite": host.suite, "lost_steps": before - kept})
 
 
+@pytest.mark.parametrize("host", ONE_SUITE, indirect=True)
 def test_a_cancelled_event_starts_what_was_stopped_and_restores_nothing(lab: Lab, host: Host) -> None:
     host.ssh("rm -f /var/lib/worker/restored; systemctl start starter; systemctl stop idle")
     event_id = lab.emulator.schedule("Redeploy", [host.name])
@@ -157,6 +160,7 @@ def test_a_cancelled_event_starts_what_was_stopped_and_restores_nothing(lab: Lab
     assert host.ssh("cat /var/lib/worker/restored", check=False).returncode != 0
 
 
+@pytest.mark.full
 def test_the_hooks_are_rehearsed_in_a_drill(lab: Lab, host: Host) -> None:
     approvals = [request for request in lab.emulator.requests() if request["method"] == "POST"]
     hooks = rehearse(host)
@@ -165,12 +169,14 @@ def test_the_hooks_are_rehearsed_in_a_drill(lab: Lab, host: Host) -> None:
     assert [request for request in lab.emulator.requests() if request["method"] == "POST"] == approvals
 
 
+@pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(lab: Lab, tmp_path: Path, installed_collection: Path) -> None:
     host = lab.hosts[0]
     rehearse_shipped(lab, host, tmp_path, installed_collection, "spot-worker")
     assert active(host, "worker") == "active"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", ["azure-sample", "observe-only"])
 def test_a_shipped_policy_without_hooks_is_rehearsed(
     lab: Lab, tmp_path: Path, installed_collection: Path, policy: str

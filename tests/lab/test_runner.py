@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import ONE_SUITE
 from .images import SUITES
 from .lab import Lab
 from .service import ARTIFACT, POLICY, Service, compile_text
@@ -27,10 +28,10 @@ def services(lab: Lab, pyz: Path) -> list[Service]:
     return found
 
 
-@pytest.fixture(params=range(len(SUITES)), ids=SUITES)
+@pytest.fixture(params=ONE_SUITE)
 def service(services: list[Service], lab: Lab, request: pytest.FixtureRequest) -> Service:
-    """Return the runner of each host in turn, with nothing scheduled, and what was before forgotten."""
-    service = services[int(request.param)]
+    """Return the runner of a host, with nothing scheduled, and what was before forgotten."""
+    service = services[SUITES.index(request.param)]
     for event in lab.emulator.state()["events"]:
         if event["status"] == "Scheduled":
             lab.emulator.cancel(event["event_id"])
@@ -49,6 +50,7 @@ def app_state(service: Service) -> str:
     return service.host.properties("app", "ActiveState")["ActiveState"]
 
 
+@pytest.mark.parametrize("service", SUITES, indirect=True)
 def test_a_reboot_is_drained_approved_and_survived(lab: Lab, service: Service) -> None:
     """The whole record of an event: program and unit, approval, the reboot itself, recovery, and the reports."""
     host, emulator = service.host, lab.emulator
@@ -183,6 +185,7 @@ def test_the_watchdog_ends_a_runner_that_hangs_and_no_other(lab: Lab, service: S
     service.host.ssh("rm -r /run/systemd/system/forewarn.service.d && systemctl daemon-reload")
 
 
+@pytest.mark.parametrize("service", SUITES, indirect=True)
 def test_a_reload_takes_a_good_artifact_and_keeps_the_last_good_one(lab: Lab, service: Service) -> None:
     host = service.host
     process = host.properties("forewarn", "MainPID", "NRestarts")
