@@ -30,6 +30,7 @@ ROWS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.lab
 def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(lab_machine: None, repository: Path) -> None:
     process = subprocess.run(

@@ -83,6 +83,7 @@ def main_pid(host: Host, unit: str) -> str:
     return host.properties(unit, "MainPID")["MainPID"]
 
 
+@pytest.mark.full
 def test_mistakes_are_refused_before_anything_is_done(joined: Lab, playbooks: Playbooks) -> None:
     joined.host("etcd_1").ssh("systemctl start etcd")
     for changed, host, says in (
@@ -141,6 +142,7 @@ def test_an_event_takes_a_slot_in_the_store(joined: Lab, playbooks: Playbooks) -
     )
 
 
+@pytest.mark.full
 def test_another_password_and_other_certificates_take_one_run_each(joined: Lab, playbooks: Playbooks) -> None:
     host = joined.host("web_0")
     before = {name: main_pid(joined.host(name), "etcd") for name in NODES}
@@ -159,6 +161,7 @@ def test_another_password_and_other_certificates_take_one_run_each(joined: Lab, 
     host.ssh("forewarn group status")
 
 
+@pytest.mark.full
 def test_a_node_that_has_lost_its_data_is_replaced_only_if_asked_for(joined: Lab, playbooks: Playbooks) -> None:
     host = joined.host("etcd_2")
     host.ssh("systemctl stop etcd && rm -r /var/lib/etcd/forewarn")
@@ -173,6 +176,7 @@ def test_a_node_that_has_lost_its_data_is_replaced_only_if_asked_for(joined: Lab
     )
 
 
+@pytest.mark.full
 def test_a_semaphore_cannot_be_created_without_the_store(joined: Lab, playbooks: Playbooks) -> None:
     joined.host("etcd_1").ssh("systemctl stop etcd")
     played = playbooks.play(ROLLOUT, group(playbooks, "another of web", forewarn_group_create=True))

@@ -47,6 +47,7 @@ def test_three_hosts_reach_each_other_also_after_a_reboot_and_a_reset(start_lab:
     assert sees(lab.host("client"), lab.host("web_0"))
 
 
+@pytest.mark.full
 def test_labs_have_the_same_addresses_and_do_not_meet(start_lab: Start) -> None:
     one = start_lab({"web_0": "bookworm"}, joined=True).host("web_0")
     other = start_lab({"web_0": "bookworm"}, joined=True).host("web_0")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Start
 from .hosts import Host
 
@@ -21,6 +23,7 @@ def active(host: Host) -> list[str]:
     return sorted(line.split()[0] for line in lines if not line.startswith("session-"))
 
 
+@pytest.mark.full
 def test_a_boot_starts_none_of_the_software_and_a_test_can(start_lab: Start) -> None:
     lab = start_lab({"bare": "bookworm", "web_0": "bookworm-software"}, joined=True)
     host = lab.host("web_0")

@@ -64,6 +64,7 @@ def test_a_drill_on_one_host_is_followed_to_its_end_and_told(lab: Lab, playbooks
     assert [request for request in lab.emulator.requests() if request["method"] == "POST"] == []
 
 
+@pytest.mark.full
 def test_a_drill_is_for_one_host_and_needs_a_runner(lab: Lab, playbooks: Playbooks) -> None:
     played = playbooks.play("forewarn.azure.drill", {})
     assert refusal(played, "web_0").startswith("A drill takes a host out of service, so it is for one host at a time")
@@ -137,6 +138,7 @@ def test_a_secret_is_a_credential_and_another_one_is_a_restart(lab: Lab, playboo
         assert host.ssh("ls /run/credentials/forewarn.service/token", check=False).stdout == ""
 
 
+@pytest.mark.full
 def test_there_is_nothing_to_go_back_to_on_a_host_that_had_one_policy(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_2")
     before = host.ssh("cat /etc/forewarn/config.json").stdout

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from .conftest import in_turn
 from .control_node import POLICY, ROLLOUT, SITE, VARIABLES, control_node, is_well, refusal, status
 from .lab import Lab
 from .playbooks import Playbooks
@@ -51,7 +52,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("first", range(0, len(REFUSED), len(NAMES)))
+@pytest.mark.parametrize("first", in_turn(range(0, len(REFUSED), len(NAMES))))
 def test_what_the_runner_or_systemd_refuses_is_not_put_in_place(lab: Lab, playbooks: Playbooks, first: int) -> None:
     before = in_use(lab)
     cases = dict(zip(NAMES, REFUSED[first:], strict=False))
@@ -68,6 +69,7 @@ def test_what_the_runner_or_systemd_refuses_is_not_put_in_place(lab: Lab, playbo
     assert in_use(lab) == before
 
 
+@pytest.mark.full
 def test_numbers_that_are_texts_are_numbers(lab: Lab, playbooks: Playbooks) -> None:
     texts = ("-e", "forewarn_interval=5", "-e", "forewarn_health_seconds=60", "-e", "forewarn_dry_run=false")
     assert playbooks.play(ROLLOUT, VARIABLES, *texts, "--limit", "web_1").changed()["web_1"] > 0
@@ -114,6 +116,7 @@ def test_seconds_of_health_are_seconds(lab: Lab, playbooks: Playbooks) -> None:
     assert is_well(lab.host("web_2"))
 
 
+@pytest.mark.full
 def test_a_systemd_that_is_too_old_is_refused_and_an_old_one_gets_a_unit_that_it_knows(
     lab: Lab, playbooks: Playbooks
 ) -> None:
@@ -153,6 +156,7 @@ def test_a_systemd_that_is_too_old_is_refused_and_an_old_one_gets_a_unit_that_it
     assert is_well(host)
 
 
+@pytest.mark.full
 def test_a_python_that_ansible_cannot_use_gets_a_sentence_also_when_the_runner_is_removed(
     lab: Lab, playbooks: Playbooks
 ) -> None:
@@ -176,6 +180,7 @@ def test_a_python_that_ansible_cannot_use_gets_a_sentence_also_when_the_runner_i
     assert in_use(lab) == before
 
 
+@pytest.mark.full
 def test_texts_for_false_are_false_on_a_host(lab: Lab, playbooks: Playbooks) -> None:
     """A journal that ``-e forewarn_purge=false`` deletes is gone for good."""
     host = lab.host("web_2")
