@@ -19,11 +19,13 @@ from pathlib import Path
 
 import pytest
 from forewarn.runner.telemetry.log_writer import _OVERHEAD_BYTES, LIMIT_BYTES
-from tools.commands import FOREWARN
+from tools.commands import vm_command
 from tools.runner_process import Process, compiled, program
 from tools.stuck_services import APPROVALS, WAYS, StuckService, stuck_service
 from tools.waiting import wait_until
 
+# Less than the runner gives anybody to answer, or to accept a connection, each time that it tries.
+SOON_SECONDS = 4.5
 # Each hook writes down when it begins and ends. One is over after the time it is named after, or goes on for ever.
 HOOK = """echo "$(date +%s.%N) $FOREWARN_PHASE $1 begins" >> {directory}/said
 [ "$1" = loud ] && head -c 60000 /dev/zero | tr '\\0' x
@@ -44,11 +46,11 @@ rule:
       condition: event.EventType == "Preempt"
       output: approve
       prepare:
-        - {{run: [{hook}, a, "0.5"]}}
-        - {{run: [{hook}, b, "0.5"]}}
-        - {{run: [{hook}, c, "0.5"]}}
-        - {{run: [{hook}, d, "0.5"]}}
-        - {{run: [{hook}, e, "0.5"]}}
+        - {{run: [{hook}, a, "0.2"]}}
+        - {{run: [{hook}, b, "0.2"]}}
+        - {{run: [{hook}, c, "0.2"]}}
+        - {{run: [{hook}, d, "0.2"]}}
+        - {{run: [{hook}, e, "0.2"]}}
     - id: long
       condition: event.EventType == "Reboot"
       output: approve
@@ -79,13 +81,15 @@ class Vm:
         self.artifact = compiled(directory, POLICY.format(hook=hook))
 
     def run(self) -> Process:
-        runner = Process("--artifact", str(self.artifact), endpoint=self.service.url, state=self.directory / "state")
+        runner = Process(
+            "--artifact", str(self.artifact), endpoint=self.service.url, state=self.directory / "state", quick=True
+        )
         self.processes.append(runner.process)
         return runner
 
     def run_into(self, out: int, *arguments: str) -> subprocess.Popen[str]:
         """Start a runner whose log goes to a descriptor."""
-        command = [*FOREWARN, "run", "--artifact", str(self.artifact), *arguments]
+        command = [*vm_command(quick=True), "run", "--artifact", str(self.artifact), *arguments]
         environment = {"FOREWARN_ENDPOINT": self.service.url, "STATE_DIRECTORY": str(self.directory / "state")}
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=out, text=True)
         self.processes.append(process)
@@ -141,27 +145,28 @@ def test_a_recovery_goes_on_after_a_restart_though_the_service_is_stuck(vm: Vm, 
     runs = len(vm.said())
     first.stop(signal.SIGKILL)
     vm.service.get_stuck(way)
-    begin = time.time()
     second = vm.run()
-    wait_until(lambda: vm.said()[runs:].count("recover undrain begins") == 1, seconds=15)
-    assert vm.when("recover undrain begins") - begin < 5
+    second.wait_for("started")  # how long that takes depends on the machine
+    begin = time.time()
+    wait_until(lambda: vm.said()[runs:].count("recover undrain begins") == 1)
+    assert vm.when("recover undrain begins") - begin < SOON_SECONDS
     (vm.directory / "go").touch()
-    second.wait_for("hook-ended", phase="recover", result="succeeded", timeout=5)
-    assert vm.seconds_to_end(second.process) < 4
+    second.wait_for("hook-ended", phase="recover", result="succeeded")
+    assert vm.seconds_to_end(second.process) < SOON_SECONDS
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_hooks_go_on_while_the_service_is_stuck(vm: Vm, way: str) -> None:
-    """Five hooks of half a second each take little more than two and a half seconds."""
+    """Five hooks of a fifth of a second each take little more than a second."""
     runner = vm.run()
     runner.wait_for("identity")
     vm.service.schedule("P", 30)
     wait_until(lambda: "prepare a begins" in vm.said())
     vm.service.get_stuck(way)
-    runner.wait_for("hook-ended", count=5, timeout=20)
+    runner.wait_for("hook-ended", count=5, timeout=60)
     assert vm.said() == [f"prepare {name} {what}" for name in "abcde" for what in ("begins", "ends")]
-    assert vm.when("prepare e ends") - vm.when("prepare a begins") < 5
-    assert vm.seconds_to_end(runner.process) < 4
+    assert vm.when("prepare e ends") - vm.when("prepare a begins") < 2 * SOON_SECONDS
+    assert vm.seconds_to_end(runner.process) < SOON_SECONDS
 
 
 def test_hooks_go_on_while_an_approval_has_no_answer(vm: Vm) -> None:
@@ -170,13 +175,13 @@ def test_hooks_go_on_while_an_approval_has_no_answer(vm: Vm) -> None:
     runner = vm.run()
     wait_until(lambda: vm.service.requests("POST"))
     vm.service.schedule("P", 60)
-    runner.wait_for("approval-failed", timeout=20)
+    runner.wait_for("approval-failed", timeout=60)
     sent = vm.service.requests("POST")[0].at
     polls = vm.service.requests("GET", after=sent)
     assert not [poll for poll in polls if poll.at < sent + 8], "nothing else is asked meanwhile"
     wait_until(lambda: len(vm.service.requests("POST")) >= 2)
-    runner.wait_for("hook-ended", event_id="P", count=5, timeout=20)
-    assert vm.when("prepare e ends") - vm.when("prepare a begins") < 5
+    runner.wait_for("hook-ended", event_id="P", count=5, timeout=60)
+    assert vm.when("prepare e ends") - vm.when("prepare a begins") < 2 * SOON_SECONDS
     assert not [line for line in runner.lines if line["line"] == "approved"]
 
 
@@ -185,7 +190,7 @@ def test_a_stop_leaves_an_approval_that_has_no_answer_behind(vm: Vm) -> None:
     vm.service.schedule("F", 600, "Freeze")
     runner = vm.run()
     wait_until(lambda: vm.service.requests("POST"))
-    assert vm.seconds_to_end(runner.process) < 4
+    assert vm.seconds_to_end(runner.process) < SOON_SECONDS
     runner.end()
     assert "is unknown" in runner.wait_for("interrupted")["reason"]
     failed = runner.wait_for("approval-failed")
@@ -200,7 +205,7 @@ def test_it_stops_soon_whatever_is_under_way(vm: Vm) -> None:
     vm.service.get_stuck("silent")
     asked = time.monotonic()
     wait_until(lambda: vm.service.requests("GET", after=asked))
-    assert vm.seconds_to_end(runner.process) < 4
+    assert vm.seconds_to_end(runner.process) < SOON_SECONDS
 
 
 # A reader of the log
@@ -260,10 +265,10 @@ def test_a_stalled_reader_of_the_log_stops_neither_polls_nor_hooks_nor_sigterm(v
     approved = busy(vm, 20)  # each leaves a line
     wait_until(approved)
     vm.service.schedule("P", 60)
-    wait_until(lambda: "prepare e ends" in vm.said(), seconds=20)
+    wait_until(lambda: "prepare e ends" in vm.said(), seconds=60)
     since = time.monotonic()
     wait_until(lambda: len(vm.service.requests("GET", after=since)) >= 3)
-    assert vm.seconds_to_end(process) < 4
+    assert vm.seconds_to_end(process) < SOON_SECONDS
 
 
 def test_a_stalled_reader_does_not_keep_once_from_ending(vm: Vm, pipe: Pipe) -> None:
@@ -273,7 +278,7 @@ def test_a_stalled_reader_does_not_keep_once_from_ending(vm: Vm, pipe: Pipe) -> 
     wait_until(lambda: len(vm.service.requests("POST")) == 1, what="it does what it has to do")
     assert process.poll() is None, "the log is not lost to a reader that takes its time"
     process.send_signal(signal.SIGTERM)
-    process.wait(4)
+    process.wait(30)
 
 
 def test_a_slow_reader_gets_the_whole_log_of_once(vm: Vm, pipe: Pipe) -> None:
@@ -294,13 +299,13 @@ def test_lines_that_could_not_be_written_are_counted_and_reported(vm: Vm, pipe: 
     pipe.fill()
     vm.run_into(pipe.writer, "--log-format", form)
     wait_until(lambda: len(vm.service.requests("GET")) >= 2)
-    for number in range(200):  # the lines about their hooks are more than the runner keeps in memory
+    for number in range(100):  # the lines about their hooks are more than the runner keeps in memory
         vm.service.schedule(f"loud-{number}", 600, "Terminate")
-    wait_until(lambda: len(vm.service.requests("POST")) >= 1)
+    wait_until(lambda: len(vm.service.requests("POST")) >= 1, seconds=120)
     since = time.monotonic()
     wait_until(lambda: len(vm.service.requests("GET", after=since)) >= 2)
     vm.service.clear()
-    wait_until(lambda: any("log-lines-lost" in line for line in pipe.read()), seconds=20)
+    wait_until(lambda: any("log-lines-lost" in line for line in pipe.read()), seconds=60)
     lines = [line for line in pipe.read() if not line.startswith("xxx")]
     assert "started" in lines[0], "what was written before the loss is not lost"
     marks = [line for line in lines if "log-lines-lost" in line]
@@ -309,4 +314,4 @@ def test_lines_that_could_not_be_written_are_counted_and_reported(vm: Vm, pipe: 
     if form == "json":
         assert [json.loads(line) for line in lines], "each line is whole"
     vm.service.schedule("after", 600, "Freeze")
-    wait_until(lambda: any("after" in line for line in pipe.read()), seconds=20)
+    wait_until(lambda: any("after" in line for line in pipe.read()), seconds=60)

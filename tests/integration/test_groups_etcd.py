@@ -17,11 +17,12 @@ from forewarn.runner.groups.etcd import WHOLE_SECONDS
 from forewarn.runner.groups.store import CERTIFICATE, LOGIN, LOST_DATA, StoreFault, Versioned
 from forewarn.runner.groups.tls import TlsFiles
 from tools.etcd_server import TOKEN_SECONDS, EtcdCluster, Member, etcd_cluster
+from tools.sizes import SIZE
 from tools.store_counting import Counting
 from tools.waiting import wait_until
 
 KEY = "forewarn/web/slots"
-SLACK_SECONDS = 1.0  # for a busy machine
+SLACK_SECONDS = 1.4  # for a busy machine; with 0.5 s less than an attempt has by default
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +180,7 @@ def test_two_of_three_are_gone(cluster: EtcdCluster) -> None:
 @pytest.mark.parametrize("way", ["kill", "freeze"])
 def test_nothing_is_lost_or_doubled_while_the_leader_is_gone(cluster: EtcdCluster, way: str) -> None:
     order = [cluster.members[number:] + cluster.members[:number] for number in range(3)]
-    stores = [cluster.store(order[number % 3], timeout_seconds=0.5) for number in range(8)]
+    stores = [cluster.store(order[number % 3], timeout_seconds=0.5) for number in range(SIZE.store_writers)]
     counting = Counting(stores, KEY, 60, pause=0.01)
     leader = cluster.leader()
 
@@ -200,9 +201,9 @@ def test_nothing_is_lost_or_doubled_while_the_leader_is_gone(cluster: EtcdCluste
     finally:
         for store in stores:
             store.close()
-    assert count.swaps == 480
+    assert count.swaps == 60 * len(stores)
     assert count.faults, "so short a time ends while the others elect a leader"
-    assert count.seconds < 10
+    assert count.seconds < 20
 
 
 # Data that is lost

@@ -15,6 +15,7 @@ from forewarn.runner.groups.store import MAX_VALUE_BYTES, TOO_LARGE, Store, Stor
 from tools.azurite import Azurite, azurite, token_answer
 from tools.etcd_server import EtcdCluster, etcd_cluster
 from tools.memory_store import MemoryServer, MemoryStore
+from tools.sizes import SIZE
 from tools.store_counting import Counting
 from tools.webhooks import Webhook
 
@@ -170,10 +171,10 @@ def test_one_of_many_wins(store: Store, opened: Open) -> None:
 
 
 def test_nothing_is_lost_or_doubled_among_many_writers(store: Store, opened: Open) -> None:
-    stores = [opened() for _ in range(8)]
+    stores = [opened() for _ in range(SIZE.store_writers)]
     try:
         count = Counting(stores, KEY, 10).run()
     finally:
         for each in stores:
             each.close()
-    assert (count.swaps, count.faults) == (80, 0)
+    assert (count.swaps, count.faults) == (10 * len(stores), 0)
