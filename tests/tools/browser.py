@@ -14,12 +14,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.remote.webelement import WebElement
 from tools.requirements import lacking
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 _FLAGS = (
@@ -142,6 +143,9 @@ def browser() -> Iterator[Browser]:
         missing = "chromium" if chromium is None else "chromedriver"
         reason = f"there is no {missing} (Debian: apt-get install chromium chromium-driver)"
         lacking("programs", reason)
+    from selenium.webdriver import Chrome, ChromeOptions  # here: each process that runs tests imports this file
+    from selenium.webdriver.chrome.service import Service
+
     options = ChromeOptions()
     options.binary_location = chromium
     for flag in _FLAGS:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,19 @@ from forewarn.cli.main import main
 from forewarn.cli.progress_line import ProgressLine
 from forewarn.compiler.policyfile import load_policies
 from forewarn.compiler.policytest import run_tests
+from forewarn.policy.artifact import Artifact
 
 POLICIES = Path(__file__).parents[3] / "policies"
-WEB, OBSERVE = (load_policies([POLICIES / name]) for name in ("web-tier.yml", "observe-only.yml"))
+
+
+@cache
+def shipped(name: str) -> Artifact:
+    return load_policies([POLICIES / f"{name}.yml"])
 
 
 def test_each_rule_is_named_once_and_in_order() -> None:
     told: list[tuple[str, int, int]] = []
-    verify(WEB, progress=lambda *one: told.append(one))
+    verify(shipped("web-tier"), progress=lambda *one: told.append(one))
     rules = [one for one in told if one[2]]
     assert rules == [("rules of web-tier", number, 5) for number in range(1, 6)]
 
@@ -37,11 +43,11 @@ def test_every_proof_says_how_far_it_is() -> None:
         assert not total or done <= total
         told.append(what)
 
-    compare(OBSERVE, WEB, progress=progress)
+    compare(shipped("observe-only"), shipped("web-tier"), progress=progress)
     assert set(told) == {"pairs of rules that differ", "changes"}
     told.clear()
-    query([WEB], "decision == approve", progress=progress)
-    exceptions(EQUIVALENT, OBSERVE, WEB, progress=progress)
+    query([shipped("web-tier")], "decision == approve", progress=progress)
+    exceptions(EQUIVALENT, shipped("observe-only"), shipped("web-tier"), progress=progress)
     assert set(told) == {"whether there is such an event", "groups of events"}
     told.clear()
     find_gaps(run_tests([POLICIES / "observe-only.test.yml"]).tested, progress=progress)
