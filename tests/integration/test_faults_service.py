@@ -192,7 +192,8 @@ def test_the_runner_waits_for_the_first_answer_and_prepares_what_it_lists() -> N
         check_requests(world)
 
 
-@pytest.mark.parametrize("number", [300, 1000])  # a field of more than 4,096 characters is in doubt
+# A field of more than 4,096 characters is in doubt.
+@pytest.mark.parametrize("number", [300, pytest.param(1000, marks=pytest.mark.full)])
 def test_a_document_of_a_mebibyte(number: int) -> None:
     """It lists many events without hooks, and one whose hooks do not read their input."""
     text = "x" * (1024 * 1024 // number)
