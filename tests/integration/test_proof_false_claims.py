@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tools.claims import (
     LESS,
     MORE,
     NO_CHANGE,
+    Proof,
     case,
     compiled,
     decide,
@@ -69,27 +71,33 @@ def rule_of(text: str, **given: Any) -> tuple[str, str | None]:
     return decision.output, decision.rule
 
 
+@cache
+def verified(*texts: str, invariants: str = "") -> Proof:
+    """Return what verify says of policies, written as ``shows`` needs them. Several functions ask for the same."""
+    return verify(*of(map(yaml.safe_load, texts), LATEST_API_VERSION).texts, invariants=invariants)
+
+
 def dead(text: str) -> set[str]:
     """Return what is found against the life of the rule ``some``."""
-    proof = verify(text)
+    proof = verified(text)
     assert proof.answered, proof.problem
     return proof.codes("some") & {"unsatisfiable-rule", "shadowed-rule"}
 
 
 def violated(*texts: str, invariants: str = "") -> None:
     """Demand that the invariants of policies are not proven: violated, with an event that shows it, or not known."""
-    proof = verify(*texts, invariants=invariants)
-    found = proof.having("invariant-violated")
-    assert found or proof.having("invariant-not-proven"), proof
+    proof = verified(*texts, invariants=invariants)
+    violations = proof.having("invariant-violated")
+    assert violations or proof.having("invariant-not-proven"), proof
     assert proof.code == 1, proof
-    if found and not invariants:
+    if violations and not invariants:
         shows(*texts)
 
 
 def shows(*texts: str) -> None:
     """Demand that the event of each certain finding shows what the finding says, and that there are such events."""
     policies, results = of(map(yaml.safe_load, texts), LATEST_API_VERSION), Results()
-    proof = verify(*policies.texts)
+    proof = verified(*texts)
     assert proof.answered, proof.problem
     VerifyJudge(policies, compiled(*policies.texts), proof, results).static()
     assert not results.contradictions, str(results.contradictions[0])

@@ -1,7 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random events are decided as the analysis says of their class, a hundred thousand at size full. Counts: ``-rP``."""
+"""A hundred thousand random events are decided as the analysis says of their class. Counts: ``-rP``.
+
+At size small, test_proof_classes.py shows that of each region of these policies, and test_proof_wild.py with random
+events of policies that are harder to analyse.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,10 @@ from forewarn.policy.timevalues import format_duration
 from tools.class_agreement import agrees
 from tools.policy_files import SHIPPED
 from tools.random_events import case
-from tools.sizes import SEED, SIZE
+from tools.sizes import SEED
+
+pytestmark = pytest.mark.full
+EVENTS = 100_000
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -34,7 +41,7 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     outcomes: Counter[int] = Counter()
     answers: Counter[tuple[str, str | None]] = Counter()
-    for _ in range(SIZE.classed_events // len(SHIPPED)):
+    for _ in range(EVENTS // len(SHIPPED)):
         event, document, facts, params = case(space, types, chance)
         number = space.locate(event, facts, params, ())
         assert number is not None, (event, facts, params)

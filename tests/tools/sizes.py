@@ -31,7 +31,6 @@ class Sizes:
     store_writers: int  # that count together in the store of a group
     started_configurations_percent: int  # of wrong ones and random ones: a runner starts with them
     expression_cases: int  # events for which each single expression is translated and evaluated
-    classed_events: int  # random ones, each decided as its class is
     fuzzed_policies: int  # random ones, whose claims random events contradict
     mutants: int  # of each package, by tools.mutants
     needless_policies: int  # random ones, of which what changes nothing is left out
@@ -47,6 +46,10 @@ class Sizes:
     z3_policies: int  # which another translation for z3 judges
     group_runners: int  # VMs of the group whose store fails on hosts
     group_seconds: int  # for which it does, with etcd; half of it with Azurite
+    group_stories: int  # of many VMs, in which anything may fail
+    group_members: int  # of a group with twenty events at once
+    group_policies: int  # random ones with groups and limits
+    runner_crashes: int  # in scenarios of virtual time
     hypothesis_percent: int  # of the examples that each property test asks for
 
 
@@ -59,7 +62,6 @@ SMALL = Sizes(
     store_writers=4,
     started_configurations_percent=20,
     expression_cases=8,
-    classed_events=20_000,
     fuzzed_policies=6,
     mutants=40,
     needless_policies=8,
@@ -75,6 +77,10 @@ SMALL = Sizes(
     z3_policies=24,
     group_runners=12,
     group_seconds=24,
+    group_stories=3,
+    group_members=60,
+    group_policies=60,
+    runner_crashes=48,
     hypothesis_percent=25,
 )
 FULL = Sizes(
@@ -86,7 +92,6 @@ FULL = Sizes(
     store_writers=8,
     started_configurations_percent=100,
     expression_cases=24,
-    classed_events=100_000,
     fuzzed_policies=36,
     mutants=200,
     needless_policies=50,
@@ -102,6 +107,10 @@ FULL = Sizes(
     z3_policies=200,
     group_runners=30,
     group_seconds=80,
+    group_stories=12,
+    group_members=100,
+    group_policies=240,
+    runner_crashes=216,
     hypothesis_percent=100,
 )
 
