@@ -23,7 +23,7 @@ from forewarn.cli import main as cli
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tools import sizes
 from tools.browser import Browser, browser
 from tools.hook_bench import Hooks, open_files
@@ -43,6 +43,7 @@ settings.register_profile(
     "forewarn",
     settings.get_profile(settings.get_current_profile_name()),
     deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
     derandomize=False,  # as hypothesis would in CI: each run has another seed there
     max_examples=sizes.examples(settings.get_profile("default").max_examples),
 )
