@@ -21,7 +21,7 @@ from tools.claim_results import engine
 from tools.claims import compiled
 from tools.drawn_events import Seen, pool, several
 from tools.drawn_policies import Data, Drawn, drawn, of
-from tools.sizes import SIZE, seeds
+from tools.sizes import SIZE, enough, seeds
 
 EVENTS = 700
 DEAD = ("shadowed-rule", "unsatisfiable-rule")
@@ -154,4 +154,4 @@ def test_without_what_is_noted_nothing_changes(events: list[Seen]) -> None:
             assert rule in noted, data
             rules, parts = rules + removed, parts + shortened
     print(f"{rules} rules and {parts} parts removed")
-    assert min(rules, parts) >= SIZE.needless_policies * 8 // 50
+    assert min(rules, parts) >= enough(8)

@@ -31,7 +31,7 @@ from forewarn.policy.params import convert
 from tools.fixed_inputs import Case, fixed, not_listed
 from tools.policy_files import SHIPPED, loaded
 from tools.second_solver import answer
-from tools.sizes import SEED, SIZE
+from tools.sizes import NAME, SEED, SIZE, enough
 from tools.wild_policies import case, policy
 
 POLICIES = SIZE.smt_policies
@@ -130,10 +130,11 @@ def test_outcomes_by_the_engine_and_by_a_second_solver(part: int, tmp_path: Path
             counts[f"{kind}: {said} for cvc5"] += 1
             assert said != ("sat" if kind == "never" else "unsat"), (text, one)
     print(dict(counts))
-    assert counts["never: unsat for cvc5"] >= POLICIES // PARTS // 2
-    assert counts["shown: sat for cvc5"] >= POLICIES // PARTS // 4
-    assert counts["never: unknown for cvc5"] <= counts["never"] // 10
-    assert counts["unproven"] <= (counts["shown"] + counts["never"]) // 10
+    assert counts["never: unsat for cvc5"] >= enough(POLICIES // PARTS // 2)
+    assert counts["shown: sat for cvc5"] >= enough(POLICIES // PARTS // 4)
+    if NAME != "small":  # where one policy that is hard to analyse is already many
+        assert counts["never: unknown for cvc5"] <= counts["never"] // 10
+        assert counts["unproven"] <= (counts["shown"] + counts["never"]) // 10
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -161,5 +162,5 @@ def test_outcomes_by_the_classes(part: int, tmp_path: Path) -> None:
             counts[f"{said.value}, {'with' if key in found else 'without'} a class"] += 1
             assert (said is not SolverAnswer.NEVER) or key not in found, (text, key)
     print(dict(counts))
-    assert counts["never, without a class"] > 3
+    assert counts["never, without a class"] >= enough(4)
     assert counts["possible, with a class"] > POLICIES // PARTS // 2

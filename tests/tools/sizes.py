@@ -146,6 +146,11 @@ def examples(full: int) -> int:
     return max(1, full * SIZE.hypothesis_percent // 100)
 
 
+def enough(full: int) -> int:
+    """Return how many of something rare a random test has to meet at least: so many at size full, 0 at small."""
+    return 0 if NAME == "small" else full
+
+
 def left_out() -> Iterator[str]:
     """Yield what this run tries less of than size full: "3 of 12 group stories"."""
     for field in dataclasses.fields(Sizes):
