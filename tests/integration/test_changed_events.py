@@ -16,6 +16,7 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.requestlog import LoggedRequest
 from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.run import RECOVER_PAUSES
 from tools.quick_vm import TIMES
 from tools.runner_process import Start
@@ -30,7 +31,7 @@ echo "${{0##*/}} $FOREWARN_EVENT_TYPE $FOREWARN_ATTEMPT $$" >> ran
 
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"]) as running:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1)) as running:
         yield running
 
 

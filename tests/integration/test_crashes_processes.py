@@ -80,7 +80,7 @@ def grown_or_over(vm: Vm, enough: int) -> bool:
 
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=1.5)) as running:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=2.5)) as running:
         yield running
 
 

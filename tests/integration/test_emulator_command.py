@@ -29,7 +29,7 @@ def emulating(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[
     command = [*FOREWARN, "emulate", "--port", "0", "--ready-file", str(ready), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            wait_until(lambda: ready.exists() or process.poll() is not None, 20)
+            wait_until(lambda: ready.exists() or process.poll() is not None)
             assert ready.exists(), process.communicate()
             yield process, ready.read_text().strip()
         finally:

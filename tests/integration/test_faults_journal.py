@@ -18,7 +18,7 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.journal.reader import JournalReader
 from tools.commands import SEARCH_PATH, run_program
 from tools.journals import run_with_own_mounts
-from tools.runner_process import runners
+from tools.runner_process import compiled, runners
 from tools.timed_runner import Story, TimedRunner, memory
 
 WITH_MOUNTS = """
@@ -155,9 +155,9 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
 
 def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
     """It is reported, and the file kept. Events that may have been in it are held; later ones are handled."""
-    (tmp_path / "policy.yml").write_text(
-        "name: drains\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"
-    )
+    tmp_path.chmod(0o700)
+    policy = "name: drains\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"
+    artifact = compiled(tmp_path, policy)
     state = tmp_path / "state-web_0"
     state.mkdir(mode=0o700)
     (state / "journal.db").write_bytes(b"this is not a database " * 1000)
@@ -167,7 +167,7 @@ def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
         runners(server, tmp_path) as start,
     ):
         event_id = emulator.schedule("Reboot", ["web_0"])
-        runner = start("--policy", str(tmp_path / "policy.yml"))
+        runner = start("--artifact", str(artifact))
         line = runner.wait_for("journal-trouble", level="error")
         (aside,) = state.glob("journal.db.corrupt-*")
         assert str(aside) in line["reason"]

@@ -163,7 +163,7 @@ def test_hooks_go_on_while_the_service_is_stuck(vm: Vm, way: str) -> None:
     vm.service.schedule("P", 30)
     wait_until(lambda: "prepare a begins" in vm.said())
     vm.service.get_stuck(way)
-    runner.wait_for("hook-ended", count=5, timeout=60)
+    runner.wait_for("hook-ended", count=5)
     assert vm.said() == [f"prepare {name} {what}" for name in "abcde" for what in ("begins", "ends")]
     assert vm.when("prepare e ends") - vm.when("prepare a begins") < 2 * SOON_SECONDS
     assert vm.seconds_to_end(runner.process) < SOON_SECONDS
@@ -175,12 +175,12 @@ def test_hooks_go_on_while_an_approval_has_no_answer(vm: Vm) -> None:
     runner = vm.run()
     wait_until(lambda: vm.service.requests("POST"))
     vm.service.schedule("P", 60)
-    runner.wait_for("approval-failed", timeout=60)
+    runner.wait_for("approval-failed")
     sent = vm.service.requests("POST")[0].at
     polls = vm.service.requests("GET", after=sent)
     assert not [poll for poll in polls if poll.at < sent + 8], "nothing else is asked meanwhile"
     wait_until(lambda: len(vm.service.requests("POST")) >= 2)
-    runner.wait_for("hook-ended", event_id="P", count=5, timeout=60)
+    runner.wait_for("hook-ended", event_id="P", count=5)
     assert vm.when("prepare e ends") - vm.when("prepare a begins") < 2 * SOON_SECONDS
     assert not [line for line in runner.lines if line["line"] == "approved"]
 
@@ -265,7 +265,7 @@ def test_a_stalled_reader_of_the_log_stops_neither_polls_nor_hooks_nor_sigterm(v
     approved = busy(vm, 20)  # each leaves a line
     wait_until(approved)
     vm.service.schedule("P", 60)
-    wait_until(lambda: "prepare e ends" in vm.said(), seconds=60)
+    wait_until(lambda: "prepare e ends" in vm.said())
     since = time.monotonic()
     wait_until(lambda: len(vm.service.requests("GET", after=since)) >= 3)
     assert vm.seconds_to_end(process) < SOON_SECONDS
@@ -287,7 +287,7 @@ def test_a_slow_reader_gets_the_whole_log_of_once(vm: Vm, pipe: Pipe) -> None:
         vm.service.schedule(f"F{each}-{'x' * 245}", 600, "Freeze")
     process = vm.run_into(pipe.writer, "--once", "--log-format", "json")
     wait_until(lambda: len(vm.service.requests("POST")) >= 1)
-    wait_until(lambda: pipe.read() and process.poll() is not None, seconds=60)
+    wait_until(lambda: pipe.read() and process.poll() is not None)
     lines = [json.loads(line) for line in pipe.read() if not line.startswith("xxx")]
     assert [line["line"] for line in lines].count("decision") == 1000
     assert len(pipe.text) + len(lines) * _OVERHEAD_BYTES > LIMIT_BYTES, "in memory, before anybody read"
@@ -305,7 +305,7 @@ def test_lines_that_could_not_be_written_are_counted_and_reported(vm: Vm, pipe: 
     since = time.monotonic()
     wait_until(lambda: len(vm.service.requests("GET", after=since)) >= 2)
     vm.service.clear()
-    wait_until(lambda: any("log-lines-lost" in line for line in pipe.read()), seconds=60)
+    wait_until(lambda: any("log-lines-lost" in line for line in pipe.read()))
     lines = [line for line in pipe.read() if not line.startswith("xxx")]
     assert "started" in lines[0], "what was written before the loss is not lost"
     marks = [line for line in lines if "log-lines-lost" in line]
@@ -314,4 +314,4 @@ def test_lines_that_could_not_be_written_are_counted_and_reported(vm: Vm, pipe: 
     if form == "json":
         assert [json.loads(line) for line in lines], "each line is whole"
     vm.service.schedule("after", 600, "Freeze")
-    wait_until(lambda: any("after" in line for line in pipe.read()), seconds=60)
+    wait_until(lambda: any("after" in line for line in pipe.read()))

@@ -139,7 +139,7 @@ def test_an_event_of_two_is_approved_once_both_are_prepared_and_the_third_vm_wai
     started["web_1"].wait_for("barrier-closed")
     started["web_1"].wait_for("approved")
     for vm in VMS:
-        started[vm].wait_for("slot-free", timeout=40)
+        started[vm].wait_for("slot-free")
     assert sorted(map(tuple, approvals(emulator))) == sorted([(both,), (one,)])
     started["web_2"].wait_for("approved")
     wait_until(lambda: not (tmp_path / "state-web_0" / FILE_NAME).exists(), what="something is still owed")
@@ -180,7 +180,7 @@ def test_without_its_store_it_holds_with_the_reason_and_recovers(
     finally:
         etcd.start(member)
         etcd.settle()
-    process.wait_for("group-store-recovered", timeout=90)
+    process.wait_for("group-store-recovered")
 
 
 def test_without_a_semaphore_limits_hold(run: Run, config: Path, emulator: EmulatorClient) -> None:
@@ -192,7 +192,7 @@ def test_without_a_semaphore_limits_hold(run: Run, config: Path, emulator: Emula
     assert "forewarn group create" in fault["hint"]
     assert "It has no semaphore" in group(config, "status")[1]
     group(config, "create")
-    process.wait_for("slot-taken", timeout=30)
+    process.wait_for("slot-taken")
     let(config, "web_0")
     process.wait_for("approved")
 

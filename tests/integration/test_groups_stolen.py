@@ -103,7 +103,7 @@ def test_what_others_write_in_its_name_makes_no_vm_approve_before_its_own_hooks(
     decides_again(emulator)
     assert approvals(emulator) == []
     (config.parent / "go").touch()
-    process.wait_for("approved", timeout=60)  # it believes what was written of web_1, which runs nothing
+    process.wait_for("approved")  # it believes what was written of web_1, which runs nothing
     assert approvals(emulator) == [[event]]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.journal.reader import JournalReader
-from tools.commands import forewarn
+from tools.commands import in_process
 from tools.events import MIGRATION, listed
 from tools.runner_process import Process, compiled
 from tools.waiting import wait_until
@@ -121,30 +121,32 @@ READ_IN_FULL = ("1,000 events",)
 REFUSED = ("10 MB of names", "nested 100,000 deep", "a number of 3 million digits", "a million")
 
 
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full) if name == "3,000 events" else name for name in BODIES]
+)
 def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not_read(
     name: str, tmp_path: Path
 ) -> None:
     artifact = compiled(tmp_path, POLICY)
     with Service(BODIES[name]()).serving() as service:
-        runner = Process("--artifact", str(artifact), endpoint=service.url, state=tmp_path / "state")
+        runner = Process("--artifact", str(artifact), endpoint=service.url, state=tmp_path / "state", quick=True)
         try:
             if name == "nested 981 deep":  # whether that is JSON is a matter of the interpreter
                 wait_until(lambda: {"poll-failed", "decision"} & {line["line"] for line in runner.lines})
             elif name.startswith(REFUSED):
                 assert runner.wait_for("poll-failed", kind="garbage")["reason"]
             else:
-                problem = runner.wait_for("document", timeout=60).get("problems")
+                problem = runner.wait_for("document").get("problems")
                 if name in READ_IN_FULL:
-                    wait_until(lambda: len(service.approved) == 1000, seconds=60)
+                    wait_until(lambda: len(service.approved) == 1000)
                 else:
                     assert (
                         problem or "in doubt" in runner.wait_for("decision", eligibility="refused-by-policy")["reason"]
                     )
             polls = service.polls
-            wait_until(lambda: service.polls > polls, seconds=60)
+            wait_until(lambda: service.polls > polls)
             service.body = document(event(20_000))  # it has not ended, nor is it stuck
-            wait_until(lambda: service.approved[-1:] == [event(20_000)["EventId"]], seconds=90)
+            wait_until(lambda: service.approved[-1:] == [event(20_000)["EventId"]])
             assert most_memory(runner.process.pid) < MOST_MIB
             files = sum(file.stat().st_size for file in (tmp_path / "state").iterdir())
             assert files < 20 * 2**20
@@ -164,7 +166,7 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
 def test_the_commands_say_so_too() -> None:
     for name in ("10,000 events", "nested 500 deep", "2 MB of one text"):
         with Service(BODIES[name]()).serving() as service:
-            done = forewarn("events", "--endpoint", service.url)
+            done = in_process("events", "--endpoint", service.url)
         assert done.returncode in (0, 1, 3), done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout + done.stderr
@@ -178,22 +180,23 @@ def test_the_commands_say_so_too() -> None:
     ],
 )
 def test_status_and_metrics_show_what_was_not_read(listed: list[dict[str, Any]], problem: str, tmp_path: Path) -> None:
-    (tmp_path / "policy.yml").write_text(POLICY)
+    artifact = compiled(tmp_path, POLICY)
     state, metrics = tmp_path / "state", tmp_path / "forewarn.prom"
     with Service(document(*listed)).serving() as service:
         runner = Process(
-            *("--policy", str(tmp_path / "policy.yml"), "--metrics-file", str(metrics)),
+            *("--artifact", str(artifact), "--metrics-file", str(metrics)),
             endpoint=service.url,
             state=state,
+            quick=True,
         )
         try:
-            runner.wait_for("document", timeout=60)
-            wait_until(lambda: _counted(metrics) == 1.0, seconds=60)
+            runner.wait_for("document")
+            wait_until(lambda: _counted(metrics) == 1.0, pause=0.05)
             (reported,) = _status(state)["problems"]
             assert problem in reported
             service.body = document()
-            wait_until(lambda: _counted(metrics) == 0.0, seconds=60)
-            wait_until(lambda: not _status(state)["problems"], seconds=60)
+            wait_until(lambda: _counted(metrics) == 0.0, pause=0.05)
+            wait_until(lambda: not _status(state)["problems"], pause=0.05)
         finally:
             runner.stop()
 
@@ -205,7 +208,7 @@ def _counted(metrics: Path) -> float | None:
 
 
 def _status(state: Path) -> dict[str, Any]:
-    done = forewarn("status", "--json", "--state", state)
+    done = in_process("status", "--json", "--state", state)
     report: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == bool(report["problems"])
     return report

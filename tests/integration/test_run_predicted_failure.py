@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from forewarn.emulator.client import EmulatorClient
 from tools.runner_process import Host, Start
@@ -30,6 +31,8 @@ rule:
     - {{id: wait-for-window, condition: variables.distant, output: hold}}
 """
 HOOK = 'echo "$FOREWARN_PHASE $FOREWARN_EVENT_TYPE" >> "${0%/*}/said"'
+# Over soon, but not before the runner has seen its start.
+BRIEF: dict[str, Any] = {"impact_seconds": 0.1, "gone_after_seconds": 2}
 _WEEK_SECONDS = 7 * 24 * 3600.0
 
 
@@ -45,7 +48,7 @@ def test_in_the_window_it_is_drained_and_acknowledged_days_ahead(
 ) -> None:
     host = host_with_window(tmp_path, emulator, start, time.gmtime().tm_hour)
     host.run().wait_for("document")
-    event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS, impact_seconds=0.1)
+    event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS, **BRIEF)
     entry = host.wait_for(event_id, "done")
     assert host.approvals() == [[event_id]]
     assert host.said() == ["prepare Redeploy", "recover Redeploy"]

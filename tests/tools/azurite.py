@@ -62,7 +62,7 @@ class Azurite:
         with (self._directory / "log").open("ab") as log:
             command = ["node", str(program), *options]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        wait_until(self._answers, 60, 0.05, "Azurite does not answer")
+        wait_until(self._answers, pause=0.05, what="Azurite does not answer")
 
     def stop(self) -> None:
         """End it in order, so that it keeps what it has."""

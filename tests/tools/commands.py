@@ -44,7 +44,7 @@ def run_program(
     cwd: Path | None = None,
     stdin: str | None = None,
     env: Mapping[str, str] | None = None,
-    timeout: float = 120,
+    timeout: float = 300,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end; return what it wrote and its exit code. ``env`` is its whole environment."""
     return subprocess.run(

@@ -113,7 +113,7 @@ class EtcdCluster:
 
     def settle(self) -> None:
         """Wait until every member is healthy, which includes that it knows a leader."""
-        wait_until(lambda: all(map(self._is_healthy, self.members)), 60, 0.05, "etcd does not become healthy")
+        wait_until(lambda: all(map(self._is_healthy, self.members)), pause=0.05, what="etcd does not become healthy")
 
     def store(self, members: Sequence[Member] | None = None, **options: Any) -> Etcd:
         """Return a client of some members, or of all."""

@@ -19,7 +19,6 @@ from tools.requirements import lacking
 from tools.waiting import wait_until
 
 REQUIREMENTS = ("ansible-rulebook==1.3.2", "ansible-core>=2.19,<2.20")
-_PATIENCE_SECONDS = 60.0  # Java starts slowly
 
 
 def installed(repository: Path) -> Path:
@@ -53,7 +52,7 @@ class Rulebook:
     def hear(self, text: str) -> None:
         """Wait for a line with that text."""
         try:
-            wait_until(lambda: self.process.poll() is not None or self.count(text), _PATIENCE_SECONDS)
+            wait_until(lambda: self.process.poll() is not None or self.count(text))
         except AssertionError as error:
             raise AssertionError(f"no {text!r} in {''.join(self.lines)}") from error
         assert self.count(text), "".join(self.lines)
@@ -65,7 +64,7 @@ class Rulebook:
             with socket.socket() as client:
                 return client.connect_ex(("127.0.0.1", port)) == 0
 
-        wait_until(lambda: self.process.poll() is not None or connected(), _PATIENCE_SECONDS)
+        wait_until(lambda: self.process.poll() is not None or connected())
         assert self.process.poll() is None, "".join(self.lines)
 
     def count(self, text: str) -> int:

@@ -19,7 +19,7 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.commands import forewarn_on_vm, vm_command
-from tools.waiting import wait_until
+from tools.waiting import PATIENCE_SECONDS, wait_until
 
 # A policy with ``{hook}`` for the one hook script of a ``Host``.
 DRAINS = """
@@ -80,7 +80,7 @@ class Process:
                 self.lines.append(json.loads(line))
                 self._news.notify_all()
 
-    def wait_for(self, name: str, timeout: float = 20, count: int = 1, **fields: Any) -> dict[str, Any]:
+    def wait_for(self, name: str, timeout: float = PATIENCE_SECONDS, count: int = 1, **fields: Any) -> dict[str, Any]:
         """Wait for the ``count``-th line of that name and with these fields; return it."""
 
         def found() -> dict[str, Any] | None:
@@ -96,7 +96,7 @@ class Process:
     def end(self) -> tuple[int, str]:
         """Wait for the process; return its exit code and what it wrote to stderr."""
         assert self.process.stderr
-        code = self.process.wait(30)
+        code = self.process.wait(PATIENCE_SECONDS)
         self._reader.join(10)
         return code, self.process.stderr.read()
 

@@ -10,10 +10,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _T = TypeVar("_T")
+# It ends when the condition holds: a limit that a starved machine can reach only makes tests fail now and then.
+PATIENCE_SECONDS = 180.0
 
 
 def wait_until(
-    condition: Callable[[], _T], seconds: float = 30.0, pause: float = 0.01, what: str = "it did not come to this"
+    condition: Callable[[], _T],
+    seconds: float = PATIENCE_SECONDS,
+    pause: float = 0.01,
+    what: str = "it did not come to this",
 ) -> _T:
     """Wait until ``condition`` returns something true, and return that. Raises AssertionError with ``what``."""
     end = time.monotonic() + seconds
