@@ -224,7 +224,11 @@ def matches(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @given(matches())
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 def test_random_matches_compile_and_load(tmp_path: Path, made: tuple[dict[str, Any], dict[str, Any]]) -> None:
     written, expected = made
     path = tmp_path / "p.yml"
@@ -264,7 +268,11 @@ _NO_RETRY = st.one_of(
         st.tuples(st.just("without"), st.just("prepare")),
     )
 )
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 def test_a_damaged_artifact_is_refused(tmp_path: Path, damage: tuple[str, Any]) -> None:
     keys = "prepare: [{run: [/x]}], recover: [{run: [/y]}], notify: [{run: [/z]}]"
     artifact = copy.deepcopy(compiled(tmp_path, f"{{output: hold, {keys}}}").artifact)

@@ -103,7 +103,11 @@ def test_the_client_recovers_from_an_unreadable_answer(name: str) -> None:
         assert len(client.read_once().events) == 1
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     st.one_of(
         st.binary(max_size=200),

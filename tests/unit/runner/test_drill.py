@@ -353,7 +353,7 @@ def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, dril
     assert drills.ended() == []
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.tuples(
