@@ -178,6 +178,13 @@ def test_se11_an_id_listed_twice_is_in_doubt() -> None:
     assert result.problems == event.problems
 
 
+def test_a_field_that_is_there_twice_is_in_doubt() -> None:
+    """JSON's readers differ in which of the two values counts."""
+    twice = json.dumps(MIGRATION).replace('"EventType"', '"EventType": "Reboot", "EventType"')
+    (event,) = parse_document(f'{{"DocumentIncarnation": 1, "Events": [{twice}]}}').events
+    assert event.problems == ("EventType appears more than once",)
+
+
 @pytest.mark.parametrize("event_type", ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "Unheard"])
 def test_se12_every_type_is_kept_known_or_not(event_type: str) -> None:
     event = one(EventType=event_type)

@@ -47,6 +47,12 @@ def across_a_boot(story: Story) -> None:
     story.go(1)
 
 
+def across_a_quick_boot(story: Story) -> None:
+    """Quicker than two polls may lie apart: only the number of the boot shows it."""
+    story.crash(4.0, reboot=True)
+    story.go(1)
+
+
 def across_a_long_silence(story: Story) -> None:
     story.world.read_fault = 410
     story.go(90)
@@ -60,6 +66,7 @@ def across_a_long_silence(story: Story) -> None:
         (while_it_runs, CALLED_OFF),
         (across_a_restart, CALLED_OFF),
         (across_a_boot, UNSEEN),
+        (across_a_quick_boot, UNSEEN),
         (across_a_long_silence, UNSEEN),
     ],
 )
