@@ -36,6 +36,7 @@ class Sizes:
     needless_policies: int  # random ones, of which what changes nothing is left out
     policy_mutants: int  # of each shipped policy: all at size full
     policy_classes: int  # of each shipped policy: all at size full
+    single_suggestions: int  # of each policy, tried by themselves: all at size full
     smt_cases: int  # of CEL's conformance cases
     smt_conditions: int  # over any event
     smt_expressions: int  # over one event, of each kind
@@ -67,6 +68,7 @@ SMALL = Sizes(
     needless_policies=8,
     policy_mutants=6,
     policy_classes=150,
+    single_suggestions=3,
     smt_cases=80,
     smt_conditions=16,
     smt_expressions=60,
@@ -97,6 +99,7 @@ FULL = Sizes(
     needless_policies=50,
     policy_mutants=100,
     policy_classes=3_000,
+    single_suggestions=100,
     smt_cases=652,
     smt_conditions=80,
     smt_expressions=600,
