@@ -9,6 +9,7 @@
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
+# make known-faults   brings faults back that were found and mended, one after another: a test catches each; or those of FAULTS='WORD …'
 # make mutants   changes the prover, and what decides events, in one place after another, and lists the changes that no test
 #              notices: about 30 minutes; PACKAGE='policy runner' changes only these, of policy, runner, smt and symbolic
 # make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
@@ -48,7 +49,7 @@ LINT := ruff mypy constraints shellcheck reuse yamllint changelog docs ansible-l
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-all test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants lint bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-all test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants known-faults lint bench screenshots runner release venv \
 	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -134,6 +135,9 @@ figures: .venv/.installed-test
 
 soak: .venv/.installed-test
 	cd tests && ../$(PY) -m tools.soak $(SECONDS)
+
+known-faults: .venv/.installed-test
+	cd tests && ../$(PY) -m tools.known_faults $(FAULTS)
 
 mutants: .venv/.installed-test
 	cd tests && ../$(PY) -m tools.mutants $(PACKAGE)
