@@ -66,7 +66,7 @@ def need_index(interpreter: Path, requirement: str, directory: Path) -> None:
 
 # The oldest and the newest ansible-core that we support, each with a Python that fits.
 @pytest.mark.versions
-@pytest.mark.parametrize(("core", "version"), [("2.16", "3.11"), ("2.21", "3.12")])
+@pytest.mark.parametrize(("core", "version"), [pytest.param("2.16", "3.11", marks=pytest.mark.full), ("2.21", "3.12")])
 def test_the_readme_is_true_on_a_fresh_machine(
     core: str, version: str, repository: Path, tmp_path: Path, environ: dict[str, str]
 ) -> None:
