@@ -14,6 +14,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.errors import InputError
 from forewarn.events import Event
+from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.dry_run import Pretence
 from forewarn.runner.journal.null import NoJournal
@@ -58,6 +59,14 @@ class Said:
         self._stream.truncate(0)
         self._stream.seek(0)
         return [(line["phase"], line["hooks"]) for line in lines]
+
+
+def test_of_no_event_it_is_not_said_that_it_would_be_approved() -> None:
+    stream, clocks, nothing = io.StringIO(), ManualClocks(), None
+    recorder = Recorder(NoJournal(clocks), Log(stream, "json"), Metrics())
+    approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing)  # type: ignore[arg-type]  # not asked
+    assert approvals.pretend([], nothing) == []  # type: ignore[arg-type]
+    assert not stream.getvalue()
 
 
 def test_hooks_are_said_once_and_recoveries_when_the_event_has_gone() -> None:
