@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forewarn.runner.event_record import CALLED_OFF, FINISHED, UNSEEN
 from tools.stories import ProfileStory
+from tools.watched_journals import MemoryJournal
 
 
 class Story(ProfileStory):
@@ -138,6 +140,24 @@ def test_an_id_that_is_used_again_is_another_event(story: Story) -> None:
     story.go(10)
     assert [posted.lower() for posted in story.posts()] == [event_id.lower()] * 2
     assert ended(story) == [FINISHED] * 2
+
+
+def test_of_events_that_are_approved_together_each_has_its_own_id_in_the_journal(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all ids beside each event, the entries of a thousand events would fill the disk."""
+    noted: list[list[str]] = []
+    kept = MemoryJournal.note
+
+    def note(journal: MemoryJournal, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
+        kept(journal, kind, record_id, **fields)
+        if kind == "approved":
+            noted.append(fields["event_ids"])
+
+    monkeypatch.setattr(MemoryJournal, "note", note)
+    ids = [story.schedule("plain") for _count in range(3)]
+    story.go(2)
+    assert sorted(noted) == sorted([event_id] for event_id in ids)
 
 
 def test_an_approval_is_remembered_across_a_restart(story: Story) -> None:
