@@ -20,6 +20,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from tools.requirements import lacking
 from tools.sizes import SEED
+from tools.waiting import PATIENCE_SECONDS
 
 from . import galera as galera_cluster
 from . import machine
@@ -119,7 +120,7 @@ def _install_collection(repository: Path, directory: Path) -> None:
 
     def galaxy(*arguments: str | Path) -> None:
         command = [Path(sys.executable).parent / "ansible-galaxy", "collection", *arguments]
-        subprocess.run(command, env=environ, check=True, capture_output=True, timeout=120)
+        subprocess.run(command, env=environ, check=True, capture_output=True, timeout=PATIENCE_SECONDS)
 
     galaxy("build", "--output-path", directory, repository)
     (tarball,) = directory.glob("*.tar.gz")

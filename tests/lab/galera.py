@@ -85,7 +85,7 @@ class Galera:
         first.ssh("galera_new_cluster")
         self.sql(first, _TABLES)
         for host in others:
-            host.ssh("systemctl start mariadb", timeout=120)
+            host.ssh("systemctl start mariadb")
         self.wait_until_synced()
         first.write("[client]\nuser=monitor\npassword=monitor\n", "/etc/mysql/forewarn.cnf", 0o600)
 
@@ -101,7 +101,7 @@ class Galera:
     def wait_until_synced(self) -> None:
         """Wait until each node sees all of them, and is synced."""
         for host in self.hosts:
-            host.wait_for(partial(self.is_synced, host), timeout=90)
+            host.wait_for(partial(self.is_synced, host))
 
     def is_ready(self, host: Host) -> bool:
         """Return whether a node serves clients."""
@@ -121,7 +121,7 @@ class Galera:
             done = host.ssh("mariadb --batch --skip-column-names", stdin=statement, check=False)
             return None if done.returncode else done.stdout
 
-        return host.wait_for(answered, timeout=90).split()
+        return host.wait_for(answered).split()
 
     def is_synced(self, host: Host) -> bool:
         """Return whether a node says that it is synced and sees all nodes."""

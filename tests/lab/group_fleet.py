@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.emulator.server import EmulatorServer
+from forewarn.runner.journal.schema import FILE_NAME
 from tools.commands import vm_command
 from tools.group_judge import Rule
 from tools.runner_process import compiled, program
@@ -124,6 +125,10 @@ class Fleet:
 
     def runs(self, name: str) -> bool:
         return name in self._processes and self._processes[name].poll() is None
+
+    def all_up(self) -> bool:
+        """Return whether each runner has begun its journal."""
+        return all((self.state(name) / FILE_NAME).exists() for name in self.names)
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to a runner that runs."""

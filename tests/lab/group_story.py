@@ -33,6 +33,7 @@ from forewarn.runner.journal.reader import JournalReader
 from tools.etcd_server import EtcdCluster, Member, etcd_cluster
 from tools.group_judge import Judge, Listed
 from tools.runner_world import EPOCH, Entry
+from tools.waiting import wait_until
 
 from .group_blob import BlobCluster, blob_cluster
 from .group_fleet import AT_MOST, GROUP, HERE, RULES, RUNNERS, Fleet, ip, make_networks
@@ -60,7 +61,7 @@ class Story:
         self.create()
         for name in self.fleet.names:
             self.fleet.start(name)
-        time.sleep(5.0)  # the runners are up, and none has an event
+        wait_until(self.fleet.all_up, 300, 0.1, "not every runner has begun its journal")
         end, wiped = time.monotonic() + seconds, False
         while time.monotonic() < end:
             if not wiped and end - time.monotonic() < seconds / 3.0:
@@ -74,9 +75,15 @@ class Story:
         self.wait_until_quiet()
 
     def create(self) -> None:
-        """Create the semaphore, as a person does."""
-        with closing(self.cluster.store()) as store:
-            store.swap(documents.semaphore_key(GROUP), semaphore.encoded(Semaphore()), "")
+        """Create the semaphore, as a person does: again, where the store has not answered."""
+
+        def created() -> bool:
+            with contextlib.suppress(StoreFault), closing(self.cluster.store()) as store:
+                store.swap(documents.semaphore_key(GROUP), semaphore.encoded(Semaphore()), "")
+                return True
+            return False
+
+        wait_until(created, pause=0.5, what="the store does not answer")
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, and do what is due."""

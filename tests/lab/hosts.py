@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tools.waiting import PATIENCE_SECONDS
+
 from .machine import LabError, environment
 from .places import Place
 
-_BOOT = 120.0  # seconds a boot may take; it takes one or two
+_BOOT = PATIENCE_SECONDS  # seconds a boot may take; it takes one or two
 _FORCED_RESTART = 133  # what systemd-nspawn --keep-unit ends with when the host reboots itself
 _TAIL = 2_000
 
@@ -161,7 +163,7 @@ class Host:
         return ["-F", "/dev/null", "-i", str(self.key), *options]
 
     def ssh(
-        self, command: str, *, check: bool = True, stdin: str | bytes = b"", timeout: float = 60
+        self, command: str, *, check: bool = True, stdin: str | bytes = b"", timeout: float = PATIENCE_SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """Run a shell command there as root. With ``check``, a failure raises LabError with what the command wrote."""
         done = self._ssh(command, stdin.encode() if isinstance(stdin, str) else stdin, timeout)
@@ -191,7 +193,7 @@ class Host:
         lines = self.ssh(f"systemctl show --property={','.join(names)} {unit}").stdout.splitlines()
         return dict(line.partition("=")[::2] for line in lines if line)
 
-    def wait_for(self, what: Callable[[], T | None], timeout: float = 30, every: float = 0.1) -> T:
+    def wait_for(self, what: Callable[[], T | None], timeout: float = PATIENCE_SECONDS, every: float = 0.1) -> T:
         """Return the first true answer of ``what``. Raises LabError, with the end of the journal, if there is none."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -224,7 +226,9 @@ class Host:
         keys.chmod(0o600)
 
     def _send(self, verb: str) -> None:
-        self._ssh(f"systemctl {verb}", b"", 30)  # the connection may be cut before it ends: its result says nothing
+        self._ssh(
+            f"systemctl {verb}", b"", PATIENCE_SECONDS
+        )  # the connection may be cut before it ends: its result says nothing
 
     def _connect(self) -> None:
         """Open the connection that later commands share; where it is broken, they make their own."""
@@ -267,7 +271,7 @@ class Host:
                 break
             time.sleep(0.1)  # until the next look
         if state != "running":
-            failed = self._ssh("systemctl --failed --no-legend --no-pager", b"", 30).stdout
+            failed = self._ssh("systemctl --failed --no-legend --no-pager", b"", PATIENCE_SECONDS).stdout
             raise LabError(
                 f"{self.name} ({self.suite}) is {state or 'not to be reached'}: {failed}{self._last_words()}"
             )

@@ -77,7 +77,9 @@ def _root_file_system(image: str) -> Path:
             _tidy(image)
             draft, packages = CACHE / f"{image}-new", _packages(image)
             if image == SOFTWARE:
-                run("cp", "--archive", "--reflink=auto", _root_file_system("bookworm"), draft, timeout=600)
+                run(
+                    "cp", "--archive", "--reflink=auto", _root_file_system("bookworm"), draft, timeout=software.PATIENCE
+                )
                 software.install(draft, packages)
             else:
                 _install_release(image, draft, packages)
@@ -114,7 +116,7 @@ def _packages(image: str) -> Path:
 
 def _install_release(suite: str, root: Path, packages: Path) -> None:
     include = f"--include={','.join(_PACKAGES)}"
-    run("debootstrap", "--variant=minbase", f"--cache-dir={packages}", include, suite, root, timeout=600)
+    run("debootstrap", "--variant=minbase", f"--cache-dir={packages}", include, suite, root, timeout=software.PATIENCE)
     _settle(root)
 
 

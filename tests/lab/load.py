@@ -54,7 +54,7 @@ class Load:
     def more(self, requests: int = 50) -> None:
         """Wait until as many more requests have been acknowledged."""
         before = len(self._read().acknowledged)
-        self._host.wait_for(lambda: len(self._read().acknowledged) >= before + requests, timeout=90)
+        self._host.wait_for(lambda: len(self._read().acknowledged) >= before + requests)
 
     def stop(self) -> Outcome:
         """End it, and return what it wrote down."""

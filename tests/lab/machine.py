@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.waiting import PATIENCE_SECONDS
+
 # Program -> the Debian package that brings it.
 _PROGRAMS = {
     "debootstrap": "debootstrap",
@@ -68,7 +70,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C.UTF-8", "PATH": _SYSTEM_PATH}
 
 
-def run(*command: str | Path, timeout: float = 60, check: bool = True) -> str:
+def run(*command: str | Path, timeout: float = PATIENCE_SECONDS, check: bool = True) -> str:
     """Run a program and return what it wrote. Raises LabError, with its output, if it fails or does not end."""
     words: Sequence[str] = [str(word) for word in command]
     try:

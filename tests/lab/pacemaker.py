@@ -72,10 +72,10 @@ class Cluster:
         for node in self.nodes:
             node.write(_COROSYNC.format(nodes=nodes), "/etc/corosync/corosync.conf")
             node.write(_SERVICE, "/etc/systemd/system/web.service")
-            node.ssh("systemctl enable --quiet --now corosync pacemaker", timeout=120)
+            node.ssh("systemctl enable --quiet --now corosync pacemaker")
         first = self.nodes[0]
         for node in self.nodes:
-            first.wait_for(partial(self._is_online, first, node), 60)
+            first.wait_for(partial(self._is_online, first, node))
         # No fencing: there is nothing here that could end a host.
         first.ssh("crm_attribute --type crm_config --name stonith-enabled --update false")
         first.ssh("crm_attribute --type rsc_defaults --name resource-stickiness --update 100")
@@ -104,7 +104,7 @@ class Cluster:
 
     def wait_for_service(self, node: Host) -> None:
         """Wait until the service is on a node."""
-        node.wait_for(lambda: self.has_service(node), 60)
+        node.wait_for(lambda: self.has_service(node))
 
     def has_service(self, node: Host) -> bool:
         """Return whether the service is on a node."""

@@ -110,7 +110,7 @@ class Patroni:
         for number, host in enumerate(self.hosts):
             host.ssh("systemctl start patroni")
             if number == 0:
-                host.wait_for(lambda: self.leader() is not None, timeout=60)
+                host.wait_for(lambda: self.leader() is not None)
         self.wait_until_streaming()
         self.sql(self.primary(), "CREATE TABLE t (run int, n int, PRIMARY KEY (run, n))")
 
@@ -157,7 +157,7 @@ class Patroni:
         self._api = "https://127.0.0.1:8008"
         for host in self.hosts:
             host.ssh("systemctl reload patroni")
-        self.hosts[0].wait_for(self._all_secured, 60)
+        self.hosts[0].wait_for(self._all_secured)
 
     def _all_secured(self) -> bool:
         members = self.cluster().get("members", [])
@@ -183,7 +183,7 @@ class Patroni:
                 host if host is not None and self.sql(host, "SELECT pg_is_in_recovery()", check=False) == "f" else None
             )
 
-        return self.hosts[0].wait_for(found, timeout=60)
+        return self.hosts[0].wait_for(found)
 
     def sql(self, host: Host, statement: str, *, check: bool = True) -> str:
         """Return what a member answers to a statement."""
@@ -202,7 +202,7 @@ class Patroni:
             states = [member.get("state") for member in self.cluster().get("members", [])]
             return len(self.streaming()) == len(self.hosts) - 1 and states == ["running"] * len(self.hosts)
 
-        self.hosts[0].wait_for(complete, timeout=90)
+        self.hosts[0].wait_for(complete)
 
     def make_primary(self, host: Host) -> float:
         """Switch over to a host by patronictl, as a person does; return the seconds that it took."""

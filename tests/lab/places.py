@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from tools.waiting import PATIENCE_SECONDS
+
 from .machine import LabError, control_groups, environment, run
 
 METADATA = "169.254.169.254"
@@ -29,7 +31,7 @@ _PLACES = Path("/run/forewarn-lab")
 _NAMESPACES = Path("/run/netns")
 _NUMBERS = range(1, 64)
 _BRIDGE = "bridge0"
-_PATIENCE = 20.0  # seconds for processes to be gone, or to stand still
+_PATIENCE = PATIENCE_SECONDS  # seconds for processes to be gone, or to stand still
 _LISTENER = Path(__file__).with_name("listen.py")
 
 

@@ -20,6 +20,7 @@ from tools.ansible_cores import CORE, ansible
 from .lab import Lab
 from .machine import LabError
 
+_PATIENCE = 1_800.0  # seconds for a playbook, which takes some ten on an idle machine
 _RECAP = re.compile(r"^(\S+)\s*: (ok=.*)$", re.MULTILINE)
 
 
@@ -64,7 +65,7 @@ class Playbooks:
         name: str,
         variables: Mapping[str, Any],
         *options: str,
-        timeout: float = 600,
+        timeout: float = _PATIENCE,
         heard: Callable[[str], None] | None = None,
     ) -> Played:
         """Run a playbook: a path in the directory, or a name such as ``forewarn.azure.rollout``."""
@@ -78,7 +79,7 @@ class Playbooks:
         return Played(code, recap, text)
 
     def run(
-        self, program: str, *arguments: str, timeout: float = 600, heard: Callable[[str], None] | None = None
+        self, program: str, *arguments: str, timeout: float = _PATIENCE, heard: Callable[[str], None] | None = None
     ) -> tuple[int, str]:
         """Run a program of Ansible's with the inventory; return its exit code and what it wrote.
 

@@ -49,7 +49,7 @@ class Cluster:
             node.write(_ENVIRONMENT, "/etc/rabbitmq/rabbitmq-env.conf")
             own = "chown rabbitmq: /var/lib/rabbitmq/.erlang.cookie"
             node.write(cookie, "/var/lib/rabbitmq/.erlang.cookie", 0o400)
-            node.ssh(f"{own} && systemctl enable --quiet --now rabbitmq-server", timeout=120)
+            node.ssh(f"{own} && systemctl enable --quiet --now rabbitmq-server")
         self.client.copy(_CLIENT, "/srv/client.py")
 
     def diagnose(self, node: Host, *words: str) -> Any:
@@ -93,4 +93,4 @@ class Cluster:
         """Publish no more, wait until all is consumed, and return what was seen."""
         self.client.ssh("touch /run/enough")
         shown = f"cat /srv/{queue}"
-        return Traffic(**json.loads(self.client.wait_for(lambda: self.client.ssh(shown, check=False).stdout, 60)))
+        return Traffic(**json.loads(self.client.wait_for(lambda: self.client.ssh(shown, check=False).stdout)))

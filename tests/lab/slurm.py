@@ -9,6 +9,8 @@ import os
 import re
 from typing import NamedTuple
 
+from tools.waiting import PATIENCE_SECONDS
+
 from .hosts import Host
 
 # A node is down after 10 s of silence, not after Slurm's five minutes.
@@ -106,7 +108,7 @@ class Cluster:
         """Return what scontrol shows of a node."""
         return self.controller.ssh(f"scontrol --oneliner show node {node.host_name}", check=False).stdout
 
-    def wait_for_state(self, node: Host, *states: str, timeout: float = 60) -> None:
+    def wait_for_state(self, node: Host, *states: str, timeout: float = PATIENCE_SECONDS) -> None:
         """Wait until a node is in one of some states."""
         self.controller.wait_for(lambda: self.state(node) in states, timeout)
 
@@ -133,7 +135,7 @@ class Cluster:
         self.controller.wait_for(
             lambda: self.controller.ssh("systemctl is-active loader", check=False).stdout.strip() != "active"
         )
-        self.controller.wait_for(lambda: not self.controller.ssh("squeue --noheader").stdout.strip(), timeout=120)
+        self.controller.wait_for(lambda: not self.controller.ssh("squeue --noheader").stdout.strip())
         assert self.controller.read("/var/log/refused") == ""
         return self.worked(self.controller.read("/var/log/submitted").split())
 

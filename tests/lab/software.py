@@ -29,7 +29,7 @@ _SETTINGS = (
 _REMOVED = ("etc/nginx/sites-enabled/default",)
 # Maintainer scripts ask this program whether a service may be started: 101 is no.
 _POLICY = ("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")
-_PATIENCE = 1_800.0  # seconds for the download and the installation, which take a minute where the mirror is fast
+PATIENCE = 1_800.0  # seconds for the download and the installation, which take a minute where the mirror is fast
 _ENVIRONMENT = ("DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "SYSTEMD_COLORS=0")
 
 
@@ -82,5 +82,5 @@ def _run_in(root: Path, *command: str) -> str:
         *("setpriv", "--pdeathsig=KILL"),
         *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", f"--root={root}", "--mount-proc"),
         *("env", *_ENVIRONMENT, *command),
-        timeout=_PATIENCE,
+        timeout=PATIENCE,
     )

@@ -34,7 +34,12 @@ ROWS = {
 @pytest.mark.lab
 def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(lab_machine: None, repository: Path) -> None:
     process = subprocess.run(
-        [sys.executable, "demo/fleet_demo.py"], cwd=repository, capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, "demo/fleet_demo.py"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        timeout=1_800,
+        check=False,
     )
     assert process.returncode == 0, process.stdout[-6000:] + process.stderr
     lines = process.stdout[process.stdout.index("\nWHAT ") :].strip().split("\n\n")[0].splitlines()[1:]

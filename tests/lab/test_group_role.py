@@ -137,9 +137,7 @@ def test_an_event_takes_a_slot_in_the_store(joined: Lab, playbooks: Playbooks) -
     slots = json.loads(host.ssh("forewarn group status --json").stdout)["semaphore"]["slots"]
     assert [(slot["vm"], slot["within_limit"]) for slot in slots] == [("web_0", True)]
     joined.emulator.finish(event_id)
-    host.wait_for(
-        lambda: not json.loads(host.ssh("forewarn group status --json").stdout)["semaphore"]["slots"], timeout=30
-    )
+    host.wait_for(lambda: not json.loads(host.ssh("forewarn group status --json").stdout)["semaphore"]["slots"])
 
 
 @pytest.mark.full

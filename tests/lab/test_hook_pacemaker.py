@@ -32,7 +32,7 @@ def setting(
 def wait_until_online(cluster: Cluster, node: Host) -> None:
     """Wait until a node is online, as another one sees it."""
     online = {"online": "true", "standby": "false", "pending": "false"}
-    cluster.nodes[1].wait_for(lambda: online.items() <= cluster.node(cluster.nodes[1], node).items(), 60)
+    cluster.nodes[1].wait_for(lambda: online.items() <= cluster.node(cluster.nodes[1], node).items())
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_service_is_away_for_less_time_than_without_a_warning(setting: Setti
 
 def node_of(nodes: list[Host], cluster: Cluster) -> Host:
     """Wait until the service is on one of some nodes, and return that."""
-    return nodes[0].wait_for(lambda: next((node for node in nodes if cluster.has_service(node)), None), 60)
+    return nodes[0].wait_for(lambda: next((node for node in nodes if cluster.has_service(node)), None))
 
 
 @pytest.mark.full

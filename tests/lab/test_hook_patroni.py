@@ -34,7 +34,7 @@ def test_the_interruption_is_shorter_than_without_a_warning(patroni: Setting[Pat
     cluster.make_primary(host)
     writer.start(*NODES)
     host.cut_power()
-    cluster.hosts[1].wait_for(lambda: cluster.others_leader(host), 60)
+    cluster.hosts[1].wait_for(lambda: cluster.others_leader(host))
     writer.more()
     host.start()
     cluster.wait_until_streaming()

@@ -65,7 +65,7 @@ def test_a_synchronous_cluster_whose_api_has_a_password_and_certificates(patroni
     cluster.make_primary(host)
     cluster.secure()
     cluster.control("edit-config --force --set synchronous_mode=true lab")
-    cluster.hosts[0].wait_for(cluster.synchronous, 60)
+    cluster.hosts[0].wait_for(cluster.synchronous)
     writer.start(*NODES)
     event_id = protected.announce("Reboot")
     protected.wait_for_reason(event_id, "Patroni does not answer")

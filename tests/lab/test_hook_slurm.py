@@ -72,7 +72,7 @@ def test_without_a_warning_jobs_are_interrupted(setting: Setting[Cluster], order
     cluster.begin_load()
     wait_for_job(cluster, node)
     # A VM takes longer to boot than a host of the lab, and Slurm has time to notice.
-    power_cut(node, lambda: cluster.controller.wait_for(lambda: "DOWN" in cluster.state(node), 90))
+    power_cut(node, lambda: cluster.controller.wait_for(lambda: "DOWN" in cluster.state(node)))
     # By default, Slurm does not trust a node that was down: somebody has to come and resume it.
     cluster.wait_for_state(node, "DOWN")
     cluster.controller.ssh(f"scontrol update nodename={node.host_name} state=resume")
@@ -122,7 +122,7 @@ def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting[Clust
     assert cluster.state(node) == "IDLE+DRAIN"
     node.reboot()
     setting.protected.wait_for_recovery(node, event_id)
-    cluster.controller.wait_for(lambda: cluster.job_state(long).startswith("RUNNING"), 60)
+    cluster.controller.wait_for(lambda: cluster.job_state(long).startswith("RUNNING"))
     worked = cluster.worked([long, stubborn])
     assert worked.ended == {long: 0, stubborn: 1}
     assert worked.begun == {long: 2, stubborn: 1}

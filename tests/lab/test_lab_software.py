@@ -33,7 +33,7 @@ def test_a_boot_starts_none_of_the_software_and_a_test_can(start_lab: Start) -> 
     assert host.ssh("ls /etc/postgresql").stdout == ""
     host.ssh("/usr/bin/python3 -c 'import pika, psycopg2'")
 
-    host.ssh(f"systemctl enable --now {' '.join(SERVICES)}", timeout=120)
+    host.ssh(f"systemctl enable --now {' '.join(SERVICES)}")
     host.reboot()
     for service in SERVICES:
         assert host.properties(service, "ActiveState") == {"ActiveState": "active"}, service

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.waiting import PATIENCE_SECONDS
+
 from .control_node import ROLE_PLAY, SITE
 from .hosts import Host
 from .journals import event_state
@@ -30,7 +32,7 @@ _RULE = """\
 """
 _NO_EVENTS = '{"events": []}'
 _SHIPPED = Path(__file__).resolve().parents[2] / "policies"
-PATIENCE = 120.0  # seconds for anything that the software does
+PATIENCE = PATIENCE_SECONDS  # seconds for anything that the software does
 
 
 class Protected:
