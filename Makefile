@@ -189,7 +189,7 @@ lint-changelog: .venv/.installed-lint
 lint-docs: .venv/.installed-docs
 	$(heading) 'antsibull-docs'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
-	tests/tools/site/build.sh .cache/site/html
+	tests/tools/site/build.sh
 
 lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'
@@ -204,11 +204,10 @@ lint-sanity: .venv/.installed-lint
 	$(heading) 'ansible-test sanity'
 	tests/tools/ansible-test.sh $(SANITY)
 
-# Without pylint, which takes most of the time and reads the same code as above. Skipped, with a message, where that
-# version cannot be had.
+# Only what may differ from the above, see ansible-test.sh. Skipped, with a message, where that version cannot be had.
 $(OTHER_CORES:%=lint-sanity-%): lint-sanity-%: .venv/.installed-lint
 	$(heading) 'ansible-test sanity, ansible-core $*'
-	tests/tools/ansible-test.sh --core $* $(SANITY) --skip-test pylint
+	tests/tools/ansible-test.sh --core $* $(SANITY)
 
 format: .venv/.installed-lint
 	ruff check --fix
