@@ -22,6 +22,7 @@ from forewarn.runner.poller import VmIdentity
 from forewarn.runner.reconciler import Mode
 from forewarn.runner.requester import Requester
 from forewarn.runner.telemetry.log import Log
+from forewarn.runner.telemetry.metrics import Metrics
 from tools.clocks import ScriptedClocks
 from tools.events import NOW
 
@@ -63,6 +64,7 @@ class Bench:
         self.received: str | None = None
         self.reload = False
         self.stream = io.StringIO()
+        self.metrics = Metrics()
         self.form = "json"
         self.interval = 1.0
         self.at: list[tuple[float, Callable[[], None]]] = []
@@ -153,7 +155,7 @@ class Bench:
         log = Log(self.stream, self.form, self.now)
         identity = VmIdentity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
         clocks = ScriptedClocks(self.clock, lambda: self.now().timestamp())
-        equipment = Equipment(clocks, log, Mode(dry_run, once), requester=requester)
+        equipment = Equipment(clocks, log, Mode(dry_run, once), metrics=self.metrics, requester=requester)
         return assemble(self, identity, self, self, lambda: None, equipment)  # type: ignore[arg-type]  # as above
 
     def run(self, seconds: float, **options: Any) -> None:

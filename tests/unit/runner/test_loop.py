@@ -261,6 +261,16 @@ def test_a_dry_run_says_once_what_it_would_do(bench: Bench) -> None:
     assert line["event_ids"] == ["A", "B"]
 
 
+def test_how_long_an_approval_took_is_measured_once_for_each_event(bench: Bench) -> None:
+    bench.document = listing(event("A"))
+    bench.then(20.5, document=listing(event("A"), event("B"), incarnation=3))
+    bench.run(REPEAT_SECONDS * 3)
+    assert len(bench.posts) > 2  # those that stay listed are approved again
+    written = dict(line.rsplit(" ", 1) for line in bench.metrics.render().splitlines())
+    assert written["forewarn_event_to_approval_seconds_count"] == "2"
+    assert float(written["forewarn_event_to_approval_seconds_sum"]) < 5
+
+
 # Failed approvals
 
 
