@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from forewarn.cli.run_config import _OPTIONS
 from forewarn.events import LATEST_API_VERSION
+from jinja2.nativetypes import NativeEnvironment
 
 TAGS = {"forewarn_install", "forewarn_service", "forewarn_health"}
 
@@ -87,3 +89,30 @@ def test_the_role_has_the_librarys_policy(role: Path, repository: Path) -> None:
             for path in (role / "files" / "policies" / name, repository / "policies" / name)
         )
         assert ours == theirs
+
+
+@pytest.fixture(scope="module")
+def typed(role: Path) -> Callable[[str, str], Any]:
+    """Return a function that returns what ``vars/main.yml`` makes of a variable that is a text, as Ansible would."""
+    variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
+    environment = NativeEnvironment()
+    environment.filters["split"] = str.split
+    environment.tests["match"] = lambda value, pattern: re.match(pattern, str(value)) is not None
+
+    def value(name: str, text: str) -> Any:
+        return environment.from_string(variables[f"__{name}"]).render({**variables, name.removesuffix("_given"): text})
+
+    return value
+
+
+@pytest.mark.parametrize("name", ["purge", "dry_run", "allow_endpoint", "group_create"])
+def test_a_text_for_false_is_false(name: str, typed: Callable[[str, str], Any]) -> None:
+    """With -e forewarn_purge=false the journal stays."""
+    assert [typed(f"forewarn_{name}", text) for text in ("false", "no", "0")] == [False] * 3
+    assert [typed(f"forewarn_{name}", text) for text in ("true", "yes", "1")] == [True] * 3
+
+
+def test_a_text_is_one_path_that_hooks_may_write_to(typed: Callable[[str, str], Any]) -> None:
+    """And not a path for each of its characters, the first of which is the root."""
+    assert typed("forewarn_hooks_write_given", "/srv/app") == ["/srv/app"]
+    assert typed("forewarn_hooks_write_given", "/srv/app, /srv/b") == ["/srv/app", "/srv/b"]
