@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
+from typing import Any
 
 import pytest
 from forewarn.runner.groups.azure_login import IdentityLogin
@@ -22,6 +24,8 @@ from tools.webhooks import Webhook
 Open = Callable[[], Store]
 KEY = "forewarn/web/events/0f3c.A_b-1"
 NOTHING = Versioned(None, "")
+# What a store does is judged here, not how soon.
+PATIENCE: dict[str, Any] = {"timeout_seconds": 30.0, "whole_seconds": 60.0}
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +55,12 @@ def opened(request: pytest.FixtureRequest) -> Open:
         return lambda: MemoryStore(server)
     if request.param == "etcd":
         cluster: EtcdCluster = request.getfixturevalue("etcd")
-        return cluster.store
+        return partial(cluster.store, **PATIENCE)
     blobs: Azurite = request.getfixturevalue("blobs")
     if request.param == "blob with a SAS":
-        return blobs.store
+        return partial(blobs.store, **PATIENCE)
     endpoint = request.getfixturevalue("identity")
-    return lambda: blobs.store(IdentityLogin(endpoint))
+    return partial(blobs.store, IdentityLogin(endpoint), **PATIENCE)
 
 
 @pytest.fixture
