@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from forewarn.runner.groups import barrier, semaphore
 from forewarn.runner.groups.barrier import Barrier, Closed, Statement
@@ -21,15 +23,20 @@ def named(group: Group) -> str:
     return f"{' and '.join(group.events)}, limit {group.at_most}, nothing to prepare {group.easy or 'nobody'}{late}"
 
 
+def large(*values: object) -> Any:
+    """Return parameters with too many states for size small; there the broken rules below are found all the same."""
+    return pytest.param(*values, marks=pytest.mark.full)
+
+
 @pytest.mark.parametrize(
     ("group", "faults", "silent"),
     [
-        (Group(TWO, 2), 1, ""),
-        (Group(TWO, 2), 1, "b"),
-        (Group(TWO, 2, easy="a"), 0, ""),
-        (Group(TWO, 2, late=True), 0, ""),
+        large(Group(TWO, 2), 1, ""),
+        large(Group(TWO, 2), 1, "b"),
+        large(Group(TWO, 2, easy="a"), 0, ""),
+        large(Group(TWO, 2, late=True), 0, ""),
         (Group(TWO, 1), 0, ""),
-        (Group(("abc",), 2), 0, ""),
+        large(Group(("abc",), 2), 0, ""),
         (Group(("ab",), 2), 2, ""),
         (Group(("ab",), 2, late=True), 1, ""),
     ],
@@ -44,11 +51,13 @@ def test_every_promise_holds(group: Group, faults: int, silent: str) -> None:
 @pytest.mark.parametrize(
     ("group", "faults", "dies"),
     [
-        (Group(TWO, 2), 2, False),
-        (Group(TWO, 2), 1, True),
-        (Group(("ab", "bc"), 2), 1, False),
-        (Group(("ab", "bc"), 2, late=True), 0, False),
-        (Group(("abc",), 3), 1, False),
+        (Group(("ab",), 2), 1, False),
+        (Group(("ab",), 2), 1, True),
+        large(Group(TWO, 2), 2, False),
+        large(Group(TWO, 2), 1, True),
+        large(Group(("ab", "bc"), 2), 1, False),
+        large(Group(("ab", "bc"), 2, late=True), 0, False),
+        large(Group(("abc",), 3), 1, False),
     ],
 )
 def test_each_event_is_approved_if_nobody_is_in_a_hurry(group: Group, faults: int, dies: bool) -> None:

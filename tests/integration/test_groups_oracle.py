@@ -22,7 +22,9 @@ from tools.cel_oracles import CelPython
 from tools.drawn_policies import limit
 from tools.policy_files import loaded
 from tools.policy_oracle import Answer, Limit, Oracle, together
+from tools.sizes import SIZE, seeds
 
+EACH = 60  # policies of one seed
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 CONDITIONS = (
     *("event.EventType == 'Freeze'", "event.DurationInSeconds < 9", "leader", "affects_me", "vm.zone == '1'"),
@@ -108,11 +110,11 @@ def told(answer: Answer) -> tuple[str, str | None, bool, str, Limit | None]:
     return answer.output, answer.rule, failed, answer.group, answer.limit
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(SIZE.group_policies // EACH))
 def test_groups_and_limits_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
     random, seen = Random(f"groups {seed}"), Counter[str]()
     cases = [case(random) for _ in range(40)]
-    while seen["policies"] < 60:
+    while seen["policies"] < EACH:
         texts = [
             yaml.safe_dump({"name": f"p{number}", "rule": {"match": matches(random, 1)}}, width=10_000)
             for number in range(random.choice((1, 2, 3)))

@@ -1,15 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real runners of a group in virtual time, with faults of the service, the store, hooks and VMs: deterministic.
-
-``FOREWARN_SEEDS=N`` plays N stories of each kind, beginning with ``FOREWARN_FIRST_SEED``.
-"""
+"""Real runners of a group in virtual time, with faults of the service, the store, hooks and VMs: deterministic."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,11 +20,10 @@ from forewarn.runner.groups.settings import GroupSettings
 from forewarn.runner.groups.store import StoreFault
 from tools.group_scenario import Scenario
 from tools.group_world import GROUP
+from tools.sizes import SIZE, seeds
 from tools.timed_runner import memory
 
 Defect = Callable[[pytest.MonkeyPatch], None]
-SEEDS = int(os.environ.get("FOREWARN_SEEDS", "12"))
-FIRST = int(os.environ.get("FOREWARN_FIRST_SEED", "0"))
 
 
 @pytest.fixture
@@ -37,21 +32,18 @@ def directory() -> Iterator[Path]:
         yield made
 
 
-def seeds(divisor: int = 1) -> range:
-    return range(FIRST, FIRST + max(1, SEEDS // divisor))
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(SIZE.group_stories))
 def test_whatever_fails_no_promise_is_broken(seed: int, directory: Path) -> None:
     assert Scenario(seed, directory, 3 + seed % 6, faults=True).play() == []
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@pytest.mark.parametrize("seed", seeds(max(1, SIZE.group_stories // 4)))
 def test_if_nothing_fails_every_event_is_approved(seed: int, directory: Path) -> None:
     assert Scenario(seed, directory, 3 + seed % 6, faults=False).play() == []
 
 
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.full
+@pytest.mark.parametrize("seed", seeds(max(1, SIZE.group_stories // 12)))
 def test_the_same_holds_for_fifty_vms(seed: int, directory: Path) -> None:
     assert Scenario(seed, directory, 50, faults=True).play() == []
 
@@ -129,6 +121,7 @@ DEFECTS = (
     forgets_what_it_owes,
     prepares_while_ready,
 )
+# In each of these, which are always the same, a defect shows sooner or later.
 STORIES = tuple((seed, 3 + seed % 3) for seed in range(40))
 # An event that changes while a VM is cut off, and changes back, is too rare to be among them.
 RARE: dict[Defect, tuple[tuple[int, int], ...]] = {prepares_while_ready: ((20002, 7),)}
@@ -145,12 +138,11 @@ def test_a_runner_with_a_defect_is_found(defect: Defect) -> None:
     pytest.fail(f"{len(stories)} stories were played, and the judge has found nothing")
 
 
-@pytest.mark.parametrize("members", [int(os.environ.get("FOREWARN_MEMBERS", "100"))])
-def test_twenty_events_at_once_in_a_large_group(members: int, directory: Path) -> None:
-    """``FOREWARN_MEMBERS=1000`` takes some minutes. Only the VMs of events ask the store."""
-    scenario = Scenario(1, directory, members, faults=False, seconds=0.0)
+def test_twenty_events_at_once_in_a_large_group(directory: Path) -> None:
+    """Only the VMs of events ask the store."""
+    scenario = Scenario(1, directory, SIZE.group_members, faults=False, seconds=0.0)
     busy = scenario.large(events=20)
     assert scenario.play() == []
     asking = {vm for _at, vm in scenario.world.requests}
-    print(f"{members} VMs, {len(busy)} of them in 20 events: {len(scenario.world.requests)} requests to the store")
+    print(f"{len(busy)} VMs of {SIZE.group_members} in 20 events: {len(scenario.world.requests)} requests to the store")
     assert asking <= busy

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tools.commands import forewarn, run_program
+from tools.commands import in_process, run_program
 from tools.recipes import EVENT, Script, files
 
 RECIPES = Path(__file__).parents[2] / "docs" / "hooks" / "recipes"
@@ -41,7 +41,7 @@ def test_a_policy_has_no_finding_and_names_the_script_of_its_page(page: Path, tm
     path = tmp_path / Path(policy[0]).name
     path.write_text(policy[1])
     for command in (["check"], ["verify", "--strict"]):
-        done = forewarn("policy", *command, path)
+        done = in_process("policy", *command, path)
         assert done.returncode == 0, done.stdout + done.stderr
     (rule,) = [rule for rule in yaml.safe_load(policy[1])["rule"]["match"] if "prepare" in rule]
     for phase in ("prepare", "recover"):

@@ -233,7 +233,7 @@ def all_at_once(bools: list[str]) -> dict[str, dict[str, Any]]:
 
     At size small these spell true and false in some ways, which depend on the seed; at full each bool in each way.
     """
-    native = {**TOGETHER, **{name: value for name, (value, _) in TEXTS.items()}}
+    native: dict[str, Any] = {**TOGETHER, **{name: value for name, (value, _) in TEXTS.items()}}
     hosts = {"together": dict(TOGETHER)}
     for word, spellings in (("yes", TRUE), ("no", FALSE)):
         hosts[f"all-{word}"] = {**native, **dict.fromkeys(bools, word == "yes")}

@@ -9,7 +9,6 @@ The promises are those of ``tools.promises``; docs/runner-states.md lists them.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from typing import Any
 
@@ -23,10 +22,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 from tools.logs import PipedLines
 from tools.runner_profiles import GENERATIONS, PROFILES
+from tools.sizes import examples
 from tools.vm_machine import DESCRIPTIONS, NOTICES, RESOURCES, VmMachine
 
-# With a number of examples they differ each time, as in make soak; the tests of a change are always the same.
-EXAMPLES = os.environ.get("FOREWARN_EXAMPLES")
 HOOKED = st.sampled_from(
     sorted(name for name, profile in PROFILES.items() if any(each.prepare for each in profile.stages))
 )
@@ -256,8 +254,7 @@ class RunnerMachine(VmMachine):
 
 TestRunner = RunnerMachine.TestCase
 TestRunner.settings = settings(
-    max_examples=int(EXAMPLES or 70),
-    derandomize=EXAMPLES is None,
+    max_examples=examples(70),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -25,7 +25,6 @@ from tools.timed_runner import memory
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 STORIES = "tests/integration/test_groups_simulated.py"
 PROPERTIES = "tests/integration/test_runner_properties.py"
-EXAMPLES = 30  # at a time: some seconds
 
 
 def try_properties(seconds: float) -> bool:
@@ -34,16 +33,16 @@ def try_properties(seconds: float) -> bool:
     count = 0
     while count == 0 or time.monotonic() - began < seconds:
         seed = random.SystemRandom().randrange(2**31)
-        options = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", PROPERTIES]
-        environment = {**os.environ, "FOREWARN_EXAMPLES": str(EXAMPLES)}
-        command = [sys.executable, *options]
+        options = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", PROPERTIES]
+        size = {"FOREWARN_SIZE": "small", "FOREWARN_SEED": str(seed)}  # some seconds
+        command, environment = [sys.executable, *options], {**os.environ, **size}
         done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
         count += 1
         if done.returncode:
-            again = f"FOREWARN_EXAMPLES={EXAMPLES} python {' '.join(options)}"
+            again = f"FOREWARN_SEED={seed} python {' '.join(options)}"
             print(f"{done.stdout}{done.stderr}\nAgain: {again}", file=sys.stderr)
             return False
-        line = f"{time.monotonic() - began:6.0f} s  {count * EXAMPLES} examples of {PROPERTIES}, all well"
+        line = f"{time.monotonic() - began:6.0f} s  {PROPERTIES} with {count} seeds, all well"
         print(line, file=sys.stderr, flush=True)
     return True
 
@@ -58,7 +57,7 @@ def try_groups(seconds: float) -> bool:
             broken = Scenario(seed, directory, 3 + seed % 6, faults=True).play()
         count += 1
         if broken:
-            again = f"FOREWARN_SEEDS=1 FOREWARN_FIRST_SEED={seed} python -m pytest {STORIES}"
+            again = f"FOREWARN_SEED={seed} python -m pytest -n0 {STORIES} -k 'no_promise_is_broken and {seed}'"
             print("\n".join([*broken, f"Again: {again}"]), file=sys.stderr)
             return False
     line = f"{time.monotonic() - began:6.0f} s  {count} stories of many VMs, all well"
