@@ -56,7 +56,9 @@ def test_ci_has_a_run_for_each_python_of_the_command(job: dict[str, Any], promis
 
 def test_each_run_has_the_pythons_of_vms(job: dict[str, Any], promise: Promise) -> None:
     (pythons,) = (step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/setup-python"))
-    assert pythons["python-version"].split() == promise.vms == list(SUPPORTED)
+    *vms, oldest = pythons["python-version"].splitlines()
+    assert vms == promise.vms == list(SUPPORTED)
+    assert oldest == "${{ matrix.python }}.0"  # the last one is the first on the PATH
 
 
 def test_each_run_does_what_is_done_before_a_change_is_accepted(job: dict[str, Any], repository: Path) -> None:
