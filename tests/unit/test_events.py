@@ -500,3 +500,11 @@ def test_many_problems_are_reported_in_few_words() -> None:
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [7] * 900}))
     assert len(document.problems) == MAX_PROBLEMS + 1
     assert document.problems[-1] == f"and {900 - MAX_PROBLEMS} more problems"
+
+
+@pytest.mark.parametrize(
+    "body", ["[" + "[]," * 160_000 + "0]", "[" + "0," * 650_000 + "0]", "{" + '"":0,' * 320_000 + '"":0}']
+)
+def test_a_body_that_would_take_too_much_memory_is_not_read(body: str) -> None:
+    with pytest.raises(DocumentError, match="the document is too large to read"):
+        parse_document(body)
