@@ -67,10 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how to repeat this run, and what it tried less of than size full."""
+    """Say how to repeat this run."""
     terminalreporter.section(f"FOREWARN_SIZE={sizes.NAME} FOREWARN_SEED={sizes.SEED}")
-    if less := list(sizes.left_out()):
-        terminalreporter.write_line(f"Size {sizes.NAME} tries {', '.join(less)}.")
 
 
 class NetworkRefusedError(AssertionError):

@@ -92,11 +92,18 @@ def plan() -> Iterator[str]:
         cores = os.cpu_count() or 1
         seconds, known = sum(map(BUDGETS.__getitem__, parts)) * _CORES / cores, f"on {cores} cores"
     yield f"{', '.join(parts.values())}; size {sizes.NAME}; about {max(1, round(seconds / 60))} minutes, {known}"
+    yield from _less()
     if why_no_hosts is not None:
         yield f"left out: tests on hosts; {why_no_hosts}"
     missing = {name: packages for name, packages in _PROGRAMS.items() if shutil.which(name) is None}
     if missing:
         yield f"left out: tests with {', '.join(missing)}; Debian has them in {' '.join(missing.values())}"
+
+
+def _less() -> Iterator[str]:
+    """Yield a line about what this size tries less of, if it does."""
+    if less := list(sizes.left_out()):
+        yield f"size {sizes.NAME} tries {', '.join(less)}; make test-all tries all"
 
 
 def _rows(parts: Iterable[tuple[str, float]]) -> Iterator[tuple[str, float]]:
@@ -130,6 +137,7 @@ def table(parts: Iterable[tuple[str, float]]) -> Iterator[str]:
     for seconds, name in sorted(slowest, reverse=True)[:_SLOWEST]:
         yield f"{seconds:8.1f} s  {name}"
     yield ""
+    yield from _less()
     yield f"{passed} passed, {failed} failed, {skipped} skipped"
 
 
