@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Usage: ansible-core.sh VERSION
+# Usage: ansible-core.sh VERSION [--bare]
 # Prints the directory of the commands of an ansible-core of ansible-cores.txt: .venv/bin, if it has that version, or an
-# environment of its own in .cache, with the libraries that the collection's plugins use. Where that cannot be made, it says
-# why and ends with exit code 3, or with 1 if FOREWARN_REQUIRED names "versions".
+# environment of its own in .cache, with the libraries that the collection's plugins use, unless it may be bare of them. Where
+# that cannot be made, it says why and ends with exit code 3, or with 1 if FOREWARN_REQUIRED names "versions".
 set -euo pipefail
 
 tools=$(cd "$(dirname "$0")" && pwd)
@@ -32,9 +32,11 @@ environment=$repository/.cache/ansible-core-$version
 mkdir -p "$repository/.cache"
 exec 9>"$environment.lock"
 flock 9
-# One that was made for other libraries is made anew.
-wanted=$(sha256sum "$repository/pyproject.toml" | cut -c1-16)
-if [ "$(cat "$environment/.installed" 2>/dev/null)" != "$wanted" ]; then
+install() {
+  "$venv/bin/python" -m pip --python "$environment/bin/python" install -qq --disable-pip-version-check --no-compile "$@" >&2 ||
+    missing "it could not be installed"
+}
+if ! [ -e "$environment/.core" ]; then
   found=
   for python in "${pythons[@]}"; do
     for candidate in "python$python" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$python".*/bin/python; do
@@ -43,12 +45,17 @@ if [ "$(cat "$environment/.installed" 2>/dev/null)" != "$wanted" ]; then
     done
   done
   if [ -z "$found" ]; then missing "it needs one of Python ${pythons[*]}, with venv, and there is none"; fi
+  "$found" -m venv --clear --without-pip "$environment"
+  install "ansible-core==$version.*"
+  touch "$environment/.core"
+fi
+# Installed again where they may be other ones now.
+wanted=$(sha256sum "$repository/pyproject.toml" | cut -c1-16)
+if [ "${2-}" != --bare ] && [ "$(cat "$environment/.installed" 2>/dev/null)" != "$wanted" ]; then
   mapfile -t libraries < <("$venv/bin/python" -c '
 import sys, tomllib
 print(*tomllib.load(open(sys.argv[1], "rb"))["project"]["dependencies"], sep="\n")' "$repository/pyproject.toml")
-  "$found" -m venv --clear "$environment"
-  "$environment/bin/pip" install -qq --disable-pip-version-check "ansible-core==$version.*" "${libraries[@]}" >&2 ||
-    missing "it could not be installed"
+  install "ansible-core==$version.*" "${libraries[@]}"
   echo "$wanted" >"$environment/.installed"
 fi
 echo "$environment/bin"

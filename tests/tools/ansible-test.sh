@@ -11,12 +11,14 @@ tools=$(cd "$(dirname "$0")" && pwd)
 repository=$(cd "$tools/../.." && pwd)
 pyenv=${PYENV_ROOT:-$HOME/.pyenv}
 
+core=
 if [ "$1" = --core ]; then
+  core=$2
   status=0
-  bin=$("$tools/ansible-core.sh" "$2") || status=$?
+  bin=$("$tools/ansible-core.sh" "$core" --bare) || status=$?
   if [ "$status" = 3 ]; then exit 0; fi # it has said why
   if [ "$status" != 0 ]; then exit 1; fi
-  work=$repository/.cache/ansible-test-$2
+  work=$repository/.cache/ansible-test-$core
   shift 2
 else
   bin=$repository/.venv/bin
@@ -43,27 +45,44 @@ for directory in "$pyenv"/versions/3.*/bin; do
 done
 export PATH=$bin$interpreters:/usr/local/bin:/usr/bin:/bin
 
-# Its virtual environments take pip from a script that ansible-test would download; one from ensurepip does as well,
-# and is looked for in this cache first (ansible/ansible#77304).
+# Its virtual environments take pip from a script that ansible-test would download; the pip that comes with Python does as
+# well, and a script is looked for in this cache first (ansible/ansible#77304). pip keeps what it downloads where it always does.
+pip_cache=${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pip}
 export HOME=$work/home
 cache=$HOME/.ansible/test/cache
-mkdir -p "$cache"
+mkdir -p "$cache" "$HOME/.cache" "$pip_cache"
+ln -sfn "$pip_cache" "$HOME/.cache/pip"
 versions=$("$bin/python" -c '
 import pathlib, re
 import ansible_test._internal.python_requirements as requirements
 print(*sorted(set(re.findall(r"\bpip=.([\d.]+)", pathlib.Path(requirements.__file__).read_text()))))')
 for version in $versions; do
-  cat >"$cache/get_pip_${version//./_}.py" <<PYTHON
-import subprocess, sys
-subprocess.check_call([sys.executable, "-m", "ensurepip", "--default-pip"], stdout=subprocess.DEVNULL)
-subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "pip==$version"])
+  cat >"$cache/get_pip_${version//./_}.py" <<'PYTHON'
+import ensurepip, glob, os, subprocess, sys, sysconfig, zipfile
+places = [os.path.join(os.path.dirname(ensurepip.__file__), "_bundled"), "/usr/share/python-wheels"]  # the latter is Debian's
+wheels = [wheel for place in places for wheel in glob.glob(os.path.join(place, "pip-*.whl"))]
+if wheels:
+    zipfile.ZipFile(wheels[0]).extractall(sysconfig.get_path("purelib"))
+else:
+    subprocess.check_call([sys.executable, "-m", "ensurepip", "--default-pip"], stdout=subprocess.DEVNULL)
 PYTHON
 done
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
-skipped=()
-# It wants packages of module_utils without a docstring; 2.17 gave that up. Galaxy takes no entry that ignores it.
-if [ "$1" = sanity ] && [[ $work == *-2.16 ]]; then skipped=(--skip-test empty-init); fi
+options=()
+if [ "$1" = sanity ] && [ -n "$core" ]; then
+  # What .venv's ansible-core has said already, or says with each Python: pylint takes most of the time, yamllint would read
+  # the same YAML with the same settings.
+  options=(--python "$("$bin/python" -c 'import sys; print("{}.{}".format(*sys.version_info))')"
+    --skip-test pylint --skip-test yamllint)
+  main=("$repository"/.venv/lib/python*/site-packages/ansible_test)
+  other=("$bin"/../lib/python*/site-packages/ansible_test)
+  for name in $("$repository/.venv/bin/python" "$tools/same_sanity.py" "${main[0]}" "${other[0]}"); do
+    options+=(--skip-test "$name")
+  done
+  # It wants packages of module_utils without a docstring; 2.17 gave that up. Galaxy takes no entry that ignores it.
+  if [ "$core" = 2.16 ]; then options+=(--skip-test empty-init); fi
+fi
 
 cd "$tree"
-exec "$bin/ansible-test" "$1" --venv --color no "${@:2}" "${skipped[@]}"
+exec "$bin/ansible-test" "$1" --color no "${@:2}" "${options[@]}"
