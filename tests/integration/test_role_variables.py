@@ -105,7 +105,7 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
     "forewarn_hooks": (["drain", "more"], ["drain,more", " drain , more"]),
 }
 # Options without which another one has no effect.
-TOGETHER = {
+TOGETHER: dict[str, Any] = {
     "forewarn_probe_listen": "127.0.0.1:9780",
     "forewarn_policies": ["web"],
     "forewarn_group": "web",
