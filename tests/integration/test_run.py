@@ -62,13 +62,15 @@ def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
     runner.wait_for("document")
     scheduled = time.monotonic()
     event_id = emulator.schedule(
-        "Freeze", ["web_0", "web_1"], duration_seconds=5, impact_seconds=0.5, gone_after_seconds=4
+        "Freeze", ["web_0", "web_1"], duration_seconds=5, impact_seconds=0.5, gone_after_seconds=600
     )
     runner.wait_for("approved", event_ids=[event_id])
     assert time.monotonic() - scheduled < 15, "very loose, for a busy machine; a benchmark measures it"
     decision = runner.wait_for("decision", event_id=event_id)
     assert decision["rule"] == "brief-freeze"
     assert decision["values"]["event.DurationInSeconds"] == "5"
+    runner.wait_for("decision", event_id=event_id, status="Started")
+    emulator.finish(event_id)
     runner.wait_for("event-gone", event_id=event_id, outcome="finished")
     assert runner.stop() == (0, "")
     assert approvals(emulator) == [[event_id]]
