@@ -37,7 +37,8 @@ def large(*values: object) -> Any:
         large(Group(TWO, 2, late=True), 0, ""),
         (Group(TWO, 1), 0, ""),
         large(Group(("abc",), 2), 0, ""),
-        (Group(("ab",), 2), 2, ""),
+        (Group(("ab",), 2), 1, ""),
+        large(Group(("ab",), 2), 2, ""),
         (Group(("ab",), 2, late=True), 1, ""),
     ],
 )
