@@ -100,6 +100,32 @@ def test_links_and_chains_of_a_revision(
     assert "Preempt" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("target", ["../../outside.yml", "/etc/passwd"])
+def test_a_link_that_leads_out_of_the_repository_is_refused(
+    target: str, checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "policies" / "q.yml").symlink_to(target)
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "two")
+    (checkout / "policies" / "q.yml").unlink()
+    monkeypatch.chdir(checkout)
+    assert main(["policy", "diff", "git:HEAD:policies", "policies"]) == 2
+    assert "git:HEAD:policies: policies/q.yml leads out of the repository, to " in capsys.readouterr().err
+
+
+def test_what_a_revision_does_not_have_and_names_of_any_kind(
+    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "policies" / "ä b\n.yml").write_text("name: other\nrule: {match: [{id: all, output: hold}]}\n")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "two")
+    monkeypatch.chdir(checkout)
+    assert main(["policy", "diff", "git:HEAD:polices", "policies"]) == 2
+    assert "git:HEAD:polices: HEAD has no polices" in capsys.readouterr().err
+    git(checkout, "checkout", "-q", "--", ".")
+    assert main(["policy", "diff", "git:HEAD:policies", "policies", "--fail-on", "any"]) == 0
+
+
 def test_an_import_that_leads_out_of_the_repository_has_no_revision(
     checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

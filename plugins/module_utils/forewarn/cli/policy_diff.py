@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from contextlib import suppress
 from functools import partial
@@ -176,16 +175,40 @@ class _Revision:
         return text.replace(f"{self._directory}/", f"git:{self._revision}:{self._up}")
 
     def _extract(self, path: str) -> None:
-        content = _git(self._place, "-C", self._up or ".", "archive", "--format=tar", self._revision, "--", path)
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(self._directory, filter="data")
+        """Write a file, or what a directory has, below the directory. Raises InputError if there is none."""
+        top = ("-C", self._up or ".")
+        listed = _git(self._place, *top, "ls-tree", "-r", "-z", self._revision, "--", path).split(b"\0")
+        entries = [(entry.split(b" ", 2), os.fsdecode(entry.partition(b"\t")[2])) for entry in listed if entry]
+        if not entries:
+            raise InputError(f"{self._place}: {self._revision} has no {path}", "'git ls-tree -r' lists what it has.")
+        blobs = [(mode, rest.partition(b"\t")[0], name) for (mode, kind, rest), name in entries if kind == b"blob"]
+        asked = b"".join(sha + b"\n" for _mode, sha, _name in blobs)
+        output = io.BytesIO(_git(self._place, *top, "cat-file", "--batch", given=asked))
+        for mode, _sha, name in blobs:
+            content = output.read(int(output.readline().split()[2]))  # after <object> SP <type> SP <size> LF
+            output.readline()
+            self._write(name, content, mode == b"120000")
+
+    def _write(self, name: str, content: bytes, link: bool) -> None:
+        """Write a file, or a symbolic link to what its content names. Raises InputError if it leads out of here."""
+        target = self._directory / name
+        for one in (target.parent, target.parent / os.fsdecode(content) if link else target.parent):
+            led = os.path.realpath(one)
+            if not Path(led).is_relative_to(self._directory):
+                raise InputError(f"{self._place}: {name} leads out of the repository, to {led}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        if link:
+            target.symlink_to(os.fsdecode(content))
+        else:
+            target.write_bytes(content)
 
 
-def _git(place: str, *arguments: str) -> bytes:
+def _git(place: str, *arguments: str, given: bytes = b"") -> bytes:
     command = ["git", *arguments]
     try:
         # pylint: disable-next=ansible-bad-function # a command, not a module that has run_command
-        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - git, and no shell
+        done = subprocess.run(command, input=given, capture_output=True, check=False)  # noqa: S603 - git, and no shell
     except OSError as error:
         raise InputError(f"{place}: git cannot be run: {error.strerror}") from error
     if done.returncode != 0:
