@@ -31,7 +31,8 @@ def _find(version: str) -> str | None:
     if version == RUNNING:
         return sys.executable
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    for candidate in (shutil.which(f"python{version}"), *map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))):
+    kept = sorted(pyenv.glob(f"{version}.*/bin/python")) if os.access(pyenv, os.R_OK) else []  # it may be root's
+    for candidate in (shutil.which(f"python{version}"), *map(str, kept)):
         # pyenv's stand-ins are on the PATH also for versions that it will not start.
         if candidate and subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode == 0:
             return candidate
