@@ -55,6 +55,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
     # As UTF-8, whatever the locale.
     argv = [_as_bytes(word) for word in command.argv]
     environment = {_as_bytes(name): _as_bytes(value) for name, value in command.environment.items()}
+    child_stdin, stdin, stdout, child_stdout = _pipes()
     # A process inherits the blocked signals of its parent's thread, and Popen does not undo that.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
@@ -62,17 +63,38 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(  # noqa: S603 - the program was checked, and no shell has a part in it
             argv,
             bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=child_stdin,
+            stdout=child_stdout,
             stderr=subprocess.STDOUT,
             cwd="/",
             env=environment,
             start_new_session=True,
         )
+    except BaseException:
+        os.close(stdin)
+        os.close(stdout)
+        raise
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())  # signals are the main thread's
+        os.close(child_stdin)
+        os.close(child_stdout)
+    process.stdin, process.stdout = open(stdin, "wb", buffering=0), open(stdout, "rb", buffering=0)  # noqa: PTH123, SIM115 - descriptors, which Streams closes
     _expose_to_oom_killer(process.pid)
     return process
+
+
+def _pipes() -> tuple[int, int, int, int]:
+    """Open two pipes: read and write end of each. Raises OSError, with neither left open.
+
+    Before Python 3.11.4, Popen leaves a pipe open for ever if it cannot open the next one.
+    """
+    stdin = os.pipe()
+    try:
+        return (*stdin, *os.pipe())
+    except OSError:
+        for end in stdin:
+            os.close(end)
+        raise
 
 
 def _expose_to_oom_killer(pid: int) -> None:
