@@ -175,7 +175,7 @@ def _flush_or_drop() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:
+        except OSError:  # noqa: PERF203 - of two streams, each by itself
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
