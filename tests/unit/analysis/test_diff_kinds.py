@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff import Difference
+from forewarn.analysis.diff import Difference, compare
 from forewarn.analysis.kinds import (
     ALIKE,
     FAIL_ON,
@@ -55,14 +55,14 @@ def diff(directory: Path, old: dict[str, str], new: dict[str, str], *options: st
     return main(["policy", "diff", str(directory / "old"), str(directory / "new"), *options])
 
 
-def proven_once(compare: Callable[..., Difference]) -> Callable[..., Difference]:
+def proven_once(function: Callable[..., Difference]) -> Callable[..., Difference]:
     """Return a ``compare`` that compares two artifacts once: options say only what becomes of the difference."""
     known: dict[tuple[str, str], Difference] = {}
 
     def comparing(old: Artifact, new: Artifact, *rest: Any) -> Difference:
         key = (old.digest, new.digest)
         if key not in known:
-            known[key] = compare(old, new, *rest)
+            known[key] = function(old, new, *rest)
         return known[key]
 
     return comparing
@@ -95,7 +95,7 @@ def test_kinds_verdict_and_exit_code(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(policy_diff, "compare", proven_once(policy_diff.compare))
+    monkeypatch.setattr(policy_diff, "compare", proven_once(compare))
     assert diff(tmp_path, old, new, "--format", "json") == code
     data = json.loads(capsys.readouterr().out)
     assert data["forewarn"] == {"schema": "difference", "version": 1}
