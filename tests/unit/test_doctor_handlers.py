@@ -117,6 +117,22 @@ def test_a_script_is_found_in_the_directory_and_the_root_of_its_process(machine:
     assert [check.text.split()[1] for check in sorted(found(machine))] == ["950", "951"]
 
 
+def test_a_process_of_another_user_may_not_be_looked_into(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Path.stat
+
+    def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if "951" in path.parts and "root" in path.parts:
+            raise PermissionError(13, "Permission denied")
+        return original(path, follow_symlinks=follow_symlinks)
+
+    machine.process(951, "python3", "/opt/poll.py")
+    machine.write("/opt/poll.py", POLLS)
+    monkeypatch.setattr(Path, "stat", refused)
+    assert only(machine).text.startswith("process 951 (python3 /opt/poll.py) may answer events")
+
+
 @pytest.mark.skipif(sys.byteorder != "little", reason="the kernel writes addresses in its own byte order")
 def test_a_connection_to_the_address_is_a_may(machine: FakeMachine) -> None:
     machine.process(950, "/usr/bin/watcher", sockets=[90])

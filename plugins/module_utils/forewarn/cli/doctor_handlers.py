@@ -165,7 +165,10 @@ def _of_process(machine: Machine, process: _Process, script: str) -> Path:
     if not script.startswith("/"):
         return process.directory / "cwd" / script
     inside = process.directory / "root" / script.lstrip("/")
-    return inside if inside.exists() else machine.path(script)
+    with suppress(PermissionError):  # only root may look into another user's process
+        if inside.exists():
+            return inside
+    return machine.path(script)
 
 
 def _sockets(machine: Machine) -> set[str]:
