@@ -58,6 +58,7 @@ def fleet(start: Start, certificate: Path, tmp_path: Path, repository: Path, mon
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
 
     def run(port: int, vm: str = "web_0", token: str = TOKEN, phase: str = "notify", timeout: str = "30s") -> Process:
+        (credentials / "eda-token").unlink(missing_ok=True)  # of an earlier runner, which nobody may write to
         (credentials / "eda-token").write_text(f"{token}\n")
         (credentials / "eda-token").chmod(0o400)
         policy = of_page(repository, "web-tier.yml")

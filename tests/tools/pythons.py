@@ -12,6 +12,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from .requirements import lacking
 
 SUPPORTED = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
@@ -22,7 +24,10 @@ def python(version: str) -> str:
     """Return the interpreter of a version, for example ``3.9``; skip the test where the machine has none."""
     path = _find(version)
     if path is None:
-        lacking("versions" if version in SUPPORTED else "programs", f"this machine has no Python {version}")
+        reason = f"this machine has no Python {version}"
+        if version not in SUPPORTED:
+            pytest.skip(reason)
+        lacking("versions", reason)
     return path
 
 
