@@ -113,6 +113,7 @@ def test_a_reload_that_adds_a_drain_lets_it_run_before_the_reminder(
     assert ran(place, "drain")[0][1] == "Redeploy"
 
 
+@pytest.mark.vm_python
 def test_two_policies_with_one_drain_run_it_once_and_undo_it_once(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:

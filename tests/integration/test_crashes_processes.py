@@ -89,6 +89,7 @@ def vm(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
     return Vm(tmp_path, emulator, start, DRAINS, HOOK)
 
 
+@pytest.mark.vm_python
 def test_in_the_middle_of_a_drain(vm: Vm) -> None:
     first = vm.run()
     vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)

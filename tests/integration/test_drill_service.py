@@ -61,6 +61,7 @@ def test_a_drill_that_is_held_starts_when_its_notice_is_over(host: DrillHost) ->
     assert host.approvals() == []
 
 
+@pytest.mark.vm_python
 def test_killed_in_the_middle_the_next_runner_goes_on(host: DrillHost) -> None:
     runner = host.run()
     event_id = host.drill("--type", "Reboot", "--notice", "5m", "--duration", "4s")

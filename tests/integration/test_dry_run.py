@@ -117,6 +117,7 @@ def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
     assert event in replay.stdout
 
 
+@pytest.mark.vm_python
 def test_a_live_one_works_beside_it_and_both_are_compared(
     start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, tmp_path: Path
 ) -> None:

@@ -95,6 +95,7 @@ def ended_in(seconds: float, line: dict[str, Any]) -> bool:
     return bool(line["seconds"] < seconds + SLACK_SECONDS)
 
 
+@pytest.mark.vm_python
 def test_one_that_ignores_sigterm_as_does_its_child(
     run: Callable[..., Process], emulator: EmulatorClient, pids: Callable[[], list[int]]
 ) -> None:
@@ -160,6 +161,7 @@ def test_one_that_vanishes_after_the_start(run: Callable[..., Process], emulator
     assert approvals(emulator) == []
 
 
+@pytest.mark.vm_python
 def test_one_that_leaves_a_child_with_its_output(
     run: Callable[..., Process], emulator: EmulatorClient, pids: Callable[[], list[int]]
 ) -> None:

@@ -157,6 +157,7 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
             assert "still drained" in line["hint"]
 
 
+@pytest.mark.vm_python
 def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
     """It is reported, and the file kept. Events that may have been in it are held; later ones are handled."""
     tmp_path.chmod(0o700)

@@ -71,6 +71,7 @@ def probed(start: Start, artifact: Path) -> Callable[..., Probed]:
     return lambda *arguments: Probed(start, artifact, *arguments)
 
 
+@pytest.mark.vm_python
 def test_from_the_first_hook_until_the_recovery_has_ended(
     probed: Callable[..., Probed], emulator: EmulatorClient, tmp_path: Path
 ) -> None:

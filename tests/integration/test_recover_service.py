@@ -57,6 +57,7 @@ def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> RecoverHost:
     return RecoverHost(tmp_path, emulator, start, POLICY, HOOK)
 
 
+@pytest.mark.vm_python
 def test_what_was_repaired_runs_again_and_recovers(host: RecoverHost) -> None:
     _runner, event_id = host.fails_to_recover()
     status = host.forewarn("status")

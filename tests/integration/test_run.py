@@ -53,6 +53,7 @@ def artifact(policy: Path, tmp_path: Path) -> Path:
     return compiled(tmp_path, POLICY)
 
 
+@pytest.mark.vm_python
 def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
     start: Start, emulator: EmulatorClient, artifact: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_name_given_is_this_vm_s_name(start: Start, emulator: EmulatorClient, 
     assert len(approvals(emulator)) == 1
 
 
+@pytest.mark.vm_python
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
     start: Start, emulator: EmulatorClient, artifact: Path, number: signal.Signals

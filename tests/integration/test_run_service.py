@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.policy.artifact import with_source
 from forewarn.runner.journal.reader import JournalReader
@@ -55,6 +56,7 @@ def line(directory: Path) -> Mapping[str, Any]:
     return beat.fields
 
 
+@pytest.mark.vm_python
 def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     start: Start, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_a_second_runner_on_one_state_directory_is_refused(start: Start, tmp_pat
     assert str(first.process.pid) in error
 
 
+@pytest.mark.vm_python
 def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
     textfile = tmp_path / "forewarn.prom"
     artifact = compiled(tmp_path, FREEZE)
