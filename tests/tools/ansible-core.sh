@@ -33,7 +33,7 @@ mkdir -p "$repository/.cache"
 exec 9>"$environment.lock"
 flock 9
 install() {
-  "$venv/bin/python" -m pip --python "$environment/bin/python" install -qq --disable-pip-version-check --no-compile "$@" >&2 ||
+  "$environment/bin/python" -m pip install -qq --disable-pip-version-check --no-compile "$@" >&2 ||
     missing "it could not be installed"
 }
 if ! [ -e "$environment/.core" ]; then
@@ -45,7 +45,7 @@ if ! [ -e "$environment/.core" ]; then
     done
   done
   if [ -z "$found" ]; then missing "it needs one of Python ${pythons[*]}, with venv, and there is none"; fi
-  "$found" -m venv --clear --without-pip "$environment"
+  "$found" -m venv --clear "$environment"
   install "ansible-core==$version.*"
   touch "$environment/.core"
 fi
