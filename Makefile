@@ -31,6 +31,8 @@ report = --junitxml=.cache/reports/$(1).xml
 tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
 	$(error There is neither $(1)/$(package) nor $(1)/test_$(package)*.py)))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Where modules may not be kept compiled, each of some thousand processes compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
 # The first of these that exists and is a version that we test with.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \

@@ -42,8 +42,7 @@ def install(purpose: str) -> int:
     terminal = sys.stdout.isatty()
     print(line, "…", end="" if terminal else "\n", flush=True)
     began = time.monotonic()
-    # Errors only. Modules are compiled when they are first imported; most of those in here never are.
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-compile"]
+    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]  # errors only
     process = subprocess.Popen([*pip, "--constraint", REPOSITORY / "constraints.txt", *requirements(purpose)])
     while terminal and process.poll() is None:
         with suppress(subprocess.TimeoutExpired):
