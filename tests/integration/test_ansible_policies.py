@@ -14,7 +14,7 @@ import pytest
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import AdHoc
+from tools.adhoc import AdHoc, Outcome
 from tools.ansible_cores import CORE
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
@@ -158,36 +158,49 @@ def raw_document(*events: dict[str, Any]) -> Answer:
     return status(200, json.dumps({"Events": list(events)}).encode())
 
 
-def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHoc) -> None:
-    event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
-    first, then = {**event, "EventSource": "User"}, {**event, "EventSource": "Platform", "DurationInSeconds": 30}
-    me = instance("web_0")
-    changed = [document(first, incarnation=2), me, document(then, incarnation=3), me]
-    with ScriptedServer(*changed, document(then, incarnation=3), me, status(200)) as server:
+EVENT = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
+FIRST, THEN = {**EVENT, "EventSource": "User"}, {**EVENT, "EventSource": "Platform", "DurationInSeconds": 30}
+ME = instance("web_0")
+
+
+def applied(adhoc: AdHoc, *answers: Answer) -> tuple[Outcome, list[str]]:
+    """Apply the policy; return the outcome and the methods of the requests."""
+    with ScriptedServer(*answers, status(200)) as server:
         outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
+    return outcome, [request.method for request in server.requests]
+
+
+def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHoc) -> None:
+    changed = [document(FIRST, incarnation=2), ME, document(THEN, incarnation=3), ME]
+    outcome, methods = applied(adhoc, *changed, document(THEN, incarnation=3), ME)
     assert outcome.status == {"vm": "SUCCESS"}
     assert outcome.only()["decisions"][0]["reason"] == "no rule of any policy applies to this event"
-    assert [request.method for request in server.requests] == ["GET"] * 6
+    assert methods == ["GET"] * 6
 
-    without = [raw_document(first), me, raw_document(then), me]
-    with ScriptedServer(*without, raw_document(then), me, status(200)) as server:
-        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
+
+def test_se_10_it_is_decided_on_again_also_where_no_incarnation_tells(adhoc: AdHoc) -> None:
+    changed = [raw_document(FIRST), ME, raw_document(THEN), ME]
+    outcome, methods = applied(adhoc, *changed, raw_document(THEN), ME)
     assert outcome.only()["decisions"][0]["output"] == "hold"
-    assert [request.method for request in server.requests] == ["GET"] * 6, "there is no incarnation that would tell"
+    assert methods == ["GET"] * 6
 
-    with ScriptedServer(raw_document(first), me, raw_document(first), me, status(200)) as server:
-        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
+
+@pytest.mark.full
+def test_se_10_what_stays_the_same_without_an_incarnation_is_approved(adhoc: AdHoc) -> None:
+    outcome, methods = applied(adhoc, raw_document(FIRST), ME, raw_document(FIRST), ME)
     assert outcome.only()["approved"] == ["a1"]
-    assert [request.method for request in server.requests] == ["GET"] * 4 + ["POST"]
+    assert methods == ["GET"] * 4 + ["POST"]
 
-    restless = [answer for number in range(6) for answer in (document(first, incarnation=number), me)]
-    with ScriptedServer(*restless, status(200)) as server:
-        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
+
+@pytest.mark.full
+def test_se_10_nothing_is_approved_where_the_document_changes_again_and_again(adhoc: AdHoc) -> None:
+    restless = [answer for number in range(6) for answer in (document(FIRST, incarnation=number), ME)]
+    outcome, methods = applied(adhoc, *restless)
     assert outcome.status == {"vm": "FAILED"}
     assert outcome.only()["msg"] == (
         "The document changed 3 times between deciding and approving. Nothing was approved. Run it again."
     )
-    assert [request.method for request in server.requests] == ["GET"] * 12
+    assert methods == ["GET"] * 12
 
 
 def test_parameters_are_typed(adhoc: AdHoc, emulator: EmulatorClient) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from forewarn.cli.policy_init_answers import KINDS, LONGEST_FREEZE, QUESTIONS
 from tools.commands import FOREWARN, in_process
+from tools.sizes import in_turn
 
 policy = partial(in_process, "policy")
 init = partial(in_process, "policy", "init")
@@ -31,7 +32,7 @@ def files(directory: Path) -> list[str]:
     return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("prepare", PREPARATIONS)
+@pytest.mark.parametrize("prepare", in_turn(PREPARATIONS, 3))
 def test_every_combination_of_answers(prepare: str, tmp_path: Path) -> None:
     """It is checked, tested, proven and formatted, without a finding that anybody would have to look at."""
     for freeze, reboot in itertools.product(FREEZES, REBOOTS):

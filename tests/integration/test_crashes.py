@@ -27,7 +27,7 @@ from tools.crashes import EACH, Kill, Played, play, some_kills
 from tools.promises import BrokenPromise
 from tools.runner_profiles import GENERATIONS, policies
 from tools.runner_world import World
-from tools.sizes import SIZE, seeds
+from tools.sizes import NAME, SEED, SIZE, seeds
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -73,17 +73,21 @@ def test_without_a_crash_all_is_done_once() -> None:
     assert (found["prepare"], found["post"], found["recover"]) == (2, 1, 2)
 
 
+STEP = 3 if NAME == "small" else 1
+
+
 def test_at_every_point_of_one_scenario() -> None:
     points = play(ONE).points
     again = {"prepare": 0, "post": 0, "recover": 0}
-    for point in range(1, points + 1):
+    # Every point at size full; at small some, and others with another seed.
+    for point in range(1 + SEED % STEP, points + 1, STEP):
         found = kinds(play(ONE, [Kill(point)]))
         assert found["kill"] == 1
         for kind, once, at_once in (("prepare", 2, 1), ("post", 1, 1), ("recover", 2, 2)):
             assert once <= found[kind] <= once + at_once, f"{kind} after a crash at point {point}"
             again[kind] += found[kind] > once
     # Killed between an effect and the journal: what can happen twice does, so the points lie where it matters.
-    assert all(again.values())
+    assert all(again.values()) or STEP > 1
 
 
 def test_an_approved_event_that_becomes_another_is_prepared_before_it_is_approved_again() -> None:

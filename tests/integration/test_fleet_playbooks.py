@@ -15,6 +15,7 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import ansible
 from tools.commands import run_program
 from tools.fleets import event, fleet, report
+from tools.sizes import in_turn
 
 STATUS, REPORT = "forewarn.azure.status", "forewarn.azure.report"
 NO_ROUTE = "Failed to connect to the host via ssh: ssh: connect to host {} port 22: No route to host\r\n"
@@ -76,7 +77,7 @@ def test_a_fleet_without_trouble(playbooks: Playbooks) -> None:
     assert "3f2a9c1d0e4b" in stdout
 
 
-@pytest.mark.parametrize("setting", ["STRATEGY=linear", "STRATEGY=free", "ANY_ERRORS_FATAL=1", "FORKS=1"])
+@pytest.mark.parametrize("setting", in_turn(["STRATEGY=linear", "STRATEGY=free", "ANY_ERRORS_FATAL=1", "FORKS=1"]))
 def test_every_kind_of_trouble_is_one_sentence_and_ends_with_an_error(playbooks: Playbooks, setting: str) -> None:
     playbooks.host("aaa", {"unreachable": NO_ROUTE.format("10.0.0.1")})  # the first of all
     playbooks.host("web_7", {"unreachable": NO_ROUTE.format("10.0.0.7")})
@@ -137,20 +138,20 @@ def test_nobody_is_reached(playbooks: Playbooks) -> None:
     assert "web_11" in (playbooks.directory / "forewarn-report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        (("--limit", "web_1"), "1 host, 0 with trouble"),
-        pytest.param(("--limit", "web_1,db_0"), "2 hosts, 0 with trouble", marks=pytest.mark.full),
-        pytest.param(("-e", "forewarn_hosts=web"), "2 hosts, 0 with trouble", marks=pytest.mark.full),
-        (("-e", "forewarn_hosts=web,db", "--limit", "all:!web_0"), "2 hosts, 0 with trouble"),
-        (("-e", '{"forewarn_hosts": ["web", "db", "!web_0"]}'), "2 hosts, 0 with trouble"),
-        pytest.param(("-e", "forewarn_hosts=web[0]"), "1 host, 0 with trouble", marks=pytest.mark.full),
-        (("--check",), "3 hosts, 0 with trouble"),
-        (("--diff", "-v"), "3 hosts, 0 with trouble"),
-        (("-e", '{"ansible_become_method": "su"}'), "3 hosts, 0 with trouble"),
-    ],
-)
+ASKED = [
+    (("--limit", "web_1"), "1 host, 0 with trouble"),
+    (("--limit", "web_1,db_0"), "2 hosts, 0 with trouble"),
+    (("-e", "forewarn_hosts=web"), "2 hosts, 0 with trouble"),
+    (("-e", "forewarn_hosts=web,db", "--limit", "all:!web_0"), "2 hosts, 0 with trouble"),
+    (("-e", '{"forewarn_hosts": ["web", "db", "!web_0"]}'), "2 hosts, 0 with trouble"),
+    (("-e", "forewarn_hosts=web[0]"), "1 host, 0 with trouble"),
+    (("--check",), "3 hosts, 0 with trouble"),
+    (("--diff", "-v"), "3 hosts, 0 with trouble"),
+    (("-e", '{"ansible_become_method": "su"}'), "3 hosts, 0 with trouble"),
+]
+
+
+@pytest.mark.parametrize(("options", "shown"), in_turn(ASKED, 3))
 @pytest.mark.parametrize("playbook", [STATUS, REPORT])
 def test_whoever_is_asked_is_shown(playbooks: Playbooks, playbook: str, options: tuple[str, ...], shown: str) -> None:
     playbooks.answers({name: report(vm=name) for name in ("web_0", "web_1", "db_0")})

@@ -110,32 +110,30 @@ def prepares_while_ready(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Coordinator, "may_say_ready", lambda *_arguments: False)
 
 
-DEFECTS = (
-    no_slots,
-    no_barrier,
-    stale_readiness,
-    free_when_gone,
-    free_at_restart,
-    forced_approves,
-    for_itself_only,
-    forgets_what_it_owes,
-    prepares_while_ready,
-)
-# In each of these, which are always the same, a defect shows sooner or later.
+# Of each defect, a story that shows it: seed and VMs. A change of the runner makes other stories of them, so that the
+# search goes on if need be.
+DEFECTS: dict[Defect, tuple[int, int]] = {
+    no_slots: (3, 3),
+    no_barrier: (3, 3),
+    stale_readiness: (11, 3),
+    free_when_gone: (22, 3),
+    free_at_restart: (0, 3),
+    forced_approves: (4, 3),
+    for_itself_only: (14, 3),
+    forgets_what_it_owes: (11, 3),
+    prepares_while_ready: (20002, 7),  # an event that changes while a VM is cut off, and changes back, is rare
+}
 STORIES = tuple((seed, 3 + seed % 3) for seed in range(40))
-# An event that changes while a VM is cut off, and changes back, is too rare to be among them.
-RARE: dict[Defect, tuple[tuple[int, int], ...]] = {prepares_while_ready: ((20002, 7),)}
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
 def test_a_runner_with_a_defect_is_found(defect: Defect) -> None:
-    stories = RARE.get(defect, STORIES)
-    for seed, vms in stories:
+    for seed, vms in (DEFECTS[defect], *STORIES):
         with memory() as directory, pytest.MonkeyPatch.context() as patch:
             defect(patch)
             if Scenario(seed, directory, vms, faults=True).play():
                 return
-    pytest.fail(f"{len(stories)} stories were played, and the judge has found nothing")
+    pytest.fail(f"{1 + len(STORIES)} stories were played, and the judge has found nothing")
 
 
 def test_twenty_events_at_once_in_a_large_group(directory: Path) -> None:

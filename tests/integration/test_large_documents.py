@@ -18,6 +18,7 @@ from forewarn.runner.journal.reader import JournalReader
 from tools.commands import in_process
 from tools.events import MIGRATION, listed
 from tools.runner_process import Process, compiled
+from tools.sizes import in_turn
 from tools.waiting import wait_until
 
 MOST_MIB = 64.0
@@ -121,9 +122,11 @@ READ_IN_FULL = ("1,000 events",)
 REFUSED = ("10 MB of names", "nested 100,000 deep", "a number of 3 million digits", "a million")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.full) if name == "3,000 events" else name for name in BODIES]
-)
+# Each of these takes seconds to read.
+MANY = ("10,000 events", "3,000 events", "1,000 events with 100 names")
+
+
+@pytest.mark.parametrize("name", [*(name for name in BODIES if name not in MANY), *in_turn(MANY)])
 def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not_read(
     name: str, tmp_path: Path
 ) -> None:

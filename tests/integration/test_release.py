@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tools.sizes import in_turn
 
 VERSION = "7.8.9"
 # What users of the collection get: everything else at the root of the repository is for its contributors.
@@ -144,16 +145,19 @@ def test_the_wheel_has_the_package(released: Clone) -> None:
 
 @pytest.mark.parametrize(
     ("version", "reason"),
-    [
-        ("", "say which: make release VERSION=1.2.3"),
-        ("7.9", "say which: make release VERSION=1.2.3"),
-        ("v7.9.0", "say which: make release VERSION=1.2.3"),
-        ("7.9.0-rc.1", "say which: make release VERSION=1.2.3"),
-        (VERSION, f"there is a tag v{VERSION} already"),
-        ("7.8.10 ", "say which: make release VERSION=1.2.3"),
-        ("7.8.8", f"7.8.8 is older than {VERSION}"),
-        ("0.10.0", f"0.10.0 is older than {VERSION}"),
-    ],
+    in_turn(
+        [
+            ("", "say which: make release VERSION=1.2.3"),
+            ("7.9", "say which: make release VERSION=1.2.3"),
+            ("v7.9.0", "say which: make release VERSION=1.2.3"),
+            ("7.9.0-rc.1", "say which: make release VERSION=1.2.3"),
+            (VERSION, f"there is a tag v{VERSION} already"),
+            ("7.8.10 ", "say which: make release VERSION=1.2.3"),
+            ("7.8.8", f"7.8.8 is older than {VERSION}"),
+            ("0.10.0", f"0.10.0 is older than {VERSION}"),
+        ],
+        3,
+    ),
 )
 def test_a_version_that_cannot_be_is_refused(another: Clone, version: str, reason: str) -> None:
     assert_refused(another, version, reason)
@@ -175,7 +179,7 @@ def test_another_branch_is_refused(another: Clone) -> None:
     assert_refused(another, "7.9.0", "main is not checked out")
 
 
-@pytest.mark.parametrize("program", ["antsibull-changelog", "git-commit", "ansible-galaxy", "python"])
+@pytest.mark.parametrize("program", in_turn(["antsibull-changelog", "git-commit", "ansible-galaxy", "python"]))
 def test_a_step_that_fails_leaves_nothing_behind(another: Clone, tmp_path: Path, program: str) -> None:
     if program == "git-commit":
         hook = another.directory / ".git" / "hooks" / "pre-commit"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from forewarn.cli.main import main
 from tools.adhoc import AdHoc, Outcome
+from tools.sizes import in_turn
 
 BUILD = "forewarn.azure.runner_build"
 POLICY = """\
@@ -144,7 +145,7 @@ def test_a_claim_that_does_not_hold_is_refused(adhoc: AdHoc) -> None:
     assert "nothing is approved" in outcome.only()["msg"]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", in_turn([False, True]))
 def test_what_the_reference_holds_is_refused_or_with_warn_a_warning(adhoc: AdHoc, compiled: bool) -> None:
     (adhoc.directory / "company").mkdir()
     reference = adhoc.directory / "company" / "reference.yml"
@@ -186,6 +187,7 @@ def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
         assert "forewarn says true, cel-python says false" in rest
 
 
+@pytest.mark.full
 def test_without_a_solver_there_is_a_warning_until_there_is_one(adhoc: AdHoc) -> None:
     (adhoc.directory / "missing").mkdir()
     (adhoc.directory / "missing" / "z3.py").write_text("raise ImportError('no wheel')\n")

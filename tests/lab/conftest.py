@@ -12,14 +12,13 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 from tools.requirements import lacking
-from tools.sizes import SEED
+from tools.sizes import NAME, SEED, in_turn
 from tools.waiting import PATIENCE_SECONDS
 
 from . import galera as galera_cluster
@@ -34,13 +33,9 @@ from .patroni import Patroni
 Start = Callable[..., Lab]
 
 
-def in_turn(cases: Sequence[object], number: int = 1) -> list[ParameterSet]:
-    """Return all cases as parameters, of which size small takes a number: with another seed others."""
-    taken = {(SEED + step) % len(cases) for step in range(number)}
-    return [pytest.param(case, marks=[] if place in taken else [pytest.mark.full]) for place, case in enumerate(cases)]
-
-
 ONE_SUITE = in_turn(SUITES)
+# For files that say so with ``LAB_HOSTS = FEW_HOSTS``: at size small one host, with another seed of another release.
+FEW_HOSTS = {"web_0": SUITES[SEED % len(SUITES)]} if NAME == "small" else HOSTS
 
 
 # Files by how long they take: those that begin last should be short, so that no worker ends long after the others.
@@ -77,9 +72,9 @@ def lab_machine() -> None:
 
 
 @pytest.fixture(scope="module")
-def lab(lab_machine: None) -> Iterator[Lab]:
-    """Three hosts, one of each Debian release, for all tests of a file, in their order."""
-    with Lab() as started:
+def lab(lab_machine: None, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Three hosts, one of each Debian release, or the file's LAB_HOSTS, for all tests of a file, in their order."""
+    with Lab(getattr(request.module, "LAB_HOSTS", HOSTS)) as started:
         yield started
 
 

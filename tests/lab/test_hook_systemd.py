@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ONE_SUITE
+from .conftest import FEW_HOSTS, ONE_SUITE
 from .figures import record
 from .hosts import Host
-from .images import SUITES
 from .lab import Lab
 from .whole_event import hooks_of, rehearse, rehearse_shipped, roll_out, shipped, wait_for_state
+
+LAB_HOSTS = FEW_HOSTS
 
 POLICY = """name: stop-and-save
 rule:
@@ -85,7 +86,7 @@ def rolled_out(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_col
     roll_out(lab, tmp_path_factory.mktemp("control"), installed_collection, POLICY, names, variables)
 
 
-@pytest.fixture(params=SUITES)
+@pytest.fixture(params=LAB_HOSTS.values())
 def host(lab: Lab, request: pytest.FixtureRequest) -> Host:
     return next(host for host in lab.hosts if host.suite == request.param)
 

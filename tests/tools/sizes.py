@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+import pytest
+from _pytest.mark import ParameterSet
 
 NAMES = ("small", "full", "soak")
 _SOAK = 10  # times as much as full
@@ -80,7 +83,7 @@ SMALL = Sizes(
     group_runners=12,
     group_seconds=24,
     group_stories=3,
-    group_members=60,
+    group_members=30,
     group_policies=60,
     runner_crashes=48,
     hypothesis_percent=25,
@@ -147,6 +150,18 @@ def seeds(count: int) -> range:
 def examples(full: int) -> int:
     """Return how many examples a property test draws, of those that it draws at size full."""
     return max(1, full * SIZE.hypothesis_percent // 100)
+
+
+def in_turn(cases: Iterable[object], number: int = 1) -> list[ParameterSet]:
+    """Return all cases as parameters of a test, of which size small takes a number: with another seed others."""
+    listed = list(cases)
+    taken = {(SEED + step) % len(listed) for step in range(number)}
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)), marks=[] if place in taken else [pytest.mark.full]
+        )
+        for place, case in enumerate(listed)
+    ]
 
 
 def enough(full: int) -> int:
