@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# make demo    a tour on this machine, no Azure needed      make lint    every static check
+# make demo    a tour on this machine, no Azure needed      make lint    every static check; make lint-all with each version
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
 # make test    every test, at size small                    make bench   how long things take
@@ -46,13 +46,18 @@ heading = @printf '\n== %s\n'
 OTHER_CORES := $(filter-out $(shell sed -n 's/^ansible = .*>=\([0-9.]*\),.*/\1/p' pyproject.toml),$\
 	$(shell sed -n 's/^\([0-9.]*\) .*/\1/p' tests/tools/ansible-cores.txt))
 CORES ?= $(OTHER_CORES)
-VM_PYTHON ?= 3.8
-LINT := ruff mypy constraints shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity $(OTHER_CORES:%=sanity-%)
+# What a VM may have.
+VM_PYTHONS := 3.8 3.9 3.10 3.11 3.12 3.13
+VM_PYTHON ?= $(firstword $(VM_PYTHONS))
+# Of the other ansible-cores and Pythons, the oldest; make lint-all tries all. The longest first: the others run beside it.
+LINT := sanity sanity-$(firstword $(OTHER_CORES)) sanity-$(firstword $(VM_PYTHONS)) ansible-lint mypy docs galaxy changelog ruff \
+	constraints shellcheck reuse yamllint
+LINT_ALL := $(LINT) $(filter-out $(LINT),$(OTHER_CORES:%=sanity-%) $(VM_PYTHONS:%=sanity-%))
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-all test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants known-faults lint bench screenshots runner release venv \
-	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
+.PHONY: demo demo-fleet cast docs test test-all test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants known-faults lint lint-all bench screenshots runner release venv \
+	constraints format clean $(LINT_ALL:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -92,7 +97,7 @@ test-unit: .venv/.installed-test
 # For CI, after make test as a plain user.
 test-root: .venv/.installed-test
 	$(heading) 'tests that need root, or other versions of Python and ansible-core'
-	$(PY) -m pytest $(PYTEST_ARGS) $(call report,root) -m 'root or versions' tests/unit tests/integration
+	$(PY) -m pytest $(PYTEST_ARGS) $(call report,root) -m 'root or versions' $(shell grep -rlE 'mark\.(root|versions)\b' --include='*.py' tests/unit tests/integration)
 
 # What a VM runs, as a process of its own: started, killed, with hooks, drills and a damaged journal.
 test-vm: .venv/.installed-test
@@ -158,6 +163,8 @@ release: .venv/.installed-test .venv/.installed-lint
 
 lint: $(LINT:%=lint-%)
 
+lint-all: $(LINT_ALL:%=lint-%)
+
 lint-ruff: .venv/.installed-lint
 	$(heading) 'ruff'
 	ruff check
@@ -209,6 +216,10 @@ lint-sanity: .venv/.installed-lint
 $(OTHER_CORES:%=lint-sanity-%): lint-sanity-%: .venv/.installed-lint
 	$(heading) 'ansible-test sanity, ansible-core $*'
 	tests/tools/ansible-test.sh --core $* $(SANITY)
+
+$(VM_PYTHONS:%=lint-sanity-%): lint-sanity-%: .venv/.installed-lint
+	$(heading) 'ansible-test sanity, Python $*'
+	tests/tools/ansible-test.sh --python $* $(SANITY)
 
 format: .venv/.installed-lint
 	ruff check --fix

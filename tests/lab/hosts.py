@@ -194,13 +194,16 @@ class Host:
         return dict(line.partition("=")[::2] for line in lines if line)
 
     def wait_for(self, what: Callable[[], T | None], timeout: float = PATIENCE_SECONDS, every: float = 0.1) -> T:
-        """Return the first true answer of ``what``. Raises LabError, with the end of the journal, if there is none."""
+        """Return the first true answer of ``what``. Raises LabError, with the end of the journal, if there is none.
+
+        ``every`` is a pause in seconds. It is longer where a look is slow: what is waited for needs the processor too.
+        """
         deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
+        while (began := time.monotonic()) < deadline:
             found = what()
             if found:
                 return found
-            time.sleep(every)  # until the next look
+            time.sleep(max(every, 2 * (time.monotonic() - began)))  # until the next look
         journal = self.ssh("journalctl --no-pager --lines=40", check=False).stdout
         raise LabError(f"{self.name} ({self.suite}): nothing within {timeout:g} s; its journal ends:\n{journal}")
 

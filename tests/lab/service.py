@@ -19,6 +19,7 @@ from .journals import event_state
 
 PROGRAM = "/usr/local/bin/forewarn.pyz"
 ARTIFACT = "/etc/forewarn/policy.json"
+_CONFIG = "/etc/forewarn/config.json"
 POLICY = """
 name: lab
 rule:
@@ -44,7 +45,7 @@ After=network-online.target
 
 [Service]
 {reloads}
-ExecStart=/usr/local/bin/forewarn.pyz run --artifact /etc/forewarn/policy.json
+ExecStart=/usr/local/bin/forewarn.pyz run --config /etc/forewarn/config.json
 StateDirectory=forewarn
 StateDirectoryMode=0700
 WatchdogSec=4min
@@ -76,16 +77,11 @@ class Service:
     def install(self, pyz: Path, policy: str = POLICY) -> None:
         """Put everything in place, and start it."""
         host = self.host
-        host.copy(pyz, PROGRAM, 0o755)
-        self.replace_policy(policy)
         for name in ("drain", "undrain"):
             host.write(_HOOK.format(name=name), f"/usr/local/bin/{name}", 0o755)
-        version = int(host.ssh("systemctl --version").stdout.split()[1])
-        unit = _UNIT.format(reloads=_RELOADS if version >= 253 else _RELOADS_BEFORE_253)
-        host.write(unit, "/etc/systemd/system/forewarn.service")
         host.write(_APP, "/etc/systemd/system/app.service")
-        # Of Type=notify: the start ends with the runner's READY.
-        host.ssh("systemctl daemon-reload && systemctl enable --quiet --now app forewarn")
+        host.ssh("systemctl daemon-reload && systemctl enable --quiet --now app")
+        install_runner(host, pyz, policy)
 
     def replace_policy(self, policy: str) -> None:
         """Compile a policy here, and put the artifact there."""
@@ -137,6 +133,18 @@ class Service:
     def restarts(self) -> int:
         """Return how often systemd has restarted the runner."""
         return int(self.host.properties("forewarn", "NRestarts")["NRestarts"])
+
+
+def install_runner(host: Host, pyz: Path, policy: str, **settings: Any) -> None:
+    """Start the runner as a service outside any sandbox, with these settings of its configuration."""
+    host.copy(pyz, PROGRAM, 0o755)
+    host.write(compile_text(policy), ARTIFACT)
+    host.write(json.dumps({"artifact": ARTIFACT, **settings}), _CONFIG)
+    version = int(host.ssh("systemctl --version").stdout.split()[1])
+    unit = _UNIT.format(reloads=_RELOADS if version >= 253 else _RELOADS_BEFORE_253)
+    host.write(unit, "/etc/systemd/system/forewarn.service")
+    # Of Type=notify: the start ends with the runner's READY.
+    host.ssh(f"ln -s {PROGRAM} /usr/local/bin/forewarn && systemctl daemon-reload && systemctl enable --now forewarn")
 
 
 @cache

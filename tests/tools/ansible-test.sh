@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Usage: ansible-test.sh [--core VERSION] ARGUMENT…
+# Usage: ansible-test.sh [--core VERSION | --python VERSION] ARGUMENT…
 # Runs `ansible-test ARGUMENT…` on this checkout, without a container engine: that of .venv, or of another ansible-core, see
-# ansible-core.sh. Where that one cannot be had, it says so and is content.
+# ansible-core.sh. Sanity tests run with the Python of .venv; with --python, those that another Python may change run with that.
+# Where a version cannot be had, it says so and is content.
 #
 # The checkout need not lie below ansible_collections/forewarn/azure: a copy in .cache does.
 set -euo pipefail
@@ -12,7 +13,13 @@ repository=$(cd "$tools/../.." && pwd)
 pyenv=${PYENV_ROOT:-$HOME/.pyenv}
 
 core=
-if [ "$1" = --core ]; then
+python=
+if [ "$1" = --python ]; then
+  python=$2
+  bin=$repository/.venv/bin
+  work=$repository/.cache/ansible-test-$python
+  shift 2
+elif [ "$1" = --core ]; then
   core=$2
   status=0
   bin=$("$tools/ansible-core.sh" "$core" --bare) || status=$?
@@ -44,6 +51,10 @@ for directory in "$pyenv"/versions/3.*/bin; do
   if [ -d "$directory" ]; then interpreters=$interpreters:$directory; fi
 done
 export PATH=$bin$interpreters:/usr/local/bin:/usr/bin:/bin
+if [ -n "$python" ] && ! command -v "python$python" >/dev/null; then
+  echo "Python $python: this machine has none"
+  exit 0
+fi
 
 # Its virtual environments take pip from a script that ansible-test would download; the pip that comes with Python does as
 # well, and a script is looked for in this cache first (ansible/ansible#77304). pip keeps what it downloads where it always does.
@@ -69,12 +80,14 @@ PYTHON
 done
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
+own=$("$bin/python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
 options=()
+if [ "$1" = sanity ]; then options=(--python "${python:-$own}"); fi
+if [ -n "$python" ]; then options+=(--test compile --test import); fi
 if [ "$1" = sanity ] && [ -n "$core" ]; then
-  # What .venv's ansible-core has said already, or says with each Python: pylint takes most of the time, yamllint would read
-  # the same YAML with the same settings.
-  options=(--python "$("$bin/python" -c 'import sys; print("{}.{}".format(*sys.version_info))')"
-    --skip-test pylint --skip-test yamllint)
+  # What .venv's ansible-core has said already: pylint takes most of the time, yamllint would read the same YAML with the
+  # same settings.
+  options+=(--skip-test pylint --skip-test yamllint)
   main=("$repository"/.venv/lib/python*/site-packages/ansible_test)
   other=("$bin"/../lib/python*/site-packages/ansible_test)
   for name in $("$repository/.venv/bin/python" "$tools/same_sanity.py" "${main[0]}" "${other[0]}"); do
