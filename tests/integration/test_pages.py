@@ -21,6 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from tools.browser import DESKTOP, PHONE, Browser, browser
 from tools.map_page import cells, choose, compared, detail, focused, verified
+from tools.sizes import in_turn
 from tools.waiting import wait_until
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -78,7 +79,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @SIZES
-@pytest.mark.parametrize("which", ["web", "every", "changed"])
+@pytest.mark.parametrize("which", in_turn(["web", "every", "changed"]))
 def test_a_page_fits_and_is_silent(
     which: str, size: tuple[int, int], dark: bool, chromium: Browser, request: pytest.FixtureRequest
 ) -> None:

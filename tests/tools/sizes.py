@@ -155,7 +155,7 @@ def examples(full: int) -> int:
 def in_turn(cases: Iterable[object], number: int = 1) -> list[ParameterSet]:
     """Return all cases as parameters of a test, of which size small takes a number: with another seed others."""
     listed = list(cases)
-    taken = {(SEED + step) % len(listed) for step in range(number)}
+    taken = {(SEED + step) % len(listed) for step in range(min(number, len(listed)))}
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)), marks=[] if place in taken else [pytest.mark.full]

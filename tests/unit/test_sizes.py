@@ -41,6 +41,19 @@ def test_the_environment_says_size_and_seed(size: str, seed: str, said: str, rep
     assert ("cel evaluations" in done.stdout) == (size == "small")
 
 
+def test_cases_come_in_turn_and_none_is_left_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, seen = ["a", ("b", 1), "c", "d", "e"], set()
+    for seed in range(len(cases)):
+        monkeypatch.setattr(sizes, "SEED", seed)
+        listed = sizes.in_turn(cases, 2)
+        assert [one.values for one in listed] == [("a",), ("b", 1), ("c",), ("d",), ("e",)]
+        taken = {one.values for one in listed if not one.marks}
+        assert len(taken) == 2
+        seen |= taken
+    assert len(seen) == len(cases)
+    assert sizes.in_turn([], 2) == []
+
+
 def test_another_size_is_refused_with_the_names(repository: Path) -> None:
     environ = {"PYTHONPATH": str(repository / "tests"), "FOREWARN_SIZE": "tiny"}
     done = run_program(sys.executable, "-c", "import tools.sizes", env=environ)

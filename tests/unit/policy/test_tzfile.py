@@ -17,6 +17,7 @@ from random import Random
 import pytest
 from forewarn.policy.tzfile import ZoneFile, load
 from tools.commands import run_program
+from tools.sizes import in_turn
 
 # Of given moments, and of those around each change between them, which it looks for.
 LOCAL_TIME = """
@@ -74,7 +75,7 @@ def _changes(content: bytes) -> tuple[int, ...]:
 
 
 @needs_zones
-@pytest.mark.parametrize("area", sorted({_area(name) for name in ZONES}))
+@pytest.mark.parametrize("area", in_turn(sorted({_area(name) for name in ZONES}), 5))
 def test_it_says_what_zoneinfo_says(area: str) -> None:
     for name in ZONES:
         if _area(name) != area:
