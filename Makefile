@@ -3,7 +3,7 @@
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
 # make test    every test, at size small                    make bench   how long things take
-# make test-all   every test at size full, as each night    make test-root   as root: what make test leaves out without root
+# make test-all   every test at size full, as each night    make test-root   as root: what make test leaves out
 # make unit    only the unit tests, or those of PACKAGE=runner: some two minutes on two cores; make integration: the others
 # make coverage     which branches the unit tests take, file by file; the minimum is in pyproject.toml
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
@@ -26,6 +26,8 @@ PYTEST_ARGS ?= --numprocesses auto --dist $(DIST)
 SECONDS ?= 600
 # Tests of processes and of hosts mostly wait, so more of them run at once than there are processors.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
+# At size small, other Pythons and ansible-cores are left to make test-root: installing them takes minutes.
+OWN_VERSIONS = $(if $(filter-out small,$(FOREWARN_SIZE)),,-m 'not versions')
 report = --junitxml=.cache/reports/$(1).xml
 # In a directory, the subdirectories that PACKAGE names, or the files whose names begin with them; without PACKAGE, all.
 tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
@@ -84,7 +86,7 @@ test-plan: .venv/.installed-test
 
 test-processes: .venv/.installed-test
 	$(heading) 'tests of processes'
-	$(PY) -m pytest $(PYTEST_ARGS) $(call report,processes) tests/integration
+	$(PY) -m pytest $(PYTEST_ARGS) $(OWN_VERSIONS) $(call report,processes) tests/integration
 
 test-hosts: .venv/.installed-test
 	$(heading) 'tests on hosts'
@@ -92,7 +94,7 @@ test-hosts: .venv/.installed-test
 
 test-unit: .venv/.installed-test
 	$(heading) 'unit tests'
-	$(PY) -m pytest $(PYTEST_ARGS) $(call report,unit) tests/unit
+	$(PY) -m pytest $(PYTEST_ARGS) $(OWN_VERSIONS) $(call report,unit) tests/unit
 
 # For CI, after make test as a plain user.
 test-root: .venv/.installed-test

@@ -143,13 +143,14 @@ def test_a_frozen_member_is_passed_over_by_reads_and_leaves_writes_unsure(cluste
 
 def test_a_read_passes_over_a_frozen_member(cluster: EtcdCluster) -> None:
     first = others(cluster, cluster.leader())[0]
-    with closing(cluster.store([first, *others(cluster, first)], timeout_seconds=0.5)) as store:
+    timeout = 2.0  # within which a busy machine answers too: the store asks another member after that
+    with closing(cluster.store([first, *others(cluster, first)], timeout_seconds=timeout)) as store:
         store.read(KEY)
         first.freeze()
         try:
             started = time.monotonic()
             assert store.read(KEY) == Versioned(None, "")
-            assert 0.5 <= time.monotonic() - started < 0.5 + SLACK_SECONDS
+            assert timeout <= time.monotonic() - started < timeout + SLACK_SECONDS
         finally:
             first.thaw()
 

@@ -33,7 +33,7 @@ mkdir -p "$repository/.cache"
 exec 9>"$environment.lock"
 flock 9
 install() {
-  "$environment/bin/python" -m pip install -qq --disable-pip-version-check "$@" >&2 ||
+  "$environment/bin/python" -m pip install -qq --disable-pip-version-check --no-compile "$@" >&2 ||
     missing "it could not be installed"
 }
 if ! [ -e "$environment/.core" ]; then

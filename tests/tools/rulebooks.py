@@ -27,7 +27,7 @@ def installed(repository: Path) -> Path:
     missing = "" if shutil.which("java") else "Java 17 or newer, on which ansible-rulebook's engine runs"
     if not missing and not (venv / "bin" / "ansible-rulebook").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
-        command = [str(venv / "bin" / "pip"), "install", "-qq", *REQUIREMENTS]
+        command = [str(venv / "bin" / "pip"), "install", "-qq", "--no-compile", *REQUIREMENTS]
         if subprocess.run(command, capture_output=True, check=False).returncode:
             shutil.rmtree(venv)
             missing = " and ".join(REQUIREMENTS) + " from PyPI"

@@ -93,6 +93,8 @@ def plan() -> Iterator[str]:
         seconds, known = sum(map(BUDGETS.__getitem__, parts)) * _CORES / cores, f"on {cores} cores"
     yield f"{', '.join(parts.values())}; size {sizes.NAME}; about {max(1, round(seconds / 60))} minutes, {known}"
     yield from _less()
+    if sizes.NAME == "small":
+        yield "left out: tests with other Pythons and ansible-cores; make test-root runs them, and make test-all"
     if why_no_hosts is not None:
         yield f"left out: tests on hosts; {why_no_hosts}"
     missing = {name: packages for name, packages in _PROGRAMS.items() if shutil.which(name) is None}
