@@ -40,9 +40,16 @@ FEW_HOSTS = {"web_0": SUITES[SEED % len(SUITES)]} if NAME == "small" else HOSTS
 
 # Files by how long they take: those that begin last should be short, so that no worker ends long after the others.
 _LONGEST_FIRST = (
-    *("test_groups", "test_role", "test_group_role", "test_role_hooks", "test_hook_haproxy", "test_hook_rabbitmq"),
-    *("test_role_mistakes", "test_hook_slurm", "test_hook_systemd", "test_runner", "test_role_damage"),
-    *("test_hook_galera", "test_hook_pacemaker", "test_hook_patroni", "test_hook_probe", "test_role_cores"),
+    *("test_groups", "test_role", "test_role_hooks", "test_role_mistakes", "test_role_damage", "test_group_role"),
+    *(
+        "test_role_cores",
+        "test_hook_rabbitmq",
+        "test_runner",
+        "test_hook_slurm",
+        "test_hook_haproxy",
+        "test_hook_patroni",
+    ),
+    *("test_hook_pacemaker", "test_hook_galera", "test_hook_probe", "test_hook_systemd"),
 )
 
 

@@ -79,7 +79,7 @@ def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_coll
     return books
 
 
-@pytest.mark.parametrize("first", in_turn(range(0, len(CASES), len(NAMES)), 3))
+@pytest.mark.parametrize("first", in_turn(range(0, len(CASES), len(NAMES)), 2))
 def test_one_rollout_heals_it(lab: Lab, playbooks: Playbooks, first: int) -> None:
     cases = dict(zip(NAMES, CASES[first:], strict=False))
     for name, (what, command) in cases.items():

@@ -54,7 +54,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("first", in_turn(range(0, len(REFUSED), len(NAMES)), 2))
+@pytest.mark.parametrize("first", in_turn(range(0, len(REFUSED), len(NAMES))))
 def test_what_the_runner_or_systemd_refuses_is_not_put_in_place(lab: Lab, playbooks: Playbooks, first: int) -> None:
     before = in_use(lab)
     cases = dict(zip(NAMES, REFUSED[first:], strict=False))
