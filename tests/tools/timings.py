@@ -28,12 +28,12 @@ BUDGETS = {
     "packages": 60,
     "environment": 90,
     "static checks": 240,
-    "unit": 120,
+    "unit": 180,
     "processes": 480,
-    "root": 60,
-    "vm": 60,
-    "ansible": 90,
-    "hosts": 480,
+    "root": 90,
+    "vm": 30,
+    "ansible": 60,
+    "hosts": 570,
 }
 # The runs of pytest that a part of .ci/run consists of.
 _RUNS = {"make test": ("unit", "processes")}

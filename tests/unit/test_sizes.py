@@ -24,6 +24,7 @@ SUITE = """\
 @pytest.fixture
 def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(timings.report, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(timings, "BUDGETS", {"packages": 60, "unit": 120, "processes": 480, "hosts": 480})
     return tmp_path
 
 
