@@ -24,7 +24,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import HealthCheck, settings
-from tools import sizes
+from tools import order, sizes
 from tools.browser import Browser, browser
 from tools.hook_bench import Hooks, open_files
 from tools.link_collection import link_collection
@@ -52,13 +52,15 @@ settings.load_profile("forewarn")
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis reads the option
 def pytest_configure(config: pytest.Config) -> None:
-    """Let hypothesis draw by the seed of this run."""
+    """Let hypothesis draw by the seed of this run, and the longest files begin."""
+    order.keep_order(config)
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(sizes.SEED)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this run leaves out: tests of size full, and those that need root where there is none."""
+    order.sort(items)
     for item in items:
         if sizes.NAME == "small" and item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="left out at size small: make test-all runs it"))

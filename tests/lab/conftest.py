@@ -38,36 +38,11 @@ ONE_SUITE = in_turn(SUITES)
 FEW_HOSTS = {"web_0": SUITES[SEED % len(SUITES)]} if NAME == "small" else HOSTS
 
 
-# Files by how long they take: those that begin last should be short, so that no worker ends long after the others.
-_LONGEST_FIRST = (
-    *("test_groups", "test_role", "test_role_hooks", "test_role_mistakes", "test_role_damage", "test_group_role"),
-    *(
-        "test_role_cores",
-        "test_hook_rabbitmq",
-        "test_runner",
-        "test_hook_slurm",
-        "test_hook_haproxy",
-        "test_hook_patroni",
-    ),
-    *("test_hook_pacemaker", "test_hook_galera", "test_hook_probe", "test_hook_systemd"),
-)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let xdist take files in the order of _LONGEST_FIRST, not by their numbers of tests."""
-    if hasattr(config.option, "loadscopereorder"):
-        config.option.loadscopereorder = False
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs hosts, and put the files in order."""
+    """Mark what needs hosts."""
     for item in items:
         if {"start_lab", "lab"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker("lab")
-    ranks = {name: rank for rank, name in enumerate(_LONGEST_FIRST)}
-    here = Path(__file__).parent
-    last = len(ranks)
-    items.sort(key=lambda item: ranks.get(item.path.stem, last) if item.path.parent == here else last + 1)
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ class Sizes:
     group_runners: int  # VMs of the group whose store fails on hosts
     group_seconds: int  # for which it does, with etcd; half of it with Azurite
     group_stories: int  # of many VMs, in which anything may fail
-    group_members: int  # of a group with twenty events at once
+    group_members: int  # of a group with up to twenty events at once
     group_policies: int  # random ones with groups and limits
     runner_crashes: int  # in scenarios of virtual time
     hypothesis_percent: int  # of the examples that each property test asks for
@@ -83,7 +83,7 @@ SMALL = Sizes(
     group_runners=12,
     group_seconds=24,
     group_stories=3,
-    group_members=60,
+    group_members=30,
     group_policies=60,
     runner_crashes=48,
     hypothesis_percent=25,

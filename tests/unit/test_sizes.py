@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools import requirements, sizes, timings
+from tools import order, requirements, sizes, timings
 from tools.commands import run_program
 
 SUITE = """\
@@ -53,6 +53,10 @@ def test_cases_come_in_turn_and_none_is_left_out_for_ever(monkeypatch: pytest.Mo
         seen |= taken
     assert len(seen) == len(cases)
     assert sizes.in_turn([], 2) == []
+
+
+def test_every_file_that_begins_first_is_there(repository: Path) -> None:
+    assert [name for name in order.LONGEST_FIRST if not (repository / "tests" / name).is_file()] == []
 
 
 def test_another_size_is_refused_with_the_names(repository: Path) -> None:

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In which order the files of tests begin: a long one that begins last keeps one worker busy and no other."""
+
+from __future__ import annotations
+
+import pytest
+
+# Files of integration and of lab that take longest, by the reports of .ci/run. All others follow by their names.
+LONGEST_FIRST = (
+    "integration/test_groups_simulated.py",
+    "integration/test_crashes.py",
+    "integration/test_role_build.py",
+    "integration/test_proof_false_claims.py",
+    "integration/test_ansible_module.py",
+    "integration/test_fleet_playbooks.py",
+    "integration/test_release.py",
+    "integration/test_role_variables.py",
+    "integration/test_ansible_policies.py",
+    "integration/test_demo.py",
+    "integration/test_guides.py",
+    "integration/test_site.py",
+    "integration/test_pages.py",
+    "integration/test_eda_source.py",
+    "integration/test_groups_stores.py",
+    "integration/test_pages_map.py",
+    "integration/test_proof_wild.py",
+    "integration/test_groups_models.py",
+    "integration/test_proof_mutations.py",
+    "lab/test_groups.py",
+    "lab/test_role.py",
+    "lab/test_role_hooks.py",
+    "lab/test_role_mistakes.py",
+    "lab/test_role_damage.py",
+    "lab/test_group_role.py",
+    "lab/test_role_cores.py",
+    "lab/test_hook_rabbitmq.py",
+    "lab/test_runner.py",
+    "lab/test_hook_slurm.py",
+    "lab/test_hook_haproxy.py",
+    "lab/test_hook_patroni.py",
+    "lab/test_hook_pacemaker.py",
+    "lab/test_hook_galera.py",
+    "lab/test_hook_probe.py",
+    "lab/test_hook_systemd.py",
+)
+_RANKS = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
+
+
+def keep_order(config: pytest.Config) -> None:
+    """Let xdist hand out files in the order of their tests; otherwise those with many tests come first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """Put the tests of the longest files first. The order within a file stays."""
+    items.sort(key=lambda item: _RANKS.get(f"{item.path.parent.name}/{item.path.name}", len(_RANKS)))
