@@ -4,7 +4,7 @@
 # make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
 # make test    every test, at size small                    make bench   how long things take
 # make test-all   every test at size full, as each night    make test-root   as root: what make test leaves out
-# make unit    only the unit tests, or those of PACKAGE=runner: some two minutes on two cores; make integration: the others
+# make unit    only the unit tests, or those of PACKAGE=runner: some three minutes on two cores; make integration: the others
 # make coverage     which branches the unit tests take, file by file; the minimum is in pyproject.toml
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"

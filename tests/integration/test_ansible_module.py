@@ -22,6 +22,7 @@ from tools.adhoc import MODULE, AdHoc
 from tools.ansible_cores import ansible
 from tools.commands import run_program
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
+from tools.sizes import in_turn
 
 PYTHON_3_9 = Path.home() / ".pyenv/versions/3.9.18/bin/python"
 UNLISTED = "00000000-0000-4000-8000-000000000000"
@@ -163,9 +164,13 @@ def test_a_fault_that_passes_is_waited_for(adhoc: AdHoc, emulator: EmulatorClien
     """410 comes for minutes while a host is updated."""
     emulator.inject_fault(410, times=2)
     assert adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 60}).only()["msg"] == "nothing is scheduled"
-    emulator.inject_fault(404, times=1)
+
+
+@pytest.mark.parametrize("code", in_turn([404, 410]))
+def test_a_fault_that_passes_is_named_as_one(adhoc: AdHoc, emulator: EmulatorClient, code: int) -> None:
+    emulator.inject_fault(code, times=1)
     failed = adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 0}).only()
-    assert failed["fault"] == {"kind": "http", "status": 404, "passing": True}
+    assert failed["fault"] == {"kind": "http", "status": code, "passing": True}
     assert "Usual for some minutes while the host is updated" in failed["msg"]
     assert failed["msg"].endswith("Tried for 0 s. Run it again in some minutes, or raise patience.")
 

@@ -187,7 +187,6 @@ def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
         assert "forewarn says true, cel-python says false" in rest
 
 
-@pytest.mark.full
 def test_without_a_solver_there_is_a_warning_until_there_is_one(adhoc: AdHoc) -> None:
     (adhoc.directory / "missing").mkdir()
     (adhoc.directory / "missing" / "z3.py").write_text("raise ImportError('no wheel')\n")

@@ -21,7 +21,7 @@ from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp
 from tools.fixed_inputs import SCALAR_PARAMS, case
 from tools.policy_files import loaded
-from tools.sizes import SEED, SIZE, enough
+from tools.sizes import NAME, SEED, SIZE, enough
 from tools.smt_expressions import Writer
 
 PARTS = 2
@@ -79,5 +79,6 @@ def test_what_is_possible_happens_and_nothing_else_does(part: int, tmp_path: Pat
             assert _how(verdict) not in never, (source, verdict.reason, one)
             counts["events"] += 1
     print(dict(counts))
-    assert counts["unproven"] <= counts["conditions"], "of three ways a condition has, one"
+    # Each condition has three ways. A few conditions may all be hard ones.
+    assert counts["unproven"] <= (counts["conditions"] if NAME == "small" else counts["conditions"] // 2)
     assert min(counts["possible"], counts["never"]) >= enough(counts["conditions"] // 3)

@@ -3,7 +3,7 @@
 # Usage: ansible-test.sh [--core VERSION | --python VERSION] ARGUMENT…
 # Runs `ansible-test ARGUMENT…` on this checkout, without a container engine: that of .venv, or of another ansible-core, see
 # ansible-core.sh. Sanity tests run with the Python of .venv; with --python, those that another Python may change run with that.
-# Where a version cannot be had, it says so and is content.
+# Where a version cannot be had, it says so and is content, unless FOREWARN_REQUIRED has "versions".
 #
 # The checkout need not lie below ansible_collections/forewarn/azure: a copy in .cache does.
 set -euo pipefail
@@ -52,7 +52,8 @@ for directory in "$pyenv"/versions/3.*/bin; do
 done
 export PATH=$bin$interpreters:/usr/local/bin:/usr/bin:/bin
 if [ -n "$python" ] && ! command -v "python$python" >/dev/null; then
-  echo "Python $python: this machine has none"
+  echo "Python $python: this machine has none" >&2
+  if [[ " ${FOREWARN_REQUIRED-} " == *" versions "* ]]; then exit 1; fi
   exit 0
 fi
 
