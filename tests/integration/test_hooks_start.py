@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.runner.hooks import process
-from tools.hook_bench import Hooks, open_files, wait_for
+from tools.hook_bench import Hooks, wait_for
 
 
 @pytest.fixture
@@ -136,29 +136,44 @@ def test_no_thread_no_process(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_more_files(hooks: Hooks) -> None:
+# Each start finds one more file that may be opened, from none on. No other thread opens one meanwhile.
+FEW_FILES = """\
+import json, os, resource
+from tools.hook_bench import Hooks, open_files
+
+hooks = Hooks()
+hooks.run("true")  # what is imported lazily is imported now
+before = open_files().keys()
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+highest = max(map(int, before))
+fillers = [os.open(os.devnull, os.O_RDONLY)]
+while fillers[-1] < highest:
+    fillers.append(os.open(os.devnull, os.O_RDONLY))
+results = []
+for more in range(12):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (fillers[-1] + 1 + more, limits[1]))
+    hooks.start(1, "/bin/true")
+    outcome = hooks.wait(1)
+    results.append((outcome.result, outcome.reason))
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+for filler in fillers:
+    os.close(filler)
+hooks.executor.close()
+print(json.dumps([results, sorted(open_files().keys() - before)]))
+"""
+
+
+def test_no_more_files() -> None:
     """With every number of files that may still be opened it either works or says so, and nothing leaks."""
-    hooks.run("true")  # what is imported lazily is imported now
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(number) for number in open_files())
-    results = []
-    fillers = [os.open(os.devnull, os.O_RDONLY)]
-    while fillers[-1] < highest:
-        fillers.append(os.open(os.devnull, os.O_RDONLY))
-    highest = fillers[-1]
-    try:
-        for more in range(12):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, limits[1]))
-            hooks.start(1, "/bin/true")
-            results.append(hooks.wait(1))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        for filler in fillers:
-            os.close(filler)
-    assert results[0].result == "not-started"
-    assert "Too many open files" in results[0].reason
-    assert results[-1].result == "succeeded"
-    assert {outcome.result for outcome in results} == {"not-started", "succeeded"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", FEW_FILES]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    results, left_open = json.loads(process.stdout)
+    assert results[0][0] == "not-started"
+    assert "Too many open files" in results[0][1]
+    assert results[-1][0] == "succeeded"
+    assert {result for result, _reason in results} == {"not-started", "succeeded"}
+    assert left_open == []
 
 
 # What a hook finds
@@ -194,10 +209,9 @@ def test_a_hook_inherits_nothing(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_signals_stay_with_the_main_thread(hooks: Hooks) -> None:
+    before = threading.enumerate()
     hooks.shell(1, "sleep 0.3")
-    (thread,) = [
-        thread for thread in threading.enumerate() if thread is not threading.current_thread() and thread.daemon
-    ]
+    (thread,) = [thread for thread in threading.enumerate() if thread not in before]
     status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
     blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGHUP):

@@ -9,6 +9,7 @@ Skips the test where there is no ``etcd``.
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import signal
 import subprocess
@@ -78,8 +79,10 @@ class Member:
         return self._process is not None and self._process.poll() is None
 
     def freeze(self) -> None:
-        """Stop it in the middle of everything; its sockets stay open."""
+        """Stop it in the middle of everything, all threads of it; its sockets stay open."""
         self._signal(signal.SIGSTOP)
+        assert self._process is not None
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Let it go on."""

@@ -41,15 +41,19 @@ class StuckService:
         self._incarnation = 1
         self._end = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._crowd: list[socket.socket] = []
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def __enter__(self) -> StuckService:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the acceptor, as closing would not
+        self._acceptor.join()
         for each in (*self._crowd, self._listener):
             each.close()
 
