@@ -197,10 +197,11 @@ lint-changelog: .venv/.installed-lint
 	$(heading) 'antsibull-changelog'
 	antsibull-changelog lint
 
-lint-docs: .venv/.installed-docs
-	$(heading) 'antsibull-docs'
+lint-docs: .venv/.installed-test .venv/.installed-docs
+	$(heading) 'antsibull-docs, and the site'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
 	tests/tools/site/build.sh
+	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/test_site.py::test_the_site_has_every_page_and_asks_no_other
 
 lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'

@@ -24,7 +24,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import HealthCheck, settings
-from tools import order, sizes
+from tools import order, sizes, turns
 from tools.browser import Browser, browser
 from tools.hook_bench import Hooks, open_files
 from tools.link_collection import link_collection
@@ -58,9 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(sizes.SEED)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this run leaves out: tests of size full, and those that need root where there is none."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what this run leaves out: tests of size full, those of another seed, and those that need root."""
     order.sort(items)
+    for item in turns.left_to_other_seeds(items, config.args):
+        item.add_marker(pytest.mark.skip(reason="another seed has its turn: make test-all runs all"))
     for item in items:
         if sizes.NAME == "small" and item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="left out at size small: make test-all runs it"))

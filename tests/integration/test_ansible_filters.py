@@ -16,6 +16,8 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import ansible
 from tools.commands import run_program
 
+pytestmark = pytest.mark.in_turn(3)
+
 PLAYBOOK = """\
 - hosts: vm
   gather_facts: false

@@ -12,6 +12,8 @@ import pytest
 from forewarn.emulator.server import EmulatorServer
 from tools.adhoc import AdHoc
 
+pytestmark = pytest.mark.in_turn(3)
+
 POLICY = """\
 name: web
 description: The second rule never decides.

@@ -24,6 +24,8 @@ from tools.commands import run_program
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 from tools.sizes import in_turn
 
+pytestmark = pytest.mark.in_turn(3)
+
 PYTHON_3_9 = Path.home() / ".pyenv/versions/3.9.18/bin/python"
 UNLISTED = "00000000-0000-4000-8000-000000000000"
 
@@ -43,6 +45,7 @@ def approvals(emulator: EmulatorClient) -> list[dict[str, object]]:
     return [request for request in emulator.requests() if request["method"] == "POST"]
 
 
+@pytest.mark.in_turn(1)
 def test_each_vm_reads_the_events_of_all_and_finds_itself_in_them(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     """SE-14, SE-16, SE-32: resource names, not host names, decide who is affected and who leads."""
     event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5, notice_seconds=900)
@@ -107,6 +110,7 @@ def test_se_10_approves_nothing_in_a_document_that_has_changed(adhoc: AdHoc, emu
     assert approvals(emulator) == []
 
 
+@pytest.mark.in_turn(1)
 def test_approves_nothing_of_events_that_have_changed(adhoc: AdHoc) -> None:
     event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
     seen, now = ([{**event, "EventType": name}] for name in ("Freeze", "Redeploy"))

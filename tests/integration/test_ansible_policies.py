@@ -45,6 +45,8 @@ rule:
 # Hides the compiler's libraries from a process and its children, as on a control node that has only ansible.
 HIDE_LIBRARIES = """\
 import importlib.machinery
+
+pytestmark = pytest.mark.in_turn(3)
 found = importlib.machinery.PathFinder.find_spec
 def find_spec(name, path=None, target=None):
     return None if name.partition(".")[0] in ("celpy", "lark", "jsonschema") else found(name, path, target)
@@ -170,6 +172,7 @@ def applied(adhoc: AdHoc, *answers: Answer) -> tuple[Outcome, list[str]]:
     return outcome, [request.method for request in server.requests]
 
 
+@pytest.mark.in_turn(1)
 def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHoc) -> None:
     changed = [document(FIRST, incarnation=2), ME, document(THEN, incarnation=3), ME]
     outcome, methods = applied(adhoc, *changed, document(THEN, incarnation=3), ME)

@@ -18,6 +18,8 @@ import yaml
 from tools.commands import run_program
 from tools.sizes import in_turn
 
+pytestmark = pytest.mark.in_turn(2)
+
 
 class Step(NamedTuple):
     """A command of a workflow; ``reported``: where a failure is only a warning."""

@@ -32,7 +32,7 @@ def files(directory: Path) -> list[str]:
     return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("prepare", in_turn(PREPARATIONS, 3))
+@pytest.mark.parametrize("prepare", in_turn(PREPARATIONS))
 def test_every_combination_of_answers(prepare: str, tmp_path: Path) -> None:
     """It is checked, tested, proven and formatted, without a finding that anybody would have to look at."""
     for freeze, reboot in itertools.product(FREEZES, REBOOTS):

@@ -221,6 +221,7 @@ def never_approve(patch: pytest.MonkeyPatch) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
+@pytest.mark.in_turn(3)
 def test_a_broken_promise_is_noticed(
     break_it: Callable[[pytest.MonkeyPatch], None], promise: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ BACKGROUND = ("sh", "-c", """trap '' INT; exec "$@" """, "sh")
     [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGINT, BACKGROUND)],
     ids=["SIGINT", "SIGTERM", "SIGINT-in-the-background"],
 )
+@pytest.mark.in_turn(3)
 def test_a_demo_that_is_broken_off_leaves_no_process_and_no_file(
     repository: Path, tmp_path: Path, number: signal.Signals, shell: tuple[str, ...]
 ) -> None:

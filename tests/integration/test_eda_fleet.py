@@ -21,6 +21,8 @@ from tools.runner_process import Process, Start, approvals, compiled
 from tools.waiting import wait_until
 from tools.webhooks import HANG, Answer, Request, Webhook, server_context
 
+pytestmark = pytest.mark.in_turn(3)
+
 TOKEN = "the-t0ken.of-the-rulebook"
 URL = "https://eda.example.com:5000/forewarn"
 # An event is over soon, but not before a runner has told of its start.

@@ -40,6 +40,7 @@ def artifact(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.in_turn(3)
 def test_a_rulebook_hears_of_events_decisions_and_faults(
     emulator: EmulatorClient, artifact: Path, repository: Path, collections_path: Path, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from tools.commands import FOREWARN, forewarn, run_program
 from tools.sizes import in_turn
 from tools.waiting import wait_until
 
+pytestmark = pytest.mark.in_turn(2)
+
 TARGET = "/metadata/scheduledevents?api-version=2020-07-01"
 
 
@@ -134,6 +136,7 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.in_turn(1)  # in_turn takes some of its cases
 @pytest.mark.parametrize("form", in_turn([[], ["--json"]]))
 def test_a_reader_that_stalls_holds_up_neither_requests_nor_the_end(tmp_path: Path, form: list[str]) -> None:
     with emulating(tmp_path, *form) as (process, url):  # nobody reads, and a pipe has room for 64 KiB

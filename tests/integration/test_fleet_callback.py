@@ -18,6 +18,8 @@ from tools.adhoc import MODULE, AdHoc, Outcome
 from tools.ansible_cores import SUPPORTED, ansible
 from tools.commands import run_program
 
+pytestmark = pytest.mark.in_turn(3)
+
 ENVIRON = {"ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "forewarn.azure.fleet"}
 VMS = ("web_0", "web_2", "web_10", "db_0")
 POLICY = """\

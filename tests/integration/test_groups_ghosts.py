@@ -14,6 +14,8 @@ from tools.ghost_model import GhostModel, Rules
 from tools.group_model_vm import slot_names
 from tools.model_checker import check
 
+pytestmark = pytest.mark.in_turn(2)
+
 THREE = ("a", "b", "c")
 
 

@@ -15,6 +15,8 @@ from tools.group_model import GroupModel
 from tools.group_model_vm import Group, Rules
 from tools.model_checker import check
 
+pytestmark = pytest.mark.in_turn(2)
+
 TWO = ("ab", "c")  # an event that a and b have to be ready for, and one of c alone
 
 

@@ -13,6 +13,8 @@ from tools.barrier_model import BarrierModel
 from tools.model_checker import check
 from tools.semaphore_model import Rules, SemaphoreModel
 
+pytestmark = pytest.mark.in_turn(3)
+
 
 @pytest.mark.parametrize(
     ("events", "at_most", "faults"), [(("a", "b"), 1, 1), (("ab", "c"), 2, 0), (("ab", "c"), 1, 0)]

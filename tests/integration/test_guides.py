@@ -48,6 +48,7 @@ def environ(tmp_path: Path, collections_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.in_turn(2)
 def test_a_page_is_true(name: str, repository: Path, tmp_path: Path, environ: dict[str, str]) -> None:
     """``PAGES`` has the least number of commands of a page: otherwise a page without any would pass."""
     desk = tmp_path / "desk"

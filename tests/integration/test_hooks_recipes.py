@@ -15,6 +15,8 @@ import yaml
 from tools.commands import in_process, run_program
 from tools.recipes import EVENT, Script, files
 
+pytestmark = pytest.mark.in_turn(2)
+
 RECIPES = Path(__file__).parents[2] / "docs" / "hooks" / "recipes"
 PAGES = sorted(set(RECIPES.glob("*.md")) - {RECIPES / "README.md"})
 PARTS = ["Rights and rollout", "To see that it worked", "What can go wrong"]

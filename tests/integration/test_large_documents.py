@@ -21,6 +21,8 @@ from tools.runner_process import Process, compiled
 from tools.sizes import in_turn
 from tools.waiting import wait_until
 
+pytestmark = pytest.mark.in_turn(2)
+
 MOST_MIB = 64.0
 POLICY = """
 name: all
@@ -126,6 +128,7 @@ REFUSED = ("10 MB of names", "nested 100,000 deep", "a number of 3 million digit
 MANY = ("10,000 events", "3,000 events", "1,000 events with 100 names")
 
 
+@pytest.mark.in_turn(1)  # in_turn takes some of its cases
 @pytest.mark.parametrize("name", [*(name for name in BODIES if name not in MANY), *in_turn(MANY)])
 def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not_read(
     name: str, tmp_path: Path

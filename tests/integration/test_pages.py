@@ -24,6 +24,8 @@ from tools.map_page import cells, choose, compared, detail, focused, verified
 from tools.sizes import in_turn
 from tools.waiting import wait_until
 
+pytestmark = pytest.mark.in_turn(3)
+
 POLICIES = Path(__file__).parents[2] / "policies"
 SIZES = pytest.mark.parametrize(
     ("size", "dark"),
@@ -79,6 +81,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @SIZES
+@pytest.mark.in_turn(1)  # in_turn takes some of its cases
 @pytest.mark.parametrize("which", in_turn(["web", "every", "changed"]))
 def test_a_page_fits_and_is_silent(
     which: str, size: tuple[int, int], dark: bool, chromium: Browser, request: pytest.FixtureRequest

@@ -18,6 +18,8 @@ from tools.map_page import cells, choose, compared, detail, focused, verified
 from tools.policy_files import DIRECTORY, SHIPPED, changed_web_tier
 from tools.sizes import NAME, SEED, in_turn
 
+pytestmark = pytest.mark.in_turn(3)
+
 # A browser without a graphics card takes seconds to draw each page.
 SOME = SHIPPED[SEED % 3 :: 3] if NAME == "small" else SHIPPED
 
@@ -251,7 +253,8 @@ def test_a_lost_preparation_looks_other_than_a_new_approval(change: Path, chromi
         assert len({look[0] for look in found.values()}) == len({look[2] for look in found.values()}) == 4
 
 
-@pytest.mark.parametrize("which", in_turn([*(path.stem for path in SHIPPED), "all", "change"], 4))
+@pytest.mark.in_turn(1)  # in_turn takes some of its cases
+@pytest.mark.parametrize("which", in_turn([*(path.stem for path in SHIPPED), "all", "change"], 2))
 def test_a_decision_has_one_word(which: str, change: Path, chromium: Browser, tmp_path: Path) -> None:
     if which == "change":
         chromium.show(change, DESK)

@@ -32,6 +32,8 @@ from tools.claims import (
 )
 from tools.drawn_policies import of
 
+pytestmark = pytest.mark.in_turn(3)
+
 POLICIES = Path(__file__).parents[2] / "policies"
 NEVER = "decision == hold"
 SATURDAY, THURSDAY = "2026-06-13T12:00:00Z", "2026-06-18T12:00:00Z"

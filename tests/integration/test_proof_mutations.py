@@ -27,6 +27,8 @@ from tools.mutations import mutants
 from tools.policy_files import SHIPPED
 from tools.sizes import SEED, SIZE
 
+pytestmark = pytest.mark.in_turn(2)
+
 
 def behaviour(decision: Decision) -> tuple[Any, ...]:
     hooks = decision.prepare, decision.recover, decision.notify

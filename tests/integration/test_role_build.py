@@ -37,6 +37,8 @@ section: [{name: all, tests: [{name: freeze, output: approve, rule: freeze}]}]
 # Has cel-python say the opposite of each condition.
 WRONG_ENGINE = """\
 import celpy
+
+pytestmark = pytest.mark.in_turn(3)
 evaluate = celpy.Evaluator.evaluate
 def opposite(evaluator, context=None):
     value = evaluate(evaluator, context)
@@ -125,6 +127,7 @@ def test_the_group_of_each_host_and_what_limits_need_of_it_are_checked_as_on_a_v
     assert "hunter2" not in outcome.stdout + outcome.stderr
 
 
+@pytest.mark.in_turn(1)
 def test_a_failing_test_is_refused_or_with_warn_a_warning(adhoc: AdHoc) -> None:
     (adhoc.directory / "policies" / "web.test.yml").write_text(TESTS.replace("output: approve", "output: hold"))
     refused = build(adhoc, {"policies": ["policies"]})

@@ -19,6 +19,8 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import ansible
 from tools.commands import run_program
 
+pytestmark = pytest.mark.in_turn(3)
+
 HEALTHY: dict[str, Any] = {
     "runner": {"condition": "running", "config": "c", "missing": [], "version": "1"},
     "service": {"state": "ok"},

@@ -69,6 +69,8 @@ PRELOAD = """\
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet import build, findings, policies
 
+pytestmark = pytest.mark.in_turn(3)
+
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION, CALLBACK_NAME, CALLBACK_NEEDS_ENABLED = 2.0, "preload", True
 """

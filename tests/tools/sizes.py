@@ -5,7 +5,8 @@
 
 FOREWARN_SIZE is ``small`` (the default: make test and CI), ``full`` (make test-all, each night) or ``soak`` (ten times
 full, and a million evaluations of CEL). FOREWARN_SEED is the number from which random tests count: 0 unless it is set,
-another one in each run of CI. The same seed gives the same tests. Tests marked ``full`` are skipped at size small.
+another one in each run of CI. The same seed gives the same tests. Tests marked ``full`` are skipped at size small, and
+so are some of those marked ``in_turn`` (turns.py).
 """
 
 from __future__ import annotations
@@ -68,17 +69,17 @@ SMALL = Sizes(
     expression_cases=8,
     fuzzed_policies=4,
     mutants=40,
-    needless_policies=8,
+    needless_policies=5,
     policy_mutants=6,
     policy_classes=150,
     single_suggestions=3,
-    smt_cases=80,
+    smt_cases=50,
     smt_conditions=16,
-    smt_expressions=60,
+    smt_expressions=40,
     smt_policies=10,
     suggested_policies=3,
-    wild_changes=24,
-    wild_policies=60,
+    wild_changes=16,
+    wild_policies=40,
     z3_policies=24,
     group_runners=12,
     group_seconds=24,

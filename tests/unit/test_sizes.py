@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
+from typing import NamedTuple, cast
 
 import pytest
-from tools import order, requirements, sizes, timings
+from tools import order, requirements, sizes, timings, turns
 from tools.commands import run_program
 
 SUITE = """\
@@ -53,6 +54,55 @@ def test_cases_come_in_turn_and_none_is_left_out_for_ever(monkeypatch: pytest.Mo
         seen |= taken
     assert len(seen) == len(cases)
     assert sizes.in_turn([], 2) == []
+
+
+class Item(NamedTuple):
+    """A test, as far as it matters whether it has its turn."""
+
+    nodeid: str
+    marker: pytest.Mark | None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.nodeid.partition("::")[0])
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self.marker if name == "in_turn" else None
+
+
+ALWAYS, IN_TURN = pytest.mark.in_turn(1).mark, pytest.mark.in_turn(4).mark
+TOGETHER = pytest.mark.in_turn(4, together=True).mark
+ITEMS = [
+    *(Item(f"tests/test_one.py::test_some[{number}]", IN_TURN) for number in range(8)),
+    *(Item("tests/test_one.py::test_always", mark) for mark in (ALWAYS, None)),
+    *(Item(f"tests/test_other.py::test_all_or_none[{number}]", TOGETHER) for number in range(5)),
+]
+
+
+def runs(monkeypatch: pytest.MonkeyPatch, seed: int, *named: str, size: str = "small") -> list[str]:
+    """Return the names of the tests that pytest runs with a seed, of those with arguments."""
+    monkeypatch.setattr(sizes, "NAME", size)
+    monkeypatch.setattr(sizes, "SEED", seed)
+    left = list(turns.left_to_other_seeds(cast("list[pytest.Item]", ITEMS), ["tests", *named]))
+    return [item.nodeid.partition("::")[2] for item in ITEMS if item not in left]
+
+
+def test_with_so_many_seeds_each_test_has_its_turn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [name for seed in range(100, 104) for name in runs(monkeypatch, seed)]
+    names = [item.nodeid.partition("::")[2] for item in ITEMS]
+    assert {name: every.count(name) for name in names} == {name: 8 if name == "test_always" else 1 for name in names}
+    assert sorted(len(runs(monkeypatch, seed)) for seed in range(4)) == [4, 4, 4, 9]
+    assert runs(monkeypatch, 0, size="full") == names
+
+
+@pytest.mark.parametrize("named", ["test_some", "test_some[3]", "test_all_or_none"])
+def test_a_test_that_is_named_always_runs(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    file = "test_other.py" if "all" in named else "test_one.py"
+    for seed in range(4):
+        found = runs(monkeypatch, seed, f"tests/{file}::{named}")
+        assert {name for name in (item.nodeid.partition("::")[2] for item in ITEMS) if name.startswith(named)} <= {
+            *found
+        }
 
 
 def test_every_file_that_begins_first_is_there(repository: Path) -> None:
