@@ -24,7 +24,7 @@ from tools.commands import run_program
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 from tools.sizes import in_turn
 
-pytestmark = pytest.mark.in_turn(3)
+pytestmark = pytest.mark.in_turn(4)
 
 PYTHON_3_9 = Path.home() / ".pyenv/versions/3.9.18/bin/python"
 UNLISTED = "00000000-0000-4000-8000-000000000000"

@@ -18,6 +18,8 @@ from tools.adhoc import AdHoc, Outcome
 from tools.ansible_cores import CORE
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
+pytestmark = pytest.mark.in_turn(4)
+
 POLICY = """\
 name: web-tier
 description: Short freezes pass, reboots wait for the drain.
@@ -45,8 +47,6 @@ rule:
 # Hides the compiler's libraries from a process and its children, as on a control node that has only ansible.
 HIDE_LIBRARIES = """\
 import importlib.machinery
-
-pytestmark = pytest.mark.in_turn(3)
 found = importlib.machinery.PathFinder.find_spec
 def find_spec(name, path=None, target=None):
     return None if name.partition(".")[0] in ("celpy", "lark", "jsonschema") else found(name, path, target)

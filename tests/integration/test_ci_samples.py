@@ -18,7 +18,7 @@ import yaml
 from tools.commands import run_program
 from tools.sizes import in_turn
 
-pytestmark = pytest.mark.in_turn(2)
+pytestmark = pytest.mark.in_turn(3)
 
 
 class Step(NamedTuple):

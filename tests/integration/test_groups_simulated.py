@@ -127,7 +127,7 @@ STORIES = tuple((seed, 3 + seed % 3) for seed in range(40))
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 def test_a_runner_with_a_defect_is_found(defect: Defect) -> None:
     for seed, vms in (DEFECTS[defect], *STORIES):
         with memory() as directory, pytest.MonkeyPatch.context() as patch:
@@ -137,7 +137,7 @@ def test_a_runner_with_a_defect_is_found(defect: Defect) -> None:
     pytest.fail(f"{1 + len(STORIES)} stories were played, and the judge has found nothing")
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 def test_many_events_at_once_in_a_large_group(directory: Path) -> None:
     """Only the VMs of events ask the store."""
     scenario = Scenario(1, directory, SIZE.group_members, faults=False, seconds=0.0)

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from tools.commands import run_program
 
-pytestmark = pytest.mark.in_turn(3, together=True)
+pytestmark = pytest.mark.in_turn(5, together=True)
 
 HOOKS = ("check", "test", "fmt", "verify")
 PACKAGED = ("LICENSE", "LICENSES", "README.md", "plugins/module_utils/forewarn", "pyproject.toml")

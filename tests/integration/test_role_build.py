@@ -15,6 +15,8 @@ from forewarn.cli.main import main
 from tools.adhoc import AdHoc, Outcome
 from tools.sizes import in_turn
 
+pytestmark = pytest.mark.in_turn(5)
+
 BUILD = "forewarn.azure.runner_build"
 POLICY = """\
 name: web
@@ -37,8 +39,6 @@ section: [{name: all, tests: [{name: freeze, output: approve, rule: freeze}]}]
 # Has cel-python say the opposite of each condition.
 WRONG_ENGINE = """\
 import celpy
-
-pytestmark = pytest.mark.in_turn(3)
 evaluate = celpy.Evaluator.evaluate
 def opposite(evaluator, context=None):
     value = evaluate(evaluator, context)

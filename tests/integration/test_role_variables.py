@@ -28,6 +28,8 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import CORE, ansible
 from tools.commands import run_program
 
+pytestmark = pytest.mark.in_turn(3)
+
 POLICY = """\
 name: web
 description: Freezes pass.
@@ -68,9 +70,6 @@ WRITTEN_DOWN = f"""\
 PRELOAD = """\
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet import build, findings, policies
-
-pytestmark = pytest.mark.in_turn(3)
-
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION, CALLBACK_NAME, CALLBACK_NEEDS_ENABLED = 2.0, "preload", True
 """

@@ -10,15 +10,19 @@ from typing import Any
 
 import pytest
 from tools.ansible_cores import SUPPORTED
+from tools.sizes import NAME
 
 from .control_node import SITE, VARIABLES, control_node, is_well, refusal, status
 from .hosts import Host
+from .lab import HOSTS as LAB
 from .lab import Lab
 from .playbooks import Playbooks
 
+pytestmark = pytest.mark.in_turn(2, together=True)
 # Each with a host whose Python it supports.
 HOSTS = {"2.16": "web_0", "2.18": "web_1", "2.19": "web_1", "2.21": "web_2"}
 _OLDEST = next(iter(HOSTS))  # the furthest from the one by which every other file rolls out
+LAB_HOSTS = {name: suite for name, suite in LAB.items() if NAME != "small" or name == HOSTS[_OLDEST]}
 # Numbers, and what travels with them.
 GIVEN: dict[str, Any] = {
     **VARIABLES,
