@@ -110,7 +110,6 @@ def test_se_10_approves_nothing_in_a_document_that_has_changed(adhoc: AdHoc, emu
     assert approvals(emulator) == []
 
 
-@pytest.mark.in_turn(1)
 def test_approves_nothing_of_events_that_have_changed(adhoc: AdHoc) -> None:
     event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
     seen, now = ([{**event, "EventType": name}] for name in ("Freeze", "Redeploy"))

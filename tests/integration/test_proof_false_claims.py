@@ -32,7 +32,7 @@ from tools.claims import (
 )
 from tools.drawn_policies import of
 
-pytestmark = pytest.mark.in_turn(3)
+pytestmark = pytest.mark.in_turn(4)
 
 POLICIES = Path(__file__).parents[2] / "policies"
 NEVER = "decision == hold"

@@ -28,7 +28,7 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import CORE, ansible
 from tools.commands import run_program
 
-pytestmark = pytest.mark.in_turn(3)
+pytestmark = pytest.mark.in_turn(5)
 
 POLICY = """\
 name: web

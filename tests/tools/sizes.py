@@ -59,7 +59,7 @@ class Sizes:
 
 
 SMALL = Sizes(
-    cel_evaluations=6_000,
+    cel_evaluations=4_000,
     killed_runners=1,
     flipped_bits=30,
     hooks_due_at_once=60,
@@ -79,7 +79,7 @@ SMALL = Sizes(
     smt_policies=10,
     suggested_policies=3,
     wild_changes=16,
-    wild_policies=40,
+    wild_policies=30,
     z3_policies=16,
     group_runners=12,
     group_seconds=24,
@@ -87,7 +87,7 @@ SMALL = Sizes(
     group_members=30,
     group_policies=60,
     runner_crashes=36,
-    hypothesis_percent=25,
+    hypothesis_percent=15,
 )
 FULL = Sizes(
     cel_evaluations=24_000,
