@@ -20,6 +20,7 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import SUPPORTED, ansible
 from tools.commands import run_program
 
+ENDS = (min(SUPPORTED), max(SUPPORTED))  # the latter is also that of the other tests
 # As if nothing but ansible-core were installed.
 WITHOUT_LIBRARIES = "import sys; sys.modules.update(dict.fromkeys(['celpy', 'jsonschema', 'lark', 'requests']))"
 POLICY = """\
@@ -50,6 +51,36 @@ PLAYBOOK = """\
 """
 
 
+# What Ansible does before it looks for plugins; then each file of the plugins is a module.
+IMPORT = """\
+import importlib, sys
+from pathlib import Path
+from ansible.plugins.loader import init_plugin_loader
+
+init_plugin_loader([sys.argv[1]])
+root = Path(sys.argv[1], "ansible_collections/forewarn/azure/plugins")
+for path in sorted(root.glob("*/*.py")):
+    if path.name != "__init__.py":
+        importlib.import_module(f"ansible_collections.forewarn.azure.plugins.{path.parent.name}.{path.stem}")
+        print(path.relative_to(root))
+"""
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize(
+    "version", [one if one in ENDS else pytest.param(one, marks=pytest.mark.full) for one in SUPPORTED]
+)
+def test_each_plugin_is_imported(tmp_path: Path, collections_path: Path, repository: Path, version: str) -> None:
+    python = ansible("ansible", version).with_name("python")
+    environ = AdHoc(tmp_path, collections_path).environ
+    process = run_program(python, "-c", IMPORT, collections_path, cwd=tmp_path, env=environ)
+    assert process.returncode == 0, process.stderr
+    plugins = {str(path.relative_to(repository / "plugins")) for path in (repository / "plugins").glob("*/*.py")}
+    assert {*process.stdout.split()} == {name for name in plugins if not name.endswith("__init__.py")}
+    assert len(plugins) > 10
+
+
+@pytest.mark.in_turn(3)
 @pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_a_playbook_with_all_plugins(tmp_path: Path, collections_path: Path, version: str) -> None:

@@ -97,6 +97,9 @@ class Cluster:
 
     def place(self, node: Host) -> None:
         """Let the service be on a node."""
+        node.wait_for(
+            lambda: any(map(self.has_service, self.nodes))
+        )  # while it starts, it is where it may not be moved to
         if not self.has_service(node):
             node.ssh(f"crm_resource --move --resource web --node {node.host_name}")
             self.wait_for_service(node)

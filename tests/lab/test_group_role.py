@@ -18,6 +18,7 @@ from .images import SOFTWARE
 from .lab import SETTINGS, Lab
 from .playbooks import Playbooks
 
+pytestmark = pytest.mark.in_turn(2, together=True)
 NODES = ("etcd_0", "etcd_1", "etcd_2")
 ETCD, ROLLOUT = "forewarn.azure.etcd", "forewarn.azure.rollout"
 POLICY = """\

@@ -18,7 +18,7 @@ from .lab import HOSTS as LAB
 from .lab import Lab
 from .playbooks import Playbooks
 
-pytestmark = pytest.mark.in_turn(2, together=True)
+pytestmark = pytest.mark.in_turn(4, together=True)
 # Each with a host whose Python it supports.
 HOSTS = {"2.16": "web_0", "2.18": "web_1", "2.19": "web_1", "2.21": "web_2"}
 _OLDEST = next(iter(HOSTS))  # the furthest from the one by which every other file rolls out

@@ -17,7 +17,7 @@ from .control_node import ROLLOUT, SITE, VARIABLES, control_node, is_well, statu
 from .lab import Lab
 from .playbooks import Playbooks
 
-pytestmark = pytest.mark.in_turn(2, together=True)
+pytestmark = pytest.mark.in_turn(4, together=True)
 LAB_HOSTS = FEW_HOSTS
 NAMES = tuple(LAB_HOSTS)
 # Of each pair, one is damaged in one way and the other in another, on the same host.

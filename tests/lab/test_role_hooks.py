@@ -18,7 +18,7 @@ from .hosts import Host
 from .lab import Lab
 from .playbooks import Playbooks
 
-pytestmark = pytest.mark.in_turn(2, together=True)
+pytestmark = pytest.mark.in_turn(4, together=True)
 LAB_HOSTS = FEW_HOSTS
 CALLS = "/var/log/hooks/calls"
 SHOW = "cat /etc/forewarn/config.json; readlink /opt/forewarn/hooks; cat /opt/forewarn/hooks/*"

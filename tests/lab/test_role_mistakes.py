@@ -17,7 +17,7 @@ from .control_node import POLICY, ROLLOUT, SITE, VARIABLES, control_node, is_wel
 from .lab import Lab
 from .playbooks import Playbooks
 
-pytestmark = pytest.mark.in_turn(2, together=True)
+pytestmark = pytest.mark.in_turn(4, together=True)
 LAB_HOSTS = FEW_HOSTS
 NAMES = tuple(LAB_HOSTS)
 IN_USE = (
