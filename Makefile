@@ -58,7 +58,7 @@ LINT_ALL := $(LINT) $(filter-out $(LINT),$(OTHER_CORES:%=sanity-%) $(VM_PYTHONS:
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-all test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants known-faults lint lint-all bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-all compiled test-plan test-root test-processes test-hosts test-unit test-vm test-ansible unit integration coverage lab figures soak mutants known-faults lint lint-all bench screenshots runner release venv \
 	constraints format clean $(LINT_ALL:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -79,6 +79,10 @@ test: test-plan test-unit test-processes test-hosts
 # What the unit tests cover is measured here alone: measuring doubles their time.
 test-all: export FOREWARN_SIZE = full
 test-all: test-plan coverage test-processes test-hosts
+
+# In a fresh checkout, each of pytest's workers would compile every file of tests, all at the same time.
+compiled: .venv/.installed-test
+	$(PY) -m pytest -n0 --collect-only --quiet tests/unit tests/integration >/dev/null
 
 # What runs, what this machine lacks, and how long it takes.
 test-plan: .venv/.installed-test

@@ -21,7 +21,7 @@ from tools.runner_process import Process, Start, approvals, compiled
 from tools.waiting import wait_until
 from tools.webhooks import HANG, Answer, Request, Webhook, server_context
 
-pytestmark = pytest.mark.in_turn(3)
+pytestmark = pytest.mark.in_turn(3, together=True)
 
 TOKEN = "the-t0ken.of-the-rulebook"
 URL = "https://eda.example.com:5000/forewarn"

@@ -40,7 +40,7 @@ def artifact(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.full  # to install ansible-rulebook takes longest; test_eda_fleet has its turn with it
 def test_a_rulebook_hears_of_events_decisions_and_faults(
     emulator: EmulatorClient, artifact: Path, repository: Path, collections_path: Path, tmp_path: Path
 ) -> None:
