@@ -70,6 +70,7 @@ WRITTEN_DOWN = f"""\
 PRELOAD = """\
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet import build, findings, policies
+
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION, CALLBACK_NAME, CALLBACK_NEEDS_ENABLED = 2.0, "preload", True
 """

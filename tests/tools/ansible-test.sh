@@ -87,8 +87,7 @@ if [ "$1" = sanity ]; then options=(--python "${python:-$own}"); fi
 if [ -n "$python" ]; then options+=(--test compile --test import); fi
 if [ "$1" = sanity ] && [ -n "$core" ]; then
   # What .venv's ansible-core has said already: pylint takes most of the time, yamllint would read the same YAML with the
-  # same settings. test_ansible_cores.py imports every plugin
-  # with this core.
+  # same settings. test_ansible_cores.py imports every plugin with this core.
   options+=(--skip-test pylint --skip-test yamllint --skip-test import)
   main=("$repository"/.venv/lib/python*/site-packages/ansible_test)
   other=("$bin"/../lib/python*/site-packages/ansible_test)

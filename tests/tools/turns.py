@@ -4,8 +4,8 @@
 """Which tests size small leaves to other seeds.
 
 Tests that cost seconds each, often because they start Ansible, are marked ``in_turn(3)``, mostly by the file: one of
-three runs, and with the next seed the next one. ``in_turn(1)`` is for a test that always runs. With ``together=True``
-the tests of a file have their turn at once, since what costs most is what they share.
+three runs, and with another seed another. ``in_turn(1)`` is for a test that always runs. With ``together=True`` the
+tests of a file have their turn at once, since what costs most is what they share.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from tools import sizes
@@ -21,6 +22,8 @@ from tools import sizes
 
 def left_to_other_seeds(items: Iterable[pytest.Item], named: Collection[str]) -> Iterator[pytest.Item]:
     """Yield the tests that another seed runs. ``named`` are pytest's arguments: a test named by its id always runs."""
+    # Not the seed itself: sizes.in_turn counts cases from it, and a test would meet the same ones whenever it runs.
+    turn = Random(sizes.SEED).getrandbits(32)
     places: Counter[Path] = Counter()
     for item in items:
         marker = item.get_closest_marker("in_turn")
@@ -30,7 +33,7 @@ def left_to_other_seeds(items: Iterable[pytest.Item], named: Collection[str]) ->
         place = zlib.crc32(item.path.name.encode()) + places[item.path]
         if not marker.kwargs.get("together"):
             places[item.path] += 1
-        if (sizes.SEED + place) % marker.args[0] and not _is_named(item.nodeid, named):
+        if (turn + place) % marker.args[0] and not _is_named(item.nodeid, named):
             yield item
 
 

@@ -87,12 +87,25 @@ def runs(monkeypatch: pytest.MonkeyPatch, seed: int, *named: str, size: str = "s
     return [item.nodeid.partition("::")[2] for item in ITEMS if item.nodeid not in left]
 
 
-def test_with_so_many_seeds_each_test_has_its_turn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = [name for seed in range(100, 104) for name in runs(monkeypatch, seed)]
+def test_each_run_has_one_in_so_many_and_every_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [item.nodeid.partition("::")[2] for item in ITEMS]
-    assert {name: every.count(name) for name in names} == {name: 8 if name == "test_always" else 1 for name in names}
-    assert sorted(len(runs(monkeypatch, seed)) for seed in range(4)) == [4, 4, 4, 9]
+    found = [runs(monkeypatch, seed) for seed in range(60)]
+    for run in found:
+        assert run.count("test_always") == 2
+        assert sum(name.startswith("test_some") for name in run) == 2
+        assert sum(name.startswith("test_all_or_none") for name in run) in (0, 5)
+    assert {name for run in found for name in run} == {*names}
     assert runs(monkeypatch, 0, size="full") == names
+
+
+def test_a_test_in_turn_gets_all_of_its_cases_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each place with each case, also where both are one of four."""
+    met = set()
+    for seed in range(300):
+        places = {name for name in runs(monkeypatch, seed) if name.startswith("test_some")}
+        (case,) = [one.values[0] for one in sizes.in_turn(range(4)) if not one.marks]
+        met |= {(place, case) for place in places}
+    assert len(met) == 8 * 4
 
 
 @pytest.mark.parametrize("named", ["test_some", "test_some[3]", "test_all_or_none"])
