@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from forewarn.runner.hooks import executor
 from forewarn.runner.hooks.executor import end_leftovers
-from forewarn.runner.hooks.process import identity, signal_group
+from forewarn.runner.hooks.process import group_is_of_hook, identity, signal_group
 from tools.hook_bench import is_running
 from tools.runner_world import VMS
 from tools.stories import DRAINED, Story, hook, match
@@ -54,6 +54,28 @@ def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -
     finally:
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_that_is_about_to_begin_its_program_is_known_by_its_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between fork and exec Linux shows no environment for an instant."""
+    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True, env={"FOREWARN_ATTEMPT": "1"})
+    found = identity(process.pid)
+    assert found
+    shown = [b"", b""]
+    read_bytes = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        return shown.pop() if path.name == "environ" and shown else read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    try:
+        assert group_is_of_hook(process.pid, found.start)
+        assert not shown
+    finally:
+        process.kill()
+        process.wait()
 
 
 # It sleeps until it is killed.

@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 KEPT_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
 _PIECE_BYTES = 64 * 1024
 _LAST_PIECES = 64  # read after a hook has ended: processes that it left behind may print for ever
+_LOOKS, _LOOK_SECONDS = 20, 0.01  # at an environment that is empty
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
 
 _OOM_SCORE = "/proc/{}/oom_score_adj"
@@ -147,9 +149,20 @@ def group_is_of_hook(process_group: int, started: int) -> bool:
         return False
     for number, found in _members(process_group) or ():
         with suppress(OSError):
-            if found.start >= started and b"FOREWARN_ATTEMPT=" in Path(f"/proc/{number}/environ").read_bytes():
+            if found.start >= started and b"FOREWARN_ATTEMPT=" in _environment(number):
                 return True
     return False
+
+
+def _environment(pid: int) -> bytes:
+    """Return the environment that a process was given. Linux shows none while it is about to begin another program."""
+    path = Path(f"/proc/{pid}/environ")
+    for _attempt in range(_LOOKS):
+        found = path.read_bytes()
+        if found:
+            return found
+        time.sleep(_LOOK_SECONDS)
+    return b""
 
 
 def _members(process_group: int) -> list[tuple[int, ProcessIdentity]] | None:
