@@ -17,6 +17,7 @@ from forewarn.events import (
     EVENT_STATUSES,
     FIELD_SINCE,
     LATEST_API_VERSION,
+    MAX_DEPTH,
     MAX_EVENTS,
     MAX_NAMES,
     MAX_PROBLEMS,
@@ -292,6 +293,9 @@ def test_se16_days_of_one_digit_and_fractions() -> None:
     moment = parse_time("2027-01-01T00:00:00.123456789Z")
     assert moment == datetime(2027, 1, 1, 0, 0, 0, 123456, tzinfo=timezone.utc)
     assert format_time(moment) == "2027-01-01T00:00:00.123456Z"
+    for fraction, microseconds in (("5", 500_000), ("05", 50_000), ("00012", 120), ("000001", 1), ("9999999", 999_999)):
+        expected = datetime(2027, 1, 1, 0, 0, 0, microseconds, tzinfo=timezone.utc)
+        assert parse_time(f"2027-01-01T00:00:00.{fraction}Z") == expected
 
 
 @pytest.mark.parametrize("blank", [..., None, "", "   "])
@@ -494,6 +498,13 @@ def test_a_value_nested_deeply_ends_in_a_problem(depth: int) -> None:
     assert event.problems
     assert event == parse_document(body).events[0]  # goes as deep as there is something
     assert not event.extra.keys() & {"More"}
+
+
+def test_a_value_may_be_nested_twenty_deep() -> None:
+    for depth, is_kept in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False)):
+        (event,) = parse_document(_many(1, More="?").replace(b'"?"', b"[" * depth + b"]" * depth)).events
+        assert (event.problems == ()) is is_kept
+        assert ("More" in event.extra) is is_kept
 
 
 def test_many_problems_are_reported_in_few_words() -> None:

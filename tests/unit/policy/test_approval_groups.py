@@ -40,3 +40,23 @@ def test_nobody_approves_under_a_limit(approver: str, limit: Limit) -> None:
     decision = Decision(event("a"), APPROVE, "p", "r", "why", approver=approver, limits=(limit,))
     found = approval.eligibility(decision, "a", NOW, approvable_for=1e6)
     assert (found.send, found.code) == (False, approval.NO_SLOT)
+
+
+@pytest.mark.parametrize(("vm_name", "turn"), [("A", 0), ("b", 1), ("c", 2), ("elsewhere", 3), (None, 3)])
+def test_others_take_over_in_turn_from_the_vm_that_undertook_to_approve(vm_name: str | None, turn: int) -> None:
+    """The first VM of the event, too: who took the slots approves. Witnesses come last, each after its own delay."""
+    decision = Decision(event("a", "b", "c"), APPROVE, "p", "r", "why", approver="witness", group="ready")
+    wait = (turn + 1) * approval.TAKE_OVER_SECONDS
+    if turn == 3:
+        wait += approval.witness_delay(decision.event.key, vm_name)
+
+    def found(approver: str, known_for: float) -> approval.Eligibility:
+        agreement = approval.Agreement(None, None, approver, known_for)
+        return approval.eligibility(decision, vm_name, NOW, approvable_for=1e6, agreement=agreement)
+
+    assert not found("x", wait - 0.5).send
+    assert found("x", wait - 0.5).wait_seconds == pytest.approx(0.5)
+    assert "x approves it; this VM takes over in 1 s" in found("x", wait - 0.5).reason
+    assert found("x", wait + 0.001).send
+    if vm_name is not None:
+        assert found(vm_name.swapcase(), 0).send
