@@ -323,7 +323,9 @@ def _run(mutant: Mutant | None, package: str, directory: Path, direct: bool) -> 
     import pytest  # only here
 
     about = PACKAGES[package]
-    for name in [name for name in sys.modules if name.startswith(("forewarn.analysis.", "tools.", "test_"))]:
+    # The package "tools" too, which still has its modules as attributes: the sizes among them.
+    parts = "forewarn.analysis.", "tools.", "test_"
+    for name in [name for name in sys.modules if name == "tools" or name.startswith(parts)]:
         del sys.modules[name]
     if mutant is not None:
         directory.mkdir()
