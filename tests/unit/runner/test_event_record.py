@@ -125,7 +125,10 @@ def test_a_record_survives_being_written_down(event: Event, state: str, data: st
     made.outcome = data.draw(st.sampled_from([None, states.FINISHED, states.CALLED_OFF, states.UNSEEN]))
     made.last_seen = data.draw(STAMPS)
     made.started_at, made.gone_at, made.approved_at = (data.draw(st.none() | STAMPS) for _ in range(3))
-    made.approvals = data.draw(st.integers(0, 9))
+    made.approvals, made.revision, made.reminded = (data.draw(st.integers(0, 9)) for _ in range(3))
+    made.unanswered, made.affected, made.nameless, made.missing = (data.draw(st.booleans()) for _ in range(4))
+    made.content = data.draw(st.text(max_size=4))
+    made.pretended = data.draw(st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
     verdict = Verdict(
         "app", data.draw(st.sampled_from([APPROVED_BY_POLICY, HELD_BY_POLICY])), "drain", "", "app.yml:1:1"
     )
@@ -146,6 +149,40 @@ def test_a_time_with_a_fraction_survives_too() -> None:
     assert moment is not None
     event = replace(EVENT, not_before=moment + timedelta(microseconds=125000))
     assert EventRecord.of(EventRecord(7, event, FIRST_SEEN).as_row()).event == event
+
+
+def test_a_record_of_an_earlier_version_knows_less() -> None:
+    row = record().as_row()
+    later = {"content", "revision", "reminded", "unanswered", "affected", "nameless", "missing", "pretended"}
+    assert later <= row.data.keys()
+    kept = {name: value for name, value in row.data.items() if name not in later}
+    assert EventRecord.of(row._replace(data={**kept, "approvals": 2})).as_row().data == {
+        **row.data,
+        "approvals": 2,
+        "reminded": 2,
+    }
+
+
+@given(st.data())
+def test_of_two_records_of_an_event_nothing_is_forgotten(data: st.DataObject) -> None:
+    """docs/runner-states.md: an approval of other content counts only for how the event may have ended."""
+    one, other = record(), record()
+    for each in (one, other):
+        each.approvals = data.draw(st.integers(0, 2))
+        each.unanswered, each.affected = data.draw(st.booleans()), data.draw(st.booleans())
+        each.started_at, each.approved_at = (data.draw(st.none() | STAMPS) for _ in range(2))
+        each.content = data.draw(st.sampled_from(["", "a", "b"]))
+    before = EventRecord.of(one.as_row())
+    one.take_over(other)
+    assert one.approvals == before.approvals + other.approvals
+    assert one.unanswered is (before.unanswered or other.unanswered)
+    assert one.affected is (before.affected or other.affected)
+    assert one.started_at in (before.started_at, other.started_at)
+    assert (one.started_at is None) is (before.started_at is None and other.started_at is None)
+    assert one.content == (before.content or other.content)
+    counted = [before.approved_at, *([other.approved_at] if other.content == one.content else [])]
+    assert one.approved_at in counted
+    assert (one.approved_at is None) is (counted == [None] * len(counted))
 
 
 DAMAGES: list[tuple[str, Any]] = [
