@@ -123,6 +123,27 @@ def test_what_is_not_translated(function: str, types: tuple[str, ...], given: tu
     assert called(function, "bool", types, given) is None
 
 
+NUMBERS = {
+    "int": (0, 1, -3, 2**53, -(2**53), 2**53 + 1, -(2**53) - 1, INT_MAX, INT_MIN),
+    "uint": (0, 1, 2**53, 2**53 + 1, UINT_MAX),
+    "double": (0.0, 1.0, -3.0, 0.5, 2.0**53, 2.0**63),
+}
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("types", [pair for pair in itertools.product(NUMBERS, repeat=2) if pair[0] != pair[1]])
+def test_numbers_of_different_types(name: str, types: tuple[str, str]) -> None:
+    """Beside a double, an integer beyond 2^53 is rounded to one, which is not translated."""
+    for given in itertools.product(*(NUMBERS[type_] for type_ in types)):
+        found = called(f"number_{name}", "bool", types, given)
+        if "double" in types and any(type_ != "double" and abs(one) > 2**53 for type_, one in zip(types, given)):
+            assert found is None, given
+        else:
+            assert found is not None
+            value = found.value if isinstance(found.value, bool) else z3.is_true(z3.simplify(found.value))
+            assert (value, found.error) == (FUNCTIONS[f"number_{name}"](*given), False), given
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_nothing_is_made_of_what_is_not_translated(place: int) -> None:
     values: list[Any] = [1, 1]

@@ -182,3 +182,17 @@ def test_if_each_name_is_there_once_a_loop_says_what_two_names_are() -> None:
     assert facts.possible(every, listed, asked.names.count == 1, asked.names.each_once)
     assert facts.possible(every, listed, two)
     assert not facts.possible(every, listed, two, asked.names.each_once)
+    assert facts.possible(loop.decided, listed, two, asked.names.each_once)
+    assert facts.possible(loop.decided, listed, asked.names.count == 3, asked.names.each_once)
+    assert facts.possible(loop.decided, neg(listed), asked.names.count == 3, asked.names.each_once)
+
+
+def test_a_name_in_other_letters_may_be_there_in_its_place() -> None:
+    asked = Asked()
+    code = asked.problem.texts.code
+    loop = asked.names.loop("all are A", lambda name: Translated(same(code(name), code("A"))), deciding=False)
+    lower = asked.names.has("a")
+    facts = Facts(asked.problem, *asked.names.facts())
+    every = neg(loop.decided)
+    assert facts.possible(every, neg(lower), asked.names.count == 1, asked.names.each_once)
+    assert not facts.possible(every, lower)
