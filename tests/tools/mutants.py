@@ -86,7 +86,7 @@ PACKAGES: Mapping[str, Package] = {
             "unit/runner", "policy_changes loop dry_runs impact shared_hooks leftovers doubts_kept exchange shadow"
         )
         + _tests("unit/runner", "recovery_requests hook_recovery hook_scheduler hook_notifications hook_restarts drill")
-        + _tests("unit/runner", "shadow command_reports readiness plan loop_log journal metrics"),
+        + _tests("unit/runner", "shadow command_reports readiness preparation_reasons plan loop_log journal metrics"),
     ),
     "smt": Package(
         FOREWARN / "analysis",
