@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -32,6 +33,7 @@ from forewarn.policy import evaluate, function_table, functions
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
+from tools.cel_calls import Call, overload_calls
 from tools.events import listed
 from tools.policy_files import loaded
 
@@ -283,6 +285,34 @@ class TestPolicyTests:
         suppress = f"suppress: [{{code: engines-differ, {rule}reason: cel-python is wrong}}]\n"
         policy = POLICY + "    - {id: other, output: hold}\n" + suppress
         assert len(self.run(tmp_path, policy).findings) == count
+
+
+_VALUES = {
+    "bool": True,
+    "int": 0,
+    "uint": 1,
+    "double": 1.5,
+    "string": "a",
+    "bytes": b"a",
+    "timestamp": 0,
+    "duration": 0,
+    "list(string)": ["a"],
+    "list(int)": [0],
+    "list(double)": [1.5],
+    "list(list(string))": [["a"]],
+    "list(map(string, int))": [{"a": 0}],
+    "map(string, int)": {"a": 0},
+    "map(string, list(string))": {"a": ["a"]},
+}
+
+
+@pytest.mark.parametrize("call", overload_calls(), ids=lambda call: f"{call.source} {' '.join(map(str, call.types))}")
+def test_cel_python_is_asked_for_nothing_that_it_does_not_have(call: Call) -> None:
+    """The extensions have functions with the names of its own: sets.contains beside contains of a text."""
+    types = {name: str(type_) for name, type_ in call.variables.items()}
+    values = {name: _VALUES[type_] for name, type_ in types.items()}
+    found = CelPython({}).evaluate(call.source, values, types)
+    assert found.kind == "value" or not re.search("undeclared|unbound", str(found.detail)), found
 
 
 def test_without_cel_python_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

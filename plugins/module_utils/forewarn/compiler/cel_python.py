@@ -37,7 +37,8 @@ _FUNCTIONS = frozenset(
         *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
     )
 )
-_ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2}  # a name and a predicate: not those with two variables
+# A name and a predicate, not those with two variables; one text in another, not sets.contains.
+_ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2, "contains": 1}
 _RULES = frozenset(("member_optional_dot", "member_optional_index", "optional_element", "dot_ident", "dot_ident_arg"))
 LACKING = Outcome("broken", "cel-python lacks something of the expression")
 _DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
