@@ -119,7 +119,7 @@ def _verdict(
             return Verdict(name, "hold", None, doubt, source)
     program = Recorded(policy, Recording)
     roots = _roots(event, document, facts, bind(policy["params"], given, name))
-    match, error, reason, limit_group, _failed = program.answer(roots)
+    match, error, reason, limit_group, failed = program.answer(roots)
     if match is None:
         return Verdict(name, "abstain", None, "no rule matches", source)
     data, values = match.data, _values(program, match, roots)
@@ -130,7 +130,7 @@ def _verdict(
             place = f"{source}:{error.expression['line']}"
             text = f"{_one_line(error.expression['source'][error.start : error.end])}: {error}"
         reason = f"rule {match.rule} could not be evaluated ({place}): {text}"
-        return Verdict(name, "hold", match.rule, reason, where, Values(lambda: values), error=text)
+        return Verdict(name, "hold", match.rule, reason, where, Values(lambda: values), text, failed=failed)
     if reason is None:
         condition = data["condition"]
         asked = "" if condition is None else f": {_one_line(condition['source'])}"

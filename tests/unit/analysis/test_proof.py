@@ -101,6 +101,23 @@ def test_a_change_is_reported_even_if_its_words_are_wrong(tmp_path: Path, monkey
     assert all(change.parts and change.parts[0].case["event"] for change in found.changes)
 
 
+def test_a_rule_that_fails_in_another_part_is_not_confirmed_by_one_that_does_not(tmp_path: Path) -> None:
+    policy = """name: p
+params: [{{name: numbers, type: list(int), default: [1, 5]}}]
+rule:
+  match:
+    - {{id: some, condition: "{condition}", output: approve, explanation: string(60 / event.DurationInSeconds)}}
+"""
+    # The proof does not understand it: it may have no value for all that it knows.
+    unknown = "params.numbers.sort() == params.numbers"
+    old, new = (
+        loaded(tmp_path, policy.format(condition=condition))
+        for condition in (unknown, f"{unknown} || event.EventType == 'Terminate'")
+    )
+    found = [change for change in compare(old, new).changes if change.what.startswith("hold, for another reason")]
+    assert [part.certain for change in found for part in change.parts] == [False]
+
+
 def test_a_condition_and_an_explanation_that_fail_are_two_findings(tmp_path: Path) -> None:
     match = ["id: some", "condition: notice < duration('1m')", "output: hold", "explanation: vm.tags['role']"]
     text = f"    - {chr(10).join(match)}\n".replace("\n", "\n      ").rstrip(" ")

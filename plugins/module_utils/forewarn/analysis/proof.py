@@ -173,11 +173,10 @@ class Proof:
     def _agrees(self, model: Any, decided: Decisions, decision: Decision) -> bool:
         """Return whether each policy has the outcome in a model that it has for the engine."""
         for policy, verdict in zip(decided.policies, decision.verdicts):
-            failed = verdict.error is not None
             if not any(
                 self.solver.holds(model, one.when)
                 for one in policy.outcomes
-                if (one.output, one.rule, one.how in FAILED) == (verdict.output, verdict.rule, failed)
+                if (one.output, one.rule, FAILED.get(one.how)) == (verdict.output, verdict.rule, verdict.failed)
             ):
                 return False
         return bool(self.solver.holds(model, decided.approved)) == (decision.output != HOLD)

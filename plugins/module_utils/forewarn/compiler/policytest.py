@@ -299,7 +299,7 @@ class _Runner:
 def result_of(trace: PolicyTrace, tried: RuleTrace) -> str:
     """Return the result of a rule in an evaluation, one of RESULTS or ``not reached``."""
     decided = tried.result == "true" and trace.verdict.rule == tried.rule
-    return trace.failed if decided and trace.failed is not None else tried.result
+    return trace.verdict.failed if decided and trace.verdict.failed is not None else tried.result
 
 
 def _compare(

@@ -104,8 +104,9 @@ class Limit(NamedTuple):
 class Verdict(NamedTuple):
     """One policy's verdict on one event: ``approve``, ``hold`` or ``abstain``, with rule, reason and values.
 
-    ``error`` is set where the policy could not be evaluated; the output is then ``hold``. ``where`` is file:line:column
-    of the rule, or of the error. Hooks are as the artifact has them.
+    ``error`` is set where the policy could not be evaluated; the output is then ``hold``, and ``failed`` is the part of
+    the rule that has no value: its ``condition``, ``explanation`` or ``limit``. ``where`` is file:line:column of the
+    rule, or of the error. Hooks are as the artifact has them.
 
     Preparation begins when NotBefore is at most ``prepare_within_seconds`` away (None: at once). ``recover_when`` is
     one of ``RECOVER_WHEN``.
@@ -128,6 +129,7 @@ class Verdict(NamedTuple):
     prepare_within_seconds: float | None = None
     recover_when: str = "prepared"
     limit: Limit | None = None
+    failed: str | None = None
 
     @property
     def in_doubt(self) -> bool:

@@ -56,15 +56,11 @@ class RuleTrace(NamedTuple):
 
 
 class PolicyTrace(NamedTuple):
-    """Every rule of one policy, in order, and the verdict they lead to.
-
-    ``failed`` is what of the rule that decided could not be evaluated, if so: see ``Answer``.
-    """
+    """Every rule of one policy, in order, and the verdict they lead to."""
 
     policy: str
     rules: tuple[RuleTrace, ...]
     verdict: Verdict
-    failed: str | None = None
 
 
 class _Policy:
@@ -213,12 +209,12 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     if doubt:
         return Verdict(policy.name, HOLD, None, doubt, policy.program.policy["source"])
     roots = view.roots(event, policy.params)
-    match, error, reason, limit_group, _failed_part = policy.program.answer(roots)
+    match, error, reason, limit_group, failed = policy.program.answer(roots)
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
     values = Values(_values, policy, match.index, roots, True)
     if error is not None:
-        return _failed(policy, match, error, values)
+        return _failed(policy, match, error, failed, values)
     before_values, after_values = policy.outcomes[match.index]
     verdict = Verdict._make((*before_values, values, *after_values))
     if reason is not None:
@@ -232,22 +228,21 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     return verdict
 
 
-def _failed(policy: _Policy, match: Match, error: EvaluationError, values: Values) -> Verdict:
+def _failed(policy: _Policy, match: Match, error: EvaluationError, part: str | None, values: Values) -> Verdict:
     place = policy.place(error.expression or match.data)
     text = str(error)
     if error.expression is not None:
         text = f"{_one_line(error.expression['source'][error.start : error.end])}: {error}"
     reason = f"rule {match.rule} could not be evaluated ({place}): {text}"
-    return Verdict(policy.name, HOLD, match.rule, reason, policy.where(match), values, error=text)
+    return Verdict(policy.name, HOLD, match.rule, reason, policy.where(match), values, text, failed=part)
 
 
 def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
     """Return the result of each rule in the search that decides."""
     roots = view.roots(event, policy.params)
     tried: dict[int, bool | EvaluationError] = {}
-    failed = None
     if policy.doubt(event) is None:  # otherwise no rule is asked
-        failed = policy.program.answer(roots, lambda match, met: tried.update({match.index: met})).failed
+        policy.program.answer(roots, lambda match, met: tried.update({match.index: met}))
     rules = []
     for match in policy.program.every:
         condition = match.data["condition"]
@@ -263,7 +258,7 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
                 failed_in = policy.place(met.expression) if met.expression and "file" in met.expression else None
             values = _values(policy, match.index, roots, False)
         rules.append(RuleTrace(match.rule, policy.where(match), source, result, values, error, failed_in))
-    return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view), failed)
+    return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view))
 
 
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:

@@ -27,7 +27,7 @@ from .translation import Translation
 # type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
 RULE, ERROR, EXPLANATION, LIMIT = "rule", "error", "explanation", "limit"
 DOUBT, NO_RULE, REFUSED = "doubt", "no-rule", "refused"
-FAILED = (ERROR, EXPLANATION, LIMIT)
+FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}  # with the part that has no value, as in Verdict
 
 
 class MatchFormulas(NamedTuple):
