@@ -227,7 +227,7 @@ class Google:
             return Outcome("value", None)
         try:
             return Outcome("value", _from_google(result.plain_value(), type_))
-        except TypeError as error:  # a text that is not UTF-8
+        except (TypeError, SystemError) as error:  # a text that is not UTF-8, by itself or in a list
             return Outcome("error", str(error))
 
 

@@ -15,7 +15,7 @@ from forewarn.compiler.expression import CODES, ExpressionError, check, compile_
 from forewarn.compiler.types import Declarations
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.cel_oracles import Google, Ours
+from tools.cel_oracles import Google, Ours, strict
 from tools.sizes import SEED, examples
 
 NAMES = Declarations({"b": t.BOOL, "i": t.INT, "s": t.STRING, "x": t.map_of(t.STRING, t.INT)})
@@ -76,6 +76,13 @@ def test_text_is_read_as_google_reads_it(source: str) -> None:
         ("{}{}", "unsupported", 0, 4),
         ("x{a: 1}", "unsupported", 0, 7),
         (". .i", "syntax", 2, 3),
+        (".has(x.a)", "bad-macro", 0, 9),  # to other engines, a dot makes a function of a macro
+        (".cel.bind(y, i, y)", "bad-macro", 0, 18),
+        (".math.greatest(i, 2)", "bad-macro", 0, 20),
+        (".math.least(i, 2)", "bad-macro", 0, 17),
+        ("[1].all(.y, true)", "bad-macro", 0, 17),
+        ("cel.bind(.y, i, i)", "bad-macro", 9, 11),
+        ("optional.of(i).optMap(.y, i)", "bad-macro", 22, 24),
         ("for", "reserved-word", 0, 3),
         ("[1].all(__result__, true)", "reserved-word", 8, 18),
         ("1.", "bad-number", 0, 2),
@@ -141,7 +148,7 @@ def _compare(sources: list[str]) -> Counter[str]:
             count["refused"] += 1
             continue
         outcome, theirs = ours.run(VALUES), GOOGLE.run(source, VALUES, ours.type)
-        assert outcome.same(theirs), f"{source!r}: {outcome} here, {theirs} there"
+        assert outcome.same(theirs) or strict(outcome, theirs), f"{source!r}: {outcome} here, {theirs} there"
         count["same"] += 1
     return count
 
@@ -165,7 +172,7 @@ def test_random_text_literals() -> None:
 TOKENS = (
     "1~2~-1~0x1F~1u~1.5~.5~1e2~i~b~s~x~x.a~true~false~-~!~+~*~/~%~==~!=~<~<=~in~ in ~&&~||~?~:~(~)~[~"
     "]~[1, 2]~['a']~'a'~.~.size()~.a~{~}~{}~,~ ~\t~//c\n~has(x.a)~x['a']~[i]~y~.map(y, y)~"
-    ".all(y, y == 1)~.exists(y, y > 1)~00~1.~e~u~_~b?1:2"
+    ".all(y, y == 1)~.all(.y, b)~cel.bind(y, i, y)~math.greatest(i, 2)~.exists(y, y > 1)~00~1.~e~u~_~b?1:2"
 ).split("~")
 
 

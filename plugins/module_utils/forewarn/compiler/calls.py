@@ -159,6 +159,9 @@ def in_namespace(checker: Checker, node: SyntaxNode, space: str, present: Presen
     special = _NAMESPACED.get(name)
     if special is not None:
         arguments, check = special
+        if name in _MACROS and node.children[0].value.startswith("."):
+            checker.report(node, "bad-macro", f"{name}() is a macro, which has no dot before it", "remove the dot")
+            return checker.unknown(node)
         if arguments is not None and len(node.children) - 1 != arguments:
             checker.report(node, "type-mismatch", f"{name}() takes {_count(arguments)}")
             return checker.unknown(node)
@@ -293,7 +296,7 @@ def _extreme(function: str) -> Callable[[Checker, SyntaxNode, Present], Typed]:
 def _bind(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     """Check ``cel.bind(name, value, body)``."""
     name, value, body = node.children[1:]
-    if name.kind != "name":
+    if not name.is_identifier:
         checker.report(name, "bad-macro", "cel.bind() takes a name, a value and an expression: cel.bind(x, 5, x * x)")
         return checker.unknown(node)
     form, type_ = checker.check(value, present)
@@ -341,4 +344,5 @@ _NAMESPACED: Mapping[str, tuple[int | None, _Check]] = {
     "optional.ofNonZeroValue": (1, optionals.of_non_zero),
     "optional.none": (0, optionals.none),
 }
+_MACROS = ("cel.bind", "math.greatest", "math.least")
 NAMESPACES = frozenset(name.partition(".")[0] for name in (*table.FUNCTIONS, *_NAMESPACED) if "." in name)

@@ -54,7 +54,7 @@ CODES = {
     "field-not-in-api-version": "A field that the configured api-version lacks, read without has().",
     "type-mismatch": "An operator or function applied to types it does not take.",
     "mixed-types": "A record among values of other types.",
-    "bad-macro": "has(), all(), exists(), exists_one(), map() or filter() with the wrong arguments.",
+    "bad-macro": "A macro, such as has(), all() or map(), with the wrong arguments, or with a dot before it.",
     "unsupported": "Valid CEL that Forewarn refuses, because it cannot be checked ahead of time.",
     "not-json": "A value in the body of an http hook that JSON does not have.",
     "wrong-result-type": "The expression does not have the type that its place needs: a condition must be a bool.",

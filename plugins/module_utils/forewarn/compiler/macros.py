@@ -33,7 +33,7 @@ def check(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     names = arguments[: 2 if of_two else 1]
     rest = arguments[len(names) :]
     counts = (1, 2) if node.value in (*_OF_TWO, "map") else (1,)
-    if len(rest) not in counts or any(name.kind != "name" for name in names):
+    if len(rest) not in counts or not all(name.is_identifier for name in names):
         wanted = "two names" if node.value in _OF_TWO else "a name"
         example = "x.{}(k, v, …)" if node.value in _OF_TWO else "x.{}(e, …)"
         message = f"{node.value}() takes {wanted} and an expression, as in {example.format(node.value)}"

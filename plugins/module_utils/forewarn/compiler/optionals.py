@@ -245,7 +245,7 @@ def mapped(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     """Check ``x.optMap(v, f(v))`` and ``x.optFlatMap(v, g(v))``."""
     found = _receiver(checker, node, present)
     name, body = node.children[1:]
-    if name.kind != "name":
+    if not name.is_identifier:
         checker.report(name, "bad-macro", f"{node.value}() takes a name and an expression, as in x.{node.value}(v, …)")
         return checker.unknown(node)
     if found is None:

@@ -77,6 +77,11 @@ class SyntaxNode:
     children: list[SyntaxNode] = field(default_factory=list)
     type: Type | None = None
 
+    @property
+    def is_identifier(self) -> bool:
+        """Whether it is a name that a macro can declare as a variable."""
+        return self.kind == "name" and not self.value.startswith(".")
+
 
 def parse(source: str) -> SyntaxNode:
     """Return the syntax tree of an expression. Raises CelSyntaxError."""
@@ -238,6 +243,8 @@ class _Converter:
         return SyntaxNode("name", start, end, f".{tree.children[0]}")
 
     def _dot_ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        if tree.children[0] == "has":
+            raise CelSyntaxError("bad-macro", "has() is a macro, which has no dot before it", start, end, "remove the dot")
         return self._ident_arg(tree, start, end, depth)  # no function hides another one
 
     def _ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
