@@ -244,7 +244,8 @@ class _Converter:
 
     def _dot_ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         if tree.children[0] == "has":
-            raise CelSyntaxError("bad-macro", "has() is a macro, which has no dot before it", start, end, "remove the dot")
+            message = "has() is a macro, which has no dot before it"
+            raise CelSyntaxError("bad-macro", message, start, end, "remove the dot")
         return self._ident_arg(tree, start, end, depth)  # no function hides another one
 
     def _ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:

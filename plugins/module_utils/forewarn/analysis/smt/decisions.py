@@ -27,7 +27,8 @@ from .translation import Translation
 # type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
 RULE, ERROR, EXPLANATION, LIMIT = "rule", "error", "explanation", "limit"
 DOUBT, NO_RULE, REFUSED = "doubt", "no-rule", "refused"
-FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}  # with the part that has no value, as in Verdict
+# With the part that has no value, as in policy.decision.Verdict.
+FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}
 
 
 class MatchFormulas(NamedTuple):
