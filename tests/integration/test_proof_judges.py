@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import yaml
 from forewarn.events import LATEST_API_VERSION
+from tools import claims
 from tools.claim_diff_judge import DiffJudge
 from tools.claim_judge import VerifyJudge
 from tools.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
-from tools.claims import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Finding, Proof, compiled, diff, verify
+from tools.claims import ALIKE, GAVE_UP, INCOMPARABLE, LESS, MORE, NO_CHANGE, Finding, Proof, compiled, diff, verify
 from tools.drawn_events import Seen, pool
 from tools.drawn_policies import Drawn, of
 
@@ -216,3 +218,17 @@ def test_the_event_of_a_change_is_judged(side: str | None) -> None:
     DiffJudge(versions, [compiled(*one.texts) for one in versions], told, results).static()
     assert results.claims["case of a change"]
     assert bool(results.of("case of a change")) == (side is not None)
+
+
+def test_a_proof_that_takes_too_long_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end may arrive while ctypes converts an argument, which makes an error of its own of it."""
+
+    def crash(*_command: object) -> subprocess.CompletedProcess[str]:
+        try:
+            while True:
+                pass
+        except BaseException:  # as the command does: this one is not an Exception
+            return subprocess.CompletedProcess([], 70, "", "ctypes.ArgumentError: argument 2")
+
+    monkeypatch.setattr(claims, "in_process", crash)
+    assert verify(RICH, seconds=0.01).code == GAVE_UP
