@@ -21,6 +21,7 @@ upstream web {{
 }}
 server {{
   listen {LISTEN_PORT};
+  keepalive_timeout 0;  # a reload closes idle connections, and a client may be about to use one
   location / {{
     proxy_pass http://web;
     proxy_connect_timeout 2s;
