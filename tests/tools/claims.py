@@ -14,11 +14,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
@@ -34,6 +34,7 @@ MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive
 UNPROVEN = "unproven"  # then there may be any change
 INVARIANTS = "claims.yml"  # the file of further invariants
 GAVE_UP = 124  # the exit code of a command that took too long, as that of timeout(1)
+T = TypeVar("T")
 
 
 class _TooLongError(BaseException):
@@ -157,7 +158,8 @@ def diff(
     return Comparison(done.returncode, found["verdict"], tuple(found["changes"]), "")
 
 
-def _run(seconds: float, *command: object) -> subprocess.CompletedProcess[str]:
+def within(seconds: float, work: Callable[[], T]) -> T | None:
+    """Return what some work returns, None if it is not done after so many seconds of the processor."""
     late = False
 
     def end(*_about: object) -> None:
@@ -165,21 +167,25 @@ def _run(seconds: float, *command: object) -> subprocess.CompletedProcess[str]:
         late = True
         raise _TooLongError
 
-    if not seconds:
-        return in_process(*command)
     before = signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     done = None
     try:
-        done = in_process(*command)
+        done = work()
+    except Exception:
+        if not late:  # what arrives while ctypes converts an argument is an ArgumentError
+            raise
     except _TooLongError:
         pass
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-    if done is None or late:  # what arrives while ctypes converts an argument is an ArgumentError for the command
-        return subprocess.CompletedProcess([], GAVE_UP, "", f"not done after {seconds} s")
-    return done
+    return None if late else done
+
+
+def _run(seconds: float, *command: object) -> subprocess.CompletedProcess[str]:
+    done = within(seconds, lambda: in_process(*command)) if seconds else in_process(*command)
+    return done or subprocess.CompletedProcess([], GAVE_UP, "", f"not done after {seconds} s")
 
 
 def _options(params: Sequence[str], api_version: str) -> Iterator[str]:
