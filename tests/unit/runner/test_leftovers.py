@@ -78,6 +78,22 @@ def test_a_process_that_is_about_to_begin_its_program_is_known_by_its_environmen
         process.wait()
 
 
+def test_processes_without_any_environment_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "env -i /bin/sleep 60 & env -i /bin/sleep 60 & echo on; exec env -i /bin/sleep 60"
+    with subprocess.Popen(["/bin/sh", "-c", command], start_new_session=True, stdout=subprocess.PIPE) as process:
+        found = identity(process.pid)
+        assert found
+        assert process.stdout
+        assert process.stdout.readline()
+        waits: list[float] = []
+        monkeypatch.setattr("forewarn.runner.hooks.process.time.sleep", waits.append)
+        try:
+            assert not group_is_of_hook(process.pid, found.start)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert sum(waits) < 0.3
+
+
 # It sleeps until it is killed.
 STUBBORN = """
 import signal, time

@@ -144,25 +144,30 @@ def group_exists(process_group: int) -> bool:
 
 
 def group_is_of_hook(process_group: int, started: int) -> bool:
-    """Return whether a group without its leader has processes that a hook started: they have its environment."""
+    """Return whether a group without its leader has processes that a hook started: they have its environment.
+
+    Linux shows no environment of a process that is about to begin another program, so it may look for 0.2 s.
+    """
     if not signal_group(process_group, 0):
         return False
-    for number, found in _members(process_group) or ():
-        with suppress(OSError):
-            if found.start >= started and b"FOREWARN_ATTEMPT=" in _environment(number):
-                return True
+    numbers = [number for number, found in _members(process_group) or () if found.start >= started]
+    for attempt in range(_LOOKS):
+        if attempt:
+            time.sleep(_LOOK_SECONDS)  # the kernel says nothing when a program has begun
+        environments = [_environment(number) for number in numbers]
+        if any(b"FOREWARN_ATTEMPT=" in one for one in environments if one):
+            return True
+        if b"" not in environments:
+            break
     return False
 
 
-def _environment(pid: int) -> bytes:
-    """Return the environment that a process was given. Linux shows none while it is about to begin another program."""
-    path = Path(f"/proc/{pid}/environ")
-    for _attempt in range(_LOOKS):
-        found = path.read_bytes()
-        if found:
-            return found
-        time.sleep(_LOOK_SECONDS)
-    return b""
+def _environment(pid: int) -> bytes | None:
+    """Return the environment that a process was given, None if it has ended or is another user's."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
 
 
 def _members(process_group: int) -> list[tuple[int, ProcessIdentity]] | None:
