@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -232,3 +233,20 @@ def test_a_proof_that_takes_too_long_is_no_crash(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(claims, "in_process", crash)
     assert verify(RICH, seconds=0.01).code == GAVE_UP
+
+
+def test_a_proof_ends_though_its_end_was_ignored_once() -> None:
+    ignored: list[bool] = []
+
+    def wait() -> None:
+        while True:
+            pass
+
+    def work() -> None:
+        with suppress(BaseException):  # as in a __del__
+            wait()
+        ignored.append(True)
+        wait()
+
+    assert claims.within(0.01, work) is None
+    assert ignored

@@ -168,12 +168,12 @@ def within(seconds: float, work: Callable[[], T]) -> T | None:
         raise _TooLongError
 
     before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again and again: Python ignores what arrives in a __del__
     done = None
     try:
         done = work()
-    except Exception:
-        if not late:  # what arrives while ctypes converts an argument is an ArgumentError
+    except Exception:  # of any kind: ctypes makes an ArgumentError of what arrives while it converts an argument
+        if not late:
             raise
     except _TooLongError:
         pass
