@@ -134,5 +134,6 @@ def test_groups_and_limits_are_those_of_the_oracle(seed: int, tmp_path: Path) ->
             seen[decision.group] += 1
             seen["several limits"] += len(limits) > 1
             seen["without a group"] += any(one.how == "limit" for one in answers)
+    assert min(seen["hold"], seen["ready"], seen["without a group"]) > 30, seen
     # Cases of one policy are alike: of what few policies have, there may be few.
-    assert all(seen[one] for one in ("hold", "ready", "independent", "several limits", "without a group")), seen
+    assert min(seen["independent"], seen["several limits"]) > 0, seen

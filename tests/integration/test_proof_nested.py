@@ -241,8 +241,8 @@ def test_nested_policies_mean_what_the_documentation_says() -> None:
 
     random_policies()
     print(f"nested policies: {dict(count)}")
-    wanted = ("approve", "hold", "abstain", "nested", "ended within a group")
-    assert min(count[what] for what in wanted) >= enough(20), count
+    assert min(count[what] for what in ("approve", "hold", "nested")) > EXAMPLES // 20, count
+    assert min(count[what] for what in ("abstain", "ended within a group")) >= enough(20), count
 
 
 def _compare(
