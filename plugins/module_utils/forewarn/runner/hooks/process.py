@@ -72,7 +72,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
             env=environment,
             start_new_session=True,
         )
-    except BaseException:
+    except BaseException:  # whatever it is, nobody else closes these
         os.close(stdin)
         os.close(stdout)
         raise
