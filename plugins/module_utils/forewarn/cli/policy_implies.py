@@ -20,7 +20,7 @@ from .analysed import analysed
 from .console import Console, write_json
 from .policy_answer import show_basis, show_groups, show_verdict
 from .policy_common import add_api_version, add_param
-from .policy_diff import load
+from .policy_revision import load
 
 _CLAIMS = {
     IMPLIES: ("whatever {0} approves, {1} approves",),
