@@ -27,6 +27,7 @@ from lab.hosts import Host  # noqa: E402 - as above
 from lab.lab import Lab  # noqa: E402 - as above
 from lab.playbooks import Playbooks, Played  # noqa: E402 - as above
 from narration import Narrator  # noqa: E402 - as above
+from tools import etcd_server  # noqa: E402 - as above
 from tools.link_collection import link_collection  # noqa: E402 - as above
 
 ROLLOUT, STATUS = "forewarn.azure.rollout", "forewarn.azure.status"
@@ -227,7 +228,7 @@ def _table(text: str) -> list[str]:
 def main() -> int:
     """Play the demo."""
     narrator = Narrator()
-    reason = machine.missing()
+    reason = machine.missing(etcd_server.PROGRAMS)
     if reason is not None:
         narrator.console.error(f"The demo of a fleet cannot run here: {reason}.")
         return 3

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools.waiting import PATIENCE_SECONDS
@@ -35,15 +35,19 @@ class LabError(Exception):
     """The lab cannot do what it was asked to."""
 
 
-def missing() -> str | None:
-    """Return why this machine cannot have a lab, and what to do about it; None if it can."""
+def missing(more: Mapping[str, str] | None = None) -> str | None:
+    """Return why this machine cannot have a lab, and what to do about it; None if it can.
+
+    ``more`` are programs that it needs too, each with the Debian package that brings it.
+    """
     if sys.platform != "linux" or not Path("/proc/self/ns/time").exists() or _linux() < (5, 14):
         return "the lab needs Linux 5.14 or newer, with time namespaces"
     if os.geteuid() != 0:
         return "the lab boots hosts, which only root may: run it as root, in a virtual machine"
     if not control_groups().is_dir():
         return "the lab needs cgroup2 to be mounted"
-    packages = sorted({package for name, package in _PROGRAMS.items() if not shutil.which(name, path=_SYSTEM_PATH)})
+    programs = {**_PROGRAMS, **(more or {})}
+    packages = sorted({package for name, package in programs.items() if not shutil.which(name, path=_SYSTEM_PATH)})
     if packages:
         return f"the lab needs more programs: apt-get install {' '.join(packages)}"
     return None

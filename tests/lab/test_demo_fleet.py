@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
+from tools.bare_environment import bare_environment
 
 ROWS = {
     "rollout": "running, ok",
@@ -30,11 +30,19 @@ ROWS = {
 }
 
 
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the interpreter of an environment as the README makes it."""
+    return bare_environment(tmp_path_factory.mktemp("bare"))
+
+
 @pytest.mark.full
 @pytest.mark.lab
-def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(lab_machine: None, repository: Path) -> None:
+def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(
+    lab_machine: None, bare_python: Path, repository: Path
+) -> None:
     process = subprocess.run(
-        [sys.executable, "demo/fleet_demo.py"],
+        [bare_python, "demo/fleet_demo.py"],
         cwd=repository,
         capture_output=True,
         text=True,
@@ -49,12 +57,27 @@ def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(lab_m
     assert "\x1b" not in process.stdout  # plain in a pipe
 
 
-def test_where_there_can_be_no_hosts_it_says_why_and_what_to_install(repository: Path) -> None:
-    script = "from lab import machine; machine.missing = lambda: {reason!r}; import fleet_demo; exit(fleet_demo.main())"
-    reason = "the lab needs more programs: apt-get install systemd-container"
+# As root on a machine that could have hosts, if it had the programs.
+ALMOST = """
+import os, pathlib
+from lab import machine
+os.geteuid, machine._linux, machine.control_groups = lambda: 0, lambda: (6, 1), pathlib.Path
+machine._SYSTEM_PATH = os.environ["PATH"]
+import fleet_demo
+exit(fleet_demo.main())
+"""
+
+
+def test_where_there_can_be_no_hosts_it_says_why_and_what_to_install(
+    bare_python: Path, repository: Path, tmp_path: Path
+) -> None:
+    for program in ("debootstrap", "ip", "mount", "setpriv", "ssh", "ssh-keygen", "unshare", "openssl"):
+        (tmp_path / program).write_text("#!/bin/sh\n")
+        (tmp_path / program).chmod(0o755)
+    reason = "the lab needs more programs: apt-get install etcd-server systemd-container"
     process = subprocess.run(
-        [sys.executable, "-c", script.format(reason=reason)],
-        env={**os.environ, "PYTHONPATH": f"{repository}/demo:{repository}/tests"},
+        [bare_python, "-c", ALMOST],
+        env={"PATH": str(tmp_path), "PYTHONPATH": f"{repository}/demo:{repository}/tests"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -82,10 +105,10 @@ def test_a_row_that_differs_is_a_failure(repository: Path, monkeypatch: pytest.M
 
 @pytest.mark.lab
 def test_a_demo_that_is_broken_off_leaves_no_host_and_no_file(
-    lab_machine: None, repository: Path, tmp_path: Path
+    lab_machine: None, bare_python: Path, repository: Path, tmp_path: Path
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-u", "demo/fleet_demo.py"],
+        [bare_python, "-u", "demo/fleet_demo.py"],
         cwd=repository,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,

@@ -29,6 +29,7 @@ from tools.waiting import wait_until
 HERE = "127.0.0.1"
 USER, PASSWORD = "forewarn", "forewarn-pw"
 PREFIX = "forewarn/"  # the keys that the user may use
+PROGRAMS = {"etcd": "etcd-server", "openssl": "openssl"}  # and the Debian packages that bring them
 TOKEN_SECONDS = 2  # for so long is an unused token valid
 _ACCEPT = {"Accept": "application/json"}
 

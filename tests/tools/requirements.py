@@ -12,8 +12,6 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-import pytest
-
 KINDS = ("hosts", "programs", "versions")
 
 
@@ -27,6 +25,8 @@ def required() -> list[str]:
 
 def lacking(kind: str, reason: str) -> NoReturn:
     """Skip the test for a reason, or let it fail where nothing of this kind may be missing."""
+    import pytest  # here: the demos, which find out by themselves what they lack, have none
+
     if kind in required():
         pytest.fail(reason)
     pytest.skip(reason)
