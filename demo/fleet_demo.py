@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The second act: Ansible rolls Forewarn out to three real hosts, and asks them ad hoc. It takes about a minute.
+"""The second act: Ansible rolls Forewarn out to three real hosts, and asks them ad hoc. It takes some minutes.
 
 The hosts are those of tests/lab. Exits with 0 if everything went as it should, 1 if not, 3 where no hosts can run.
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation is connected: links lead somewhere, and every page can be found."""
+"""The documentation is connected: links lead somewhere, and every page can be found. Its numbers are those of today."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import re
 from pathlib import Path
 
 import pytest
+import tomllib
+from forewarn import bundle
+from forewarn.cli.main import COMMANDS
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from tools.timings import BUDGETS
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -85,3 +91,63 @@ def test_the_code_tour_names_what_is_there(repository: Path) -> None:
             code += "".join(path.read_text() for path in found)
         for name in re.findall(r"`([A-Za-z_][\w.]*)`", stop):
             assert name.endswith(".py") or re.search(rf"\b{name.rpartition('.')[2]}\b", code), name
+
+
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("README.md", r"brings (\w+) policies"), ("docs/policies.md", r"`policies/` has (\w+) to start")],
+)
+def test_the_number_of_policies(name: str, sentence: str, repository: Path) -> None:
+    policies = [path for path in (repository / "policies").glob("*.yml") if not path.name.endswith(".test.yml")]
+    said = re.search(sentence, (repository / name).read_text())
+    assert said is not None
+    assert NUMBERS.index(said[1]) + 1 == len(policies)
+
+
+def test_the_page_on_the_runner(repository: Path, package: Path, tmp_path: Path) -> None:
+    text = (repository / "docs" / "runner.md").read_text()
+    built = bundle.build(package, tmp_path / "forewarn.pyz")
+    size = re.search(r"forewarn.pyz: (\d+) bytes", text)
+    assert size is not None
+    assert int(size[1]) == pytest.approx(built.size, rel=0.1), "a sample of an earlier build, and not of long ago"
+    listed, commands = text.split("standard library: ")[1].split(". The file")[0].split("commands", 1)
+    parts = [name for name in bundle.CONTENTS if "." not in name]
+    assert sorted(re.findall("`(\\w+)`", listed)) == sorted(parts)
+    there = [name for name, (module, _help) in COMMANDS.items() if f"cli.{module}" in bundle.CONTENTS]
+    assert re.findall("`(\\w+)`", commands) == there
+
+
+def test_how_long_it_takes_is_what_ci_allows(repository: Path) -> None:
+    text = (repository / "CONTRIBUTING.md").read_text()
+    minutes = {
+        command: int(last)
+        for command, last in re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\| (?:\d+ to )?(\d+) minutes", text, re.M)
+    }
+    assert minutes["make unit"] * 60 == BUDGETS["unit"]
+    assert minutes["make lint"] * 60 == BUDGETS["static checks"]
+    assert minutes["make test"] * 60 == BUDGETS["unit"] + BUDGETS["processes"]
+    assert minutes[".ci/run"] * 60 == pytest.approx(sum(BUDGETS.values()), rel=0.05)
+    assert f"some {NUMBERS[minutes['make unit'] - 1]} minutes on two cores" in (repository / "Makefile").read_text()
+
+
+def test_nobody_is_told_to_install_what_is_not_ours(repository: Path, package: Path) -> None:
+    """``forewarn`` on PyPI would be a stranger's: MAINTAINERS.md. All install the control node as the README does."""
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    known = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    known |= {"ansible-core", "ansible-rulebook"}
+    collection = "~/.ansible/collections/ansible_collections/forewarn/azure"
+    files = [*pages(repository), *package.rglob("*.py"), *(repository / "docs").rglob("*.yml"), *package.rglob("*.yml")]
+    found = 0
+    for path in files:
+        for words in re.findall(r"pip install ((?:[~\w./-]+ ?)+)", path.read_text()):
+            for word in words.split():
+                assert word == collection or canonicalize_name(word) in known, f"{path}: {word}"
+                found += 1
+    assert found > 10
+    readme = (repository / "README.md").read_text()
+    for page in pages(repository):
+        for command in re.findall(r"^\$ (pip install [^#\n]+)", page.read_text(), re.MULTILINE):
+            assert f"$ {command.strip()}\n" in readme, page
