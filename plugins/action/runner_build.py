@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import __version__
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.run_group import check_limits
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
@@ -91,7 +90,6 @@ class ActionModule(ActionBase):
             "hooks": sorted(kinds),
             "hooks_need": sandbox,
             "hooks_write": writable,
-            "version": __version__,
             "warnings": [*objections, *built["remarks"]],
             "msg": f"{', '.join(policies.names)}: {artifact.digest}{_origin(built['source'])}",
         }

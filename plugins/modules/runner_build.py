@@ -214,7 +214,7 @@ commit:
   returned: success
   type: str
 version:
-  description: Version of the runner.
+  description: Version of the runner, with a digest of its sources as build metadata, such as C(1.2.3+0123456789ab).
   returned: success
   type: str
 """

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn import __version__
+from forewarn import bundle
 from forewarn.bundle import archive
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
@@ -109,9 +109,9 @@ def test_it_shows_what_is_scheduled(forewarn: Forewarn, emulator: EmulatorClient
 
 @pytest.mark.versions
 @pytest.mark.parametrize("version", SUPPORTED)
-def test_it_knows_its_version(forewarn: Forewarn, version: str) -> None:
+def test_it_knows_its_version_and_build(forewarn: Forewarn, version: str) -> None:
     done = forewarn(version, "--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"forewarn {__version__}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"forewarn {bundle.version()}\n", "")
 
 
 @pytest.mark.versions

@@ -4,7 +4,8 @@
 """forewarn.pyz: the part of this package that a VM needs, as one file that Python runs (docs/runner.md).
 
 The same sources give the same entries, on any machine and at any time. Only their compression depends on the zlib
-of the machine that builds.
+of the machine that builds. To its version a build adds a digest of these sources, so that two builds of one version
+can be told apart.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import tempfile
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -53,16 +55,20 @@ from forewarn.cli.main import main
 if __name__ == "__main__":
     raise SystemExit(main())
 """
+_FIRST = "forewarn/__init__.py"
+_ITS_VERSION = re.compile(rb'^__version__ = "([^"]+)', re.MULTILINE)
+_DIGITS = 12
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _MODE = 0o755
 
 
 class Bundle(NamedTuple):
-    """A file that was built: its size in bytes, and its SHA-256 in hexadecimal."""
+    """A file that was built: its size in bytes, its SHA-256 in hexadecimal, and the version that it calls itself by."""
 
     path: Path
     size: int
     sha256: str
+    version: str
 
 
 def build(source: Path, target: Path, kinds: Collection[str] | None = None) -> Bundle:
@@ -71,24 +77,46 @@ def build(source: Path, target: Path, kinds: Collection[str] | None = None) -> B
     Of the kinds of hooks it has those that are named, or all. Raises InputError if the directory lacks something, or
     the target cannot be written.
     """
-    content = archive({"__main__.py": MAIN.encode("ascii"), **_sources(source, kinds)})
+    files = _sources(source, kinds)
+    content = archive({"__main__.py": MAIN.encode("ascii"), **files})
     _replace(target, content)
-    return Bundle(target, len(content), hashlib.sha256(content).hexdigest())
+    return Bundle(target, len(content), hashlib.sha256(content).hexdigest(), _version(files))
+
+
+def version() -> str:
+    """Return the version of a runner that is built from this package, such as ``1.2.3+0123456789ab``.
+
+    It ends with build metadata (Semantic Versioning, 10): a digest of the sources. Raises InputError as ``build`` does.
+    """
+    return _version(_sources(Path(__file__).resolve().parent, None))
+
+
+def _version(files: Mapping[str, bytes]) -> str:
+    found = _ITS_VERSION.search(files[_FIRST])
+    return "" if found is None else found.group(1).decode("utf-8", "replace")
 
 
 def _sources(package: Path, kinds: Collection[str] | None) -> dict[str, bytes]:
     """Return the files of the runner by their names in the bundle. Raises InputError."""
     files: dict[str, bytes] = {}
+    left_out = []
     for path in _modules(package):
-        if kinds is not None and path.parent.name == _KINDS and not _ships(path.stem, kinds):
-            continue
-        name = path.relative_to(package).as_posix()
+        name = f"forewarn/{path.relative_to(package).as_posix()}"
         try:
-            files[f"forewarn/{name}"] = path.read_bytes()
+            files[name] = path.read_bytes()
         except OSError as error:
             hint = "The package that the runner is built from has to be whole: install it again."
             raise InputError(f"{path}: {error.strerror}.", hint) from error
-    return files
+        if kinds is not None and path.parent.name == _KINDS and not _ships(path.stem, kinds):
+            left_out.append(name)
+    files[_FIRST] = _ITS_VERSION.sub(rb"\g<0>+" + _digest(files).encode(), files[_FIRST], count=1)
+    return {name: content for name, content in files.items() if name not in left_out}
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    """Return what tells builds of one version apart; which kinds of hooks a VM needs makes no difference."""
+    listed = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+    return hashlib.sha256(listed.encode()).hexdigest()[:_DIGITS]
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.fleet.status import host_states, natural
-from forewarn.fleet.table import TROUBLE, table, trouble_text
+from forewarn.fleet.table import TROUBLE, policies, table, trouble_text
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.fleets import event, fleet, report
@@ -181,6 +181,17 @@ def test_what_an_older_or_a_newer_runner_reports() -> None:
     assert "web-tier, defaults main (0123456789ab, modified) 4558453758da  forewarn 0.2.0, dry run  1 host" in shown
     assert section(shown, "TROUBLE").count(missing[0]) == 1
     assert "another" in section(shown, "TROUBLE")
+
+
+def test_a_fleet_that_is_being_upgraded_is_counted_by_builds() -> None:
+    """Also where both builds have one version, and on the page."""
+    builds = ["0.2.0+aaaaaaaaaaaa"] * 3 + ["0.2.0+bbbbbbbbbbbb"]
+    answers = {f"web_{number}": report(version=build) for number, build in enumerate(builds)}
+    block = section(text(answers), "POLICIES")
+    assert re.search(r"forewarn 0\.2\.0\+aaaaaaaaaaaa  3 hosts$", block, re.MULTILINE)
+    assert re.search(r"forewarn 0\.2\.0\+bbbbbbbbbbbb  1 host: web_3$", block, re.MULTILINE)
+    found = [(version, len(hosts)) for _policy, version, hosts in policies(host_states(answers))]
+    assert found == [(f"forewarn {builds[0]}", 3), (f"forewarn {builds[3]}", 1)]
 
 
 @pytest.mark.parametrize("hosts", [0, 1, 2, 60, 300])

@@ -206,9 +206,21 @@ class _Parser(argparse.ArgumentParser):
         return found, []
 
 
+class _Version(argparse.Action):
+    """Shows the version of the runner here: that of this program on a VM, elsewhere that of one which is built now."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
+        try:
+            version = importlib.import_module("..bundle", __package__).version()
+        except (ModuleNotFoundError, InputError):  # a VM has nothing to build from
+            version = __version__
+        sys.stdout.write(f"forewarn {version}\n")
+        parser.exit()
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events.")
-    parser.add_argument("--version", action="version", version=f"forewarn {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and build, and exit")
     commands = COMMANDS
     if commands.keys().isdisjoint(arguments):  # the help lists only those that are installed
         commands = {name: command for name, command in COMMANDS.items() if _is_installed(command[0])}
@@ -266,8 +278,8 @@ def _module(command: str, name: str) -> types.ModuleType:
     except ModuleNotFoundError as error:
         raise InputError(
             f"the command {command} is not part of this installation: the module {error.name} is missing.",
-            "A VM has only what the runner needs; install the whole package where policies are written: "
-            "pip install forewarn",
+            "A VM has only what the runner needs; where policies are written, install all of it from the collection: "
+            "pip install ~/.ansible/collections/ansible_collections/forewarn/azure",
         ) from error
     finally:
         gc.freeze()

@@ -100,8 +100,9 @@ def _build(
         lambda content: json.loads(content)["complete"] and _contents(home, [*paths, *compared]) == contents,
     )
     artifact.write_bytes(with_source(policies["artifact"].encode(), source))
-    bundle.build(_PACKAGE, pyz, kinds_of(json.loads(policies["artifact"])))
+    runner = bundle.build(_PACKAGE, pyz, kinds_of(json.loads(policies["artifact"])))
     return {
+        "version": runner.version,
         "pyz": str(pyz),
         "pyz_sha256": file_digest(pyz),
         "artifact": str(artifact),
