@@ -56,6 +56,7 @@ POLICY_COMMANDS = {
     "replay": ("policy_replay", "show what a policy would have decided about past events"),
     "fmt": ("policy_fmt", "format files of policies and tests, and change nothing that they say"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),
+    "schema": ("policy_schema", "print the JSON Schema of policies, or of their tests, for an editor"),
 }
 HOOK_COMMANDS = {
     "list": ("hook_list", "list the kinds of hooks"),
@@ -218,13 +219,29 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+class _Completion(argparse.Action):
+    """Shows what a shell sources to complete commands and options."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _namespace: object, shell: object, *_option: object) -> None:
+        text = _module("--print-completion", "completion").script(_parser((), every=True), shell)
+        sys.stdout.write(text)
+        parser.exit()
+
+
+def _parser(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
+    """Return the parser for a command line, with the options of its command alone; ``every``: of all commands."""
     parser = _Parser(prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and build, and exit")
+    parser.add_argument(
+        "--print-completion",
+        action=_Completion,
+        choices=("bash", "zsh", "fish"),
+        help="show what this shell sources to complete commands, and exit",
+    )
     commands = COMMANDS
     if commands.keys().isdisjoint(arguments):  # the help lists only those that are installed
         commands = {name: command for name, command in COMMANDS.items() if _is_installed(command[0])}
-    _add_commands(parser, commands, arguments, 0)
+    _add_commands(parser, commands, arguments, 0, every=every)
     return parser
 
 
@@ -240,6 +257,7 @@ def _add_commands(
     arguments: Sequence[str],
     depth: int,
     required: bool = True,
+    every: bool = False,
 ) -> None:
     names = [argument for argument in arguments if not argument.startswith("-")]
     wanted = names[depth] if len(names) > depth else None
@@ -251,14 +269,14 @@ def _add_commands(
     subparsers = parser.add_subparsers(metavar=metavar, dest="command", required=required)
     for name, (module_name, help_text) in commands.items():
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
-        if name != wanted:
+        if name != wanted and not every:
             continue
         if name not in _GROUPS:
             module = _module(name, module_name)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
         if depth == 0 and name in _SUBCOMMANDS:
-            _add_commands(subparser, _SUBCOMMANDS[name], arguments, 1, required=name in _GROUPS)
+            _add_commands(subparser, _SUBCOMMANDS[name], arguments, 1, required=name in _GROUPS, every=every)
 
 
 def _no_such_command(wanted: str, commands: list[str]) -> str:
