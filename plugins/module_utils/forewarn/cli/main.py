@@ -90,6 +90,8 @@ _SUBCOMMANDS = {
 _GROUPS = ("policy", "hook", "group")  # which do nothing by themselves
 
 
+# Modules of the standard library that we import, and that Python has not on Windows.
+_UNIX_ONLY = frozenset({"fcntl", "grp", "pwd"})
 _UNSET = "Is a variable of the shell not set?"
 # The errors of writing to a full disk, or to a terminal that is gone.
 _NOT_WRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
@@ -294,6 +296,11 @@ def _module(command: str, name: str) -> types.ModuleType:
             importlib.import_module("..runner.without_openssl", __package__)
         return importlib.import_module(f".{name}", __package__)
     except ModuleNotFoundError as error:
+        if error.name in _UNIX_ONLY:
+            raise InputError(
+                f"the command {command} does not run on this system: its Python has no {error.name}.",
+                "The runner runs on Linux alone: use the command on a VM. docs/support.md lists what works on Windows.",
+            ) from error
         raise InputError(
             f"the command {command} is not part of this installation: the module {error.name} is missing.",
             "A VM has only what the runner needs; where policies are written, install all of it from the collection: "
