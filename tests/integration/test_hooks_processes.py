@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn import __version__
+from forewarn import __version__, bundle
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Event, Vm, parse_document
 from forewarn.policy.decision import Facts
@@ -189,7 +189,8 @@ def test_a_request_by_each_python(version: str, form: str, package: Path, pyz: P
     assert answer["outcome"].output == f"{server.url}: answered 200 (2 tries)\n"
     assert answer["outcome"].result == "succeeded"
     assert answer["ssl"] is False  # the runner itself needs none
-    assert [request.headers["user-agent"] for request in server.requests] == [f"forewarn/{__version__}"] * 2
+    runs = bundle.version() if form == "pyz" else __version__
+    assert [request.headers["user-agent"] for request in server.requests] == [f"forewarn/{runs}"] * 2
 
 
 @pytest.mark.versions

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -76,13 +75,17 @@ def test_the_oldest_release_here_compares_policies_with_a_commit(
     repository: Path, package: Path, tmp_path: Path
 ) -> None:
     """As the guides and the sample workflows do, with Debian's own Python where it is here."""
-    shutil.copytree(repository / "policies", tmp_path / "policies")
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    shutil.copy(repository / "policies" / "web-tier.yml", policies)
     author = ("-c", "user.name=T", "-c", "user.email=t@example.com")
     for command in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "one")):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True, timeout=60)
+        run_program("git", *command, cwd=tmp_path).check_returncode()
     libraries = [path for path in sys.path if Path(path).name == "site-packages"]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package.parent), *libraries])}
     program = "import sys; from forewarn.cli.main import main; sys.exit(main())"
-    command = [python(RUNNING), "-S", "-B", "-c", program, "policy", "diff", "git:HEAD:policies", "policies"]
-    done = run_program(*command, "--fail-on", "any", cwd=tmp_path, env=environ)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    diff = [python(RUNNING), "-S", "-B", "-c", program, "policy", "diff", "git:HEAD:policies", "policies"]
+    same = run_program(*diff, "--fail-on", "any", cwd=tmp_path, env=environ)
+    assert (same.returncode, same.stderr) == (0, ""), same.stdout
+    (policies / "web-tier.yml").write_text("name: web-tier\nrule: {match: [{id: all, output: approve}]}\n")
+    assert run_program(*diff, cwd=tmp_path, env=environ).returncode == 1

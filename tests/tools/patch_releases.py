@@ -70,14 +70,13 @@ import importlib, inspect, json, sys
 
 def names(place, owner, found):
     for name, value in list(vars(owner).items()):
-        if name.startswith("_") and name != "__init__":
+        if name.startswith("_") and name != "__init__" or inspect.ismodule(value):
             continue
-        if getattr(value, "__module__", None) not in (None, getattr(owner, "__module__", owner.__name__)):
-            continue  # imported from elsewhere
         full = place if name == "__init__" else place + "." + name
         found.setdefault(full, [])
         if inspect.isclass(value):
-            names(full, value, found)
+            if value.__module__ == getattr(owner, "__module__", owner.__name__) and value is not owner:
+                names(full, value, found)
         elif callable(value):
             try:
                 found[full] = list(inspect.signature(value).parameters)

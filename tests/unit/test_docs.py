@@ -137,7 +137,7 @@ def test_nobody_is_told_to_install_what_is_not_ours(repository: Path, package: P
     """``forewarn`` on PyPI would be a stranger's: MAINTAINERS.md. All install the control node as the README does."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     known = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
-    known |= {"ansible-core", "ansible-rulebook"}
+    known |= {canonicalize_name(name) for name in ("ansible-core", "ansible-rulebook")}
     collection = "~/.ansible/collections/ansible_collections/forewarn/azure"
     files = [*pages(repository), *package.rglob("*.py"), *(repository / "docs").rglob("*.yml"), *package.rglob("*.yml")]
     found = 0
