@@ -190,6 +190,8 @@ def test_a_fleet_that_is_being_upgraded_is_counted_by_builds() -> None:
     block = section(text(answers), "POLICIES")
     assert re.search(r"forewarn 0\.2\.0\+aaaaaaaaaaaa  3 hosts$", block, re.MULTILINE)
     assert re.search(r"forewarn 0\.2\.0\+bbbbbbbbbbbb  1 host: web_3$", block, re.MULTILINE)
+    assert f"  2 builds of the runner: {builds[0]} on 3 hosts, {builds[3]} on 1 host\n" in block
+    assert "builds of the runner" not in text({"web_0": answers["web_0"], "web_1": {}})
     found = [(version, len(hosts)) for _policy, version, hosts in policies(host_states(answers))]
     assert found == [(f"forewarn {builds[0]}", 3), (f"forewarn {builds[3]}", 1)]
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -130,6 +131,10 @@ def _policies(states: Sequence[HostState]) -> Iterator[TableLine]:
         named = f": {names(hosts, _MOST_NAMES)}" if few else ""
         text = f"{policy:<{widths[0]}}  {version:<{widths[1]}}  {counted(len(hosts), 'host')}{named}"
         yield TableLine(f"  {text}", WARNING if few else PLAIN)
+    builds = Counter(state.version for state in states if state.version)
+    if len(builds) > 1:
+        counts = ", ".join(f"{build} on {counted(hosts, 'host')}" for build, hosts in builds.most_common())
+        yield TableLine(f"  {len(builds)} builds of the runner: {counts}", WARNING)
 
 
 def policies(states: Sequence[HostState]) -> list[tuple[str, str, Sequence[str]]]:
