@@ -20,7 +20,12 @@ _STATUSES = list(range(200, 600))
 
 
 class WindowsTransport(Transport):
-    """Carries the client's requests. ``execute`` runs win_uri with the given options, and returns its result."""
+    """Carries the client's requests. ``execute`` runs win_uri with the given options, and returns its result.
+
+    ``fresh_seconds``: each request is a task of its own, which takes some seconds.
+    """
+
+    fresh_seconds = 30.0
 
     def __init__(self, execute: Callable[[dict[str, Any]], Mapping[str, Any]], endpoint: Endpoint) -> None:
         super().__init__(endpoint.host, endpoint.port, 0.0)
@@ -39,7 +44,6 @@ class WindowsTransport(Transport):
         admit: Callable[[], None],
     ) -> Response:
         """Send a request and return the whole answer, whatever its status. Raises PassingFault."""
-        admit()
         options: dict[str, Any] = {
             "url": self._url + target,
             "url_method": method,
@@ -53,6 +57,8 @@ class WindowsTransport(Transport):
         }
         if body is not None:
             options.update(body=body.decode(), content_type=headers["Content-Type"])
+        admit()
+        since = self.clock()
         result = self._execute(options)
         status = result.get("status_code")
         if not isinstance(status, int):
@@ -70,6 +76,7 @@ class WindowsTransport(Transport):
             str(result.get("status_description", "")),
             {name: str(value) for name, value in known.items() if value is not None},
             content.encode(),
+            since,
         )
 
     def now(self) -> datetime:

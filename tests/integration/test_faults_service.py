@@ -144,7 +144,7 @@ def test_three_minutes_of_410(begins: str) -> None:
         check_event(world, event_id)
         assert world.posts() == 1
         refused = [entry for entry in world.requests() if entry.status == 410]
-        assert 10 <= len(refused) <= 30, "backed off, and never gave up"
+        assert 30 <= len(refused) <= 50, "backed off, and never gave up"
         (failed,) = world.lines("poll-failed")
         assert failed["status"] == 410
         assert len(world.lines("poll-recovered")) == 1

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An approval that is sent again, because nothing answered it, may have started the event at the first sending.
+"""An approval that nothing answered may have started the event: only another document tells.
 
-The service takes it and closes the connection; the event, a short freeze, is over when it arrives again.
+The service takes it and closes the connection; the event, a short freeze, is over when it is asked next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from forewarn.imds import retry
 from tools.client_bench import EVENT
 from tools.commands import in_process, run_program, vm_command
 from tools.runner_process import Process, compiled
-from tools.scripted_imds import Answer, AnsweringServer, raw, status, vm_service
+from tools.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status, vm_service
 from tools.waiting import wait_until
 
 POLICY = """name: freezes
@@ -31,18 +31,34 @@ rule:
       recover: [{{run: [/usr/bin/touch, {ran}], timeout: 5s}}]
 """
 GONE = status(400, b'{"error": "no such event"}')
+LISTED = {**EVENT, "Resources": ["web_0"], "NotBefore": ""}
 
 
-def forgetful(*first: Answer) -> AnsweringServer:
-    """Return a service that takes the first approval with this answer, and later says that there is no such event."""
-    events: list[dict[str, Any]] = [{**EVENT, "Resources": ["web_0"], "NotBefore": ""}]
-    answers = list(first)
+def forgetful(answer: Answer) -> AnsweringServer:
+    """Return a service that takes an approval with this answer, and no longer lists the event."""
+    events: list[dict[str, Any]] = [LISTED]
 
     def approve() -> Answer:
         events.clear()
-        return answers.pop(0) if answers else GONE
+        return answer
 
     return vm_service(events, approve)
+
+
+def losing(answer: Answer, **changes: Any) -> AnsweringServer:
+    """Return a service that loses the first approval, with this answer, and lists the event with changes then."""
+    events: list[dict[str, Any]] = [LISTED]
+    answers = [answer]
+
+    def approve() -> Answer:
+        events[:] = [{**LISTED, **changes}]
+        return answers.pop() if answers else status(200)
+
+    return vm_service(events, approve)
+
+
+def posts(server: ScriptedServer) -> int:
+    return [request.method for request in server.requests].count("POST")
 
 
 def artifact(directory: Path) -> str:
@@ -59,28 +75,74 @@ def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path)
             wait_until((tmp_path / "ran").exists)
         finally:
             runner.stop()
-    assert [request.method for request in server.requests].count("POST") == 2
-    assert (failed["status"], failed["unsure"]) == (400, True)
+    assert posts(server) == 1
+    assert (failed["kind"], failed["unsure"]) == ("connection", True)
     assert gone["outcome"] == "unseen"
+
+
+def test_one_whose_connection_was_closed_is_sent_again_after_the_next_document(tmp_path: Path) -> None:
+    with losing(raw(b"", "close")) as server:
+        runner = Process("--artifact", artifact(tmp_path), endpoint=server.url, state=tmp_path / "state", quick=True)
+        try:
+            runner.wait_for("approved")
+        finally:
+            runner.stop()
+    asked = [request.method for request in server.requests if "/instance" not in request.target]
+    first = asked.index("POST")
+    assert asked[first : first + 3] == ["POST", "GET", "POST"], "at once"
+
+
+def test_one_whose_event_became_another_is_not(tmp_path: Path) -> None:
+    """The connection is closed late; the event under that id is a Redeploy by then, which the policy holds."""
+    with losing(Answer((b"",), "close", delay=0.3), EventType="Redeploy") as server:
+        runner = Process("--artifact", artifact(tmp_path), endpoint=server.url, state=tmp_path / "state", quick=True)
+        try:
+            runner.wait_for("decision", output="hold")
+            polled = len(server.requests)
+            server.wait_for_requests(polled + 5)
+        finally:
+            runner.stop()
+    assert posts(server) == 1
 
 
 def test_a_command_says_that_it_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_DELAY_SECONDS", 0.05)
-    for first in (raw(b"", "close"), status(503)):
-        with forgetful(first) as server:
+    for answer in (raw(b"", "close"), status(503)):
+        with forgetful(answer) as server:
             done = in_process("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
+            assert posts(server) == 1
         assert (done.returncode, done.stdout) == (3, "")
-        assert "400" in done.stderr
+        assert "is no longer listed since" in done.stderr
         assert "Whether the approval arrived is not known" in done.stderr
-        with forgetful(first) as server:
-            command = ("run", "--once", "--log-format", "text", "--artifact", artifact(tmp_path))
-            environ = {**os.environ, "FOREWARN_ENDPOINT": server.url}
-            done = run_program(*vm_command(quick=True), *command, env=environ)
+        with forgetful(answer) as server:
+            done = once(tmp_path, server)
+            assert posts(server) == 1
         assert done.returncode == 3
         assert "not known" in done.stdout
 
 
-def test_of_a_first_refusal_it_is_known(tmp_path: Path) -> None:
-    with forgetful() as server:
+def once(directory: Path, server: ScriptedServer) -> Any:
+    command = ("run", "--once", "--log-format", "text", "--artifact", artifact(directory))
+    return run_program(*vm_command(quick=True), *command, env={**os.environ, "FOREWARN_ENDPOINT": server.url})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sent"), [({}, 2), ({"EventStatus": "Started"}, 1), ({"EventType": "Redeploy"}, 1)]
+)
+def test_a_command_sends_it_again_only_if_the_document_still_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], sent: int
+) -> None:
+    monkeypatch.setattr(retry, "FIRST_DELAY_SECONDS", 0.05)
+    code = 3 if "EventType" in changes else 0
+    with losing(raw(b"", "close"), **changes) as server:
+        done = in_process("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
+        assert (done.returncode, posts(server)) == (code, sent)
+    with losing(status(503), **changes) as server:
+        done = once(tmp_path, server)
+        assert (done.returncode, posts(server)) == (code, sent)
+
+
+def test_of_a_first_refusal_it_is_known() -> None:
+    with vm_service([LISTED], lambda: GONE) as server:
         done = in_process("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
         assert (done.returncode, "not known" in done.stderr) == (3, False)

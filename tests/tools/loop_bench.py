@@ -101,7 +101,7 @@ class Bench:
             raise self.instance_answer
         return self.instance_answer
 
-    def approve(self, ids: Sequence[str], incarnation: int | str | None = None, patience_seconds: float = 0.0) -> None:
+    def approve(self, ids: Sequence[str], incarnation: int | str | None = None, not_after: float | None = None) -> None:
         assert ids
         assert self.limiter.delay() == 0, "by the time the budget allows it, the document is stale"
         assert incarnation == self.document.incarnation
@@ -111,6 +111,9 @@ class Bench:
         if fault:
             raise fault
         self.on_approved(list(ids))
+
+    def sleep(self, seconds: float) -> None:
+        self.elapsed += seconds
 
     def close(self) -> None:
         pass

@@ -169,7 +169,14 @@ class TimedRunner:
         url = self.server.vm_endpoint("web_0")
         # The real time that a busy machine takes for an answer is no fault of the service.
         asking, identifying = (
-            Client(url, clock=self.clock.now, sleep=self.clock.advance, read_timeout=_PATIENCE_SECONDS)
+            Client(
+                url,
+                clock=self.clock.now,
+                sleep=self.clock.advance,
+                wall=clocks.wall,
+                age_clock=self.clock.now,
+                read_timeout=_PATIENCE_SECONDS,
+            )
             for _ in range(2)
         )
         identifying.limiter = asking.limiter

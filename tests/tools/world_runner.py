@@ -67,7 +67,7 @@ class WorldClient:
         show(world, document, "service", self)
         return document
 
-    def approve(self, ids: Sequence[str], incarnation: int | str | None = None, patience_seconds: float = 0.0) -> None:
+    def approve(self, ids: Sequence[str], incarnation: int | str | None = None, not_after: float | None = None) -> None:
         self._take(0.0)
         world = self.world
         world.at_point("before a POST")

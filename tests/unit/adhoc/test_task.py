@@ -154,15 +154,16 @@ def test_doubts_of_an_event_approved_by_hand_are_named() -> None:
     assert Event("a1", event_status="Scheduled").doubts == []
 
 
-def test_an_approval_that_is_refused_may_have_arrived_at_an_earlier_sending() -> None:
+def test_an_approval_without_an_answer_may_have_arrived() -> None:
     params = {name: option.get("default") for name, option in task.ARGUMENTS.items()}
     listed = document({"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]})
-    for before, known in (([raw(b"", "close")], False), ([], True)):
-        with ScriptedServer(listed, instance("web_0"), *before, status(400)) as server:
-            asked = {**params, "endpoint": server.url, "approve": ["a1"], "patience": 0}
+    gone = [raw(b"", "close"), listed, status(503), document()]
+    for answers, known in ((gone, False), ([raw(b"", "close"), listed, status(400)], False), ([status(400)], True)):
+        with ScriptedServer(listed, instance("web_0"), *answers) as server:
+            asked = {**params, "endpoint": server.url, "approve": ["a1"], "patience": 30}
             result = task.perform(asked, False, print)
         assert result["failed"]
-        assert result["fault"]["status"] == 400
+        assert len(server.requests) == 2 + len(answers)
         assert ("not known whether the approval of a1 arrived" in result["msg"]) != known
 
 

@@ -12,9 +12,7 @@ from forewarn.imds import errors
 from forewarn.imds.errors import Fault, LastingFault, PassingFault
 from forewarn.imds.retry import (
     JITTER,
-    LASTING_DELAY_SECONDS,
     LONGEST_DELAY_SECONDS,
-    LONGEST_RETRY_AFTER_SECONDS,
     FaultLog,
     RetryPolicy,
 )
@@ -33,7 +31,7 @@ LASTING = LastingFault("answered 403.", kind=errors.HTTP, status=403)
 def test_delays_double_up_to_a_limit_that_a_preempt_survives() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     delays = [policy.failed(passing()) - 1000 for _ in range(7)]
-    assert delays == [1, 2, 4, 8, 10, 10, 10]
+    assert delays == [1, 2, 4, 5, 5, 5, 5]
     assert policy.failures == 7
 
 
@@ -55,9 +53,9 @@ def test_every_delay_is_within_its_bounds(failures: list[tuple[float, float | No
     for _, retry_after in failures:
         due = policy.failed(passing(retry_after))
         assert due == policy.next_attempt_at
-        asked = min(retry_after or 0, LONGEST_RETRY_AFTER_SECONDS)
+        asked = min(retry_after or 0, LONGEST_DELAY_SECONDS)
         assert max(1 - JITTER, asked) <= due - clocks.now + 1e-9
-        assert due - clocks.now <= max(LONGEST_DELAY_SECONDS, asked) + 1e-9
+        assert due - clocks.now <= LONGEST_DELAY_SECONDS + 1e-9
         clocks.now = due
 
 
@@ -65,12 +63,12 @@ def test_a_day_of_failures_changes_nothing() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     for _ in range(20_000):
         due = policy.failed(passing())
-    assert due == 1010
+    assert due == 1005
 
 
-def test_a_lasting_fault_is_tried_again_seldom_but_nobody_waits_for_it() -> None:
+def test_a_lasting_fault_is_tried_again_soon_but_nobody_waits_for_it() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
-    assert policy.failed(LASTING) == 1000 + LASTING_DELAY_SECONDS
+    assert policy.failed(LASTING) == 1000 + LONGEST_DELAY_SECONDS
     assert policy.gives_up(LASTING)
 
 

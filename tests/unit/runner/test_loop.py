@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from forewarn.events import Document, Event, Vm
@@ -36,8 +37,8 @@ def test_a_failing_service_is_not_hammered_and_its_return_is_noticed_soon(bench:
     bench.then(180, fault=None)
     bench.run(200)
     during = [poll for poll in bench.polls if poll < 180]
-    assert len(during) < 30
-    assert min(poll for poll in bench.polls if poll >= 180) <= 191
+    assert len(during) < 50
+    assert min(poll for poll in bench.polls if poll >= 180) <= 186
     assert [line["line"] for line in bench.lines()][:1] == ["poll-failed"]
     assert len(bench.lines("poll-failed")) == 1
     (recovered,) = bench.lines("poll-recovered")
@@ -57,11 +58,13 @@ def test_a_fault_is_logged_when_it_changes(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403])
-def test_a_lasting_fault_is_said_to_be_one_and_tried_again_slowly(bench: Bench, status: int) -> None:
+def test_a_lasting_fault_is_said_to_be_one_and_tried_again_each_five_seconds(bench: Bench, status: int) -> None:
     bench.fault = http_fault(status)
     bench.then(200, fault=None)
     bench.run(300)
-    assert len([poll for poll in bench.polls if poll < 200]) <= 6
+    during = [poll for poll in bench.polls if poll < 200]
+    assert 30 <= len(during) <= 60
+    assert max(b - a for a, b in pairwise(during)) <= 6
     (line,) = bench.lines("poll-failed")
     assert (line["level"], line["lasting"], line["hint"]) == ("error", True, "Do something.")
     assert bench.lines("poll-recovered"), "an operator who repairs it need not restart the runner"
@@ -92,7 +95,7 @@ def test_without_identity_a_witness_approves(bench: Bench) -> None:
     assert len(bench.posts) == 1
     sent, _ids = bench.posts[0]
     delay = witness_delay(event().key, None)
-    assert delay <= sent <= delay + 2, "its turn comes within a minute, and a poll"
+    assert delay <= sent <= delay + 3, "its turn comes within a minute, and a poll"
 
 
 def test_what_is_learned_of_the_vm_is_decided_upon_at_once(bench: Bench) -> None:
@@ -304,11 +307,11 @@ def test_a_refused_approval_is_not_repeated_in_the_same_document(bench: Bench) -
     assert (failed["level"], failed["lasting"]) == ("error", True)
 
 
-def test_a_forbidden_approval_is_tried_again_slowly(bench: Bench) -> None:
+def test_a_forbidden_approval_is_tried_again(bench: Bench) -> None:
     bench.document = listing(event())
     bench.approval_fault = lambda ids: http_fault(403) if bench.elapsed < 100 else None
     bench.run(200)
-    assert 3 <= len(bench.posts) <= 5
+    assert 15 <= len(bench.posts) <= 30
     assert bench.lines("approved")
 
 

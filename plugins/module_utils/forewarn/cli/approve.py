@@ -10,6 +10,7 @@ import sys
 
 from ..errors import InputError
 from ..events import Document, Event
+from ..imds.approving import approve_patiently
 from .console import Console, one_line, write_json
 from .progress import waiting
 from .service import add_service_arguments, client_of
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
                 for text in event.doubts:
                     problems.warning(f"event {event.event_id}: {text}; approving it anyway")
             if to_send:
-                client.approve([event.event_id for event in to_send], document.incarnation, args.patience)
+                approve_patiently(client, document, to_send, args.patience)
     spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}
     if args.json:
         content = {

@@ -159,7 +159,7 @@ def _approval_failed(fields: Mapping[str, Any]) -> Line:
     status = number_of(fields, "status")
     about = f" (status {status:g})" if status is not None else ""
     again = "" if fields.get("lasting") is True else "; it is tried again"
-    again += "; it had been sent before, and may have arrived then" if fields.get("unsure") is True else ""
+    again += "; it may have arrived all the same" if fields.get("unsure") is True else ""
     return Line(f"approval failed{about}: {text_of(fields, 'reason') or text_of(fields, 'kind')}{again}", _FAILED)
 
 

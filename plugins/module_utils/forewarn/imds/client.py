@@ -11,17 +11,29 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
+from functools import partial
 from types import TracebackType
 from typing import TypeVar
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION, Document, DocumentError, Vm, parse_document, parse_time
 from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
-from .errors import API_VERSION, CONNECTION, GARBAGE, HTTP, REDIRECT, TIMEOUT, Fault, LastingFault, PassingFault
+from .errors import (
+    API_VERSION,
+    CONNECTION,
+    GARBAGE,
+    HTTP,
+    NOT_SENT,
+    REDIRECT,
+    TIMEOUT,
+    Fault,
+    LastingFault,
+    PassingFault,
+)
 from .identity import INSTANCE_API_VERSION, parse_instance
 from .limiter import READ_RESERVE, Limiter
 from .retry import FaultLog, RetryPolicy
-from .transport import Response, Transport
+from .transport import Response, Transport, since_boot
 
 # The address is on the host: a connection takes milliseconds, or fails.
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -38,9 +50,9 @@ _ABOUT_VERSION = re.compile(r"api[- ]?version(?!=|%3D)|newest-versions", re.IGNO
 _FINDING_FAULT = re.compile(r"invalid|not valid|unsupported|not supported|unknown|newest-versions", re.IGNORECASE)
 _WEB_PAGE = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
-_UNSURE = "Whether the approval arrived is not known; sending it again does no harm."
+_UNSURE = "Whether the approval arrived is not known."
 _LONGEST_QUOTE = 200  # characters of an error's body
-_PASSING_STATUSES = frozenset({404, 408, 410, 429})  # and all of 5xx
+_PASSING_STATUSES = frozenset({404, 408, 409, 410, 425, 429, 499})  # and all below 300 and above 499
 
 _T = TypeVar("_T")
 
@@ -51,7 +63,8 @@ class Client:
     Every request carries ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed.
     Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` applies (SE-05).
     ``log`` receives texts for the operator; it and ``sleep`` can be set later. ``transport`` is for requests that do
-    not use a connection of this process. Not thread-safe.
+    not use a connection of this process. ``wall`` returns seconds since 1970, and ``age_clock`` seconds that pass while
+    this process is stopped. Not thread-safe.
     Raises InputError if the endpoint or the api-version is not well formed.
     """
 
@@ -65,6 +78,8 @@ class Client:
         first_read_timeout: float = FIRST_READ_TIMEOUT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        wall: Callable[[], float] = time.time,
+        age_clock: Callable[[], float] = since_boot,
         log: Callable[[str], None] | None = None,
         transport: Transport | None = None,
     ) -> None:
@@ -77,11 +92,13 @@ class Client:
         self._last: tuple[bytes, Document] | None = None  # the body of the last read, and its content
         self._read_timeout = read_timeout
         self._first_read_timeout = first_read_timeout
-        self._clock = clock
+        self.clock = clock
         self.sleep = sleep
         self.log = log
-        self._errors = _fault_log(self._report, clock)
-        self._transport = transport or Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
+        self.faults = _fault_log(self._report, clock)
+        self._wall = wall
+        self._transport = transport or Transport(self.endpoint.host, self.endpoint.port, connect_timeout, age_clock)
+        self._read_at: float | None = None  # by the transport's clock: the document that was read last
 
     def __enter__(self) -> Client:
         return self
@@ -128,13 +145,14 @@ class Client:
         return self._patiently(self._read, patience_seconds)
 
     def approve(
-        self, event_ids: Sequence[str], incarnation: int | str | None = None, patience_seconds: float = 0.0
+        self, event_ids: Sequence[str], incarnation: int | str | None = None, not_after: float | None = None
     ) -> None:
-        """Approve events in one request (SE-30), each id spelled as the service spells it.
+        """Approve events of the document that was read last, in one request (SE-30), each id spelled as it was there.
 
-        ``incarnation`` is the document's, which the api-versions of 2017 require. An approval can be sent twice without
-        harm (SE-31), so passing faults are retried for ``patience_seconds``. Raises PassingFault, after which it is
-        unknown whether the approval arrived, or LastingFault, after which it is also unknown if ``unsure`` is set.
+        ``incarnation`` is the document's, which the api-versions of 2017 require. The request is sent once (SE-31), and
+        not at all, with a fault of the kind NOT_SENT, if the document is out of date by then or ``not_after`` (seconds
+        since 1970) has passed. Raises PassingFault or LastingFault; ``unsure`` says whether the approval may have had
+        an effect, and only another document tells.
         """
         if not event_ids:
             raise ValueError("no event to approve")
@@ -143,11 +161,32 @@ class Client:
             content["DocumentIncarnation"] = incarnation
         body = json.dumps(content).encode()
         try:
-            self._patiently(lambda timeout: self._approve(body, timeout), patience_seconds)
+            target = self._target("scheduledevents", self.api_version)
+            headers = {**_HEADERS, "Content-Type": "application/json"}
+            allow = partial(self._allow, not_after)
+            response = self._transport.exchange("POST", target, headers, body, self._timeout(), allow)
+            if not 200 <= response.status < 300:
+                raise self._fault(response, "approving")
         except Fault as fault:
-            if fault.unsure or _may_have_arrived(fault):
+            fault.unsure = fault.kind in (TIMEOUT, CONNECTION, GARBAGE) or (fault.status or 0) >= 500
+            if fault.unsure:
                 fault.hint = f"{_UNSURE} {fault.hint}".rstrip()
             raise
+
+    def _allow(self, not_after: float | None) -> None:
+        """Raise PassingFault unless an approval may be written now. Each takes a document of its own."""
+        if self._read_at is None:
+            why = "no document has been read since the last one"
+        elif (age := self._transport.clock() - self._read_at) > self._transport.fresh_seconds:
+            why = f"the document is too old, {age:.1f} s"
+        elif not_after is not None and self._wall() >= not_after:
+            why = "NotBefore has passed by this VM's clock"
+        elif not self.limiter.take():
+            why = "the request budget is used up"
+        else:
+            self._read_at = None
+            return
+        raise PassingFault(f"not sent: {why}.", kind=NOT_SENT)
 
     def instance(self, patience_seconds: float = 0.0) -> Vm:
         """Read who this VM is. Raises PassingFault or LastingFault."""
@@ -157,49 +196,40 @@ class Client:
         return self._read_timeout if self.answered else max(self._first_read_timeout, self._read_timeout)
 
     def _patiently(self, attempt: Callable[[float], _T], patience_seconds: float) -> _T:
-        deadline = self._clock() + patience_seconds
-        policy = RetryPolicy(deadline, clock=self._clock)
+        deadline = self.clock() + patience_seconds
+        policy = RetryPolicy(deadline, clock=self.clock)
         timeout = self._timeout()
-        unsure = False  # whether an earlier attempt may have arrived
         while True:
             try:
                 result = attempt(timeout)
             except Fault as fault:  # noqa: PERF203 - attempts are seconds apart
-                fault.unsure = fault.unsure or unsure
-                unsure = fault.unsure or _may_have_arrived(fault)
                 due = policy.failed(fault)
                 if policy.gives_up(fault):
                     raise
-                self._errors.failed(fault)
-                self.sleep(max(0.0, due - self._clock()))
-                timeout = min(self._timeout(), max(self._read_timeout, deadline - self._clock()))
+                self.faults.failed(fault)
+                self.sleep(max(0.0, due - self.clock()))
+                timeout = min(self._timeout(), max(self._read_timeout, deadline - self.clock()))
             else:
-                self._errors.succeeded()
+                self.faults.succeeded()
                 return result
 
     def _read(self, timeout: float) -> Document:
-        response = self._request("GET", "scheduledevents", self.api_version, timeout)
+        response = self._get("scheduledevents", self.api_version, timeout)
         if response.status != 200:
             raise self._fault(response, "reading the events")
         if self._last is not None and self._last[0] == response.body:  # true at nearly every poll
+            self._read_at = response.since
             return self._last[1]
         try:
             document = parse_document(response.body, self.api_version)
         except DocumentError as error:
             raise PassingFault(f"{self.endpoint.url} answered 200, but {error.message}.", kind=GARBAGE) from error
         self.answered = True
-        self._last = (response.body, document)
+        self._last, self._read_at = (response.body, document), response.since
         return document
 
-    def _approve(self, body: bytes, timeout: float) -> None:
-        response = self._request("POST", "scheduledevents", self.api_version, timeout, body)
-        if not 200 <= response.status < 300:
-            fault = self._fault(response, "approving")
-            fault.unsure = response.repeated
-            raise fault
-
     def _instance(self, timeout: float) -> Vm:
-        response = self._request("GET", "instance", INSTANCE_API_VERSION, timeout)
+        response = self._get("instance", INSTANCE_API_VERSION, timeout)
         if response.status != 200:
             raise self._fault(response, "reading the instance metadata")
         try:
@@ -209,22 +239,17 @@ class Client:
                 f"{self.endpoint.url} answered 200, but the instance metadata is unreadable: {error}.", kind=GARBAGE
             ) from error
 
-    def _request(
-        self, method: str, resource: str, api_version: str, timeout: float, body: bytes | None = None
-    ) -> Response:
-        headers = dict(_HEADERS)
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        target = self._target(resource, api_version)
-        reserve = READ_RESERVE if body is None else 0.0
-        return self._transport.exchange(method, target, headers, body, timeout, lambda: self._admit(reserve))
+    def _get(self, resource: str, api_version: str, timeout: float) -> Response:
+        return self._transport.exchange(
+            "GET", self._target(resource, api_version), _HEADERS, None, timeout, self._admit_read
+        )
 
     def _target(self, resource: str, api_version: str) -> str:
         return f"{self.endpoint.prefix}/metadata/{resource}?api-version={api_version}"
 
-    def _admit(self, reserve: float) -> None:
-        while not self.limiter.take(reserve=reserve):
-            self.sleep(self.limiter.delay(reserve=reserve))
+    def _admit_read(self) -> None:
+        while not self.limiter.take(reserve=READ_RESERVE):
+            self.sleep(self.read_delay())
 
     def _fault(self, response: Response, doing: str) -> Fault:
         """Make the fault of an answer that is not 200."""
@@ -246,16 +271,11 @@ class Client:
             return LastingFault(
                 message, f"Is api-version {self.api_version} right for this service?", kind=API_VERSION, status=status
             )
-        if status in _PASSING_STATUSES or status >= 500:
+        if status in _PASSING_STATUSES or status < 300 or status >= 500:
             return PassingFault(
                 message, _HINTS.get(status, ""), kind=HTTP, status=status, retry_after=_retry_after(response)
             )
         return LastingFault(message, _HINTS.get(status, ""), kind=HTTP, status=status)
-
-
-def _may_have_arrived(fault: Fault) -> bool:
-    """Return whether the request may have taken effect despite this fault."""
-    return fault.kind in (TIMEOUT, CONNECTION, GARBAGE) or (fault.status or 0) >= 500
 
 
 _HINTS = {

@@ -15,14 +15,14 @@ GARBAGE = "garbage"  # an answer that is cut short, oversized, not HTTP or not a
 HTTP = "http"  # an error status
 REDIRECT = "redirect"
 API_VERSION = "api-version"
+NOT_SENT = "not-sent"  # an approval, because what it rests on may have changed
 
 
 class Fault(ServiceError):  # noqa: N818 - passing and lasting faults are the standard terms
     """A request that failed. It proves nothing: neither that no event is listed, nor that an approval was lost.
 
     ``kind`` is one of this module's constants, ``status`` the HTTP status or None, ``retry_after`` the seconds that the
-    service asked to wait, or None. ``unsure`` is about an approval: whether an earlier attempt may have arrived, though
-    this one is known to have had no effect.
+    service asked to wait, or None. ``unsure`` is about an approval: whether it may have had an effect.
     """
 
     def __init__(
@@ -40,4 +40,4 @@ class PassingFault(Fault):
 
 
 class LastingFault(Fault):
-    """Trying again changes nothing: 400, 403, a redirect, an api-version that the service does not know."""
+    """Trying again hardly helps: 400, 401, 403, a redirect, an api-version that the service does not know."""

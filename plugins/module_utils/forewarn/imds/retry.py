@@ -12,16 +12,15 @@ from .errors import Fault, LastingFault
 
 FIRST_DELAY_SECONDS = 1.0
 BACKOFF_FACTOR = 2.0
-# No longer: a Preempt leaves 30 s, and the runner must notice well before then that the service is back.
-LONGEST_DELAY_SECONDS = 10.0
+# Whatever the service answers, and asks for: a Preempt leaves 30 s, and has to be noticed and prepared for in them.
+LONGEST_DELAY_SECONDS = 5.0
 JITTER = 0.25  # the largest share of a delay that chance takes off
-# A lasting fault is retried too, but rarely: its cause can be repaired without a restart.
-LASTING_DELAY_SECONDS = 60.0
-LONGEST_RETRY_AFTER_SECONDS = 60.0
 
 
 class RetryPolicy:
-    """Schedules the next attempt after each failure: exponential backoff with jitter; Retry-After is honoured.
+    """Schedules the next attempt after each failure: exponential backoff with jitter, up to ``LONGEST_DELAY_SECONDS``.
+
+    A lasting fault has the longest delay at once, and Retry-After is honoured up to that.
 
     All times are from ``clock`` (monotonic, seconds); ``chance`` returns numbers in [0, 1). No attempt starts after
     ``deadline``; with None, it never gives up.
@@ -43,14 +42,13 @@ class RetryPolicy:
     def failed(self, fault: Fault) -> float:
         """Count a failed attempt; return (and keep) the time at which the next one is due."""
         self.failures += 1
-        if isinstance(fault, LastingFault):
-            delay = LASTING_DELAY_SECONDS
-        else:
+        delay = LONGEST_DELAY_SECONDS
+        if not isinstance(fault, LastingFault):
             # The exponent is bounded, or a day of failures would overflow a float.
-            delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * BACKOFF_FACTOR ** min(self.failures - 1, 32))
+            delay = min(delay, FIRST_DELAY_SECONDS * BACKOFF_FACTOR ** min(self.failures - 1, 32))
         delay *= 1 - JITTER * self._chance()
         if fault.retry_after is not None:
-            delay = max(delay, min(fault.retry_after, LONGEST_RETRY_AFTER_SECONDS))
+            delay = max(delay, min(fault.retry_after, LONGEST_DELAY_SECONDS))
         self.next_attempt_at = self._clock() + delay
         return self.next_attempt_at
 

@@ -9,26 +9,37 @@ import http.client
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, chunk framing and trailers
+LOOK_SECONDS = 0.1  # how often to look whether an answer has begun
+# An approval is sent this soon after its document, or not at all: what the document says may have changed since.
+FRESH_SECONDS = 1.0
 BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host or absent
+
+
+def since_boot() -> float:
+    """Return seconds of a clock that goes on while this process is stopped and, on Linux, while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class Response(NamedTuple):
     """A complete answer. Header names are in lower case; the values of a repeated header are joined.
 
-    ``repeated``: the request was sent before, and may also have arrived then.
+    ``since``: the answer did not begin before then, in seconds of the transport's clock. What came while this process
+    was stopped began some time after it was last known not to be there.
     """
 
     status: int
     reason: str
     headers: Mapping[str, str]
     body: bytes
-    repeated: bool = False
+    since: float = 0.0
 
 
 class _ClosedError(PassingFault):
@@ -42,27 +53,47 @@ class _EndlessError(http.client.HTTPException):
 class _BoundedSocket(socket.socket):
     """A socket whose reads share one deadline and one size limit.
 
-    So an answer that trickles in, or never ends, cannot block forever.
+    So an answer that trickles in, or never ends, cannot block forever. ``since`` is the latest moment of ``clock`` at
+    which the answer is known not to have begun.
     """
 
     deadline = 0.0
     allowance = 0
+    since = 0.0
+    begun = False
+    clock: Callable[[], float] = staticmethod(since_boot)
 
     def start(self, seconds: float) -> None:
+        """Give the answer to the request that was sent so long."""
         self.deadline = time.monotonic() + seconds
         self.allowance = MAX_BODY_BYTES + _MAX_OVERHEAD_BYTES
         self.settimeout(seconds)
 
+    def ask(self, request: bytes, seconds: float, admit: Callable[[], None]) -> None:
+        """Send a request right after ``admit``, to be answered within so long."""
+        self.settimeout(seconds)
+        admit()
+        self.since, self.begun = self.clock(), False
+        self.sendall(request)
+        self.start(seconds)
+
     def recv_into(self, *args: Any) -> int:
-        remaining = self.deadline - time.monotonic()
-        if remaining <= 0:
-            raise socket.timeout("timed out")
-        self.settimeout(remaining)
-        received = super().recv_into(*args)
-        self.allowance -= received
-        if self.allowance < 0:
-            raise _EndlessError
-        return received
+        while True:
+            remaining, asked = self.deadline - time.monotonic(), self.clock()
+            if remaining <= 0:
+                raise socket.timeout("timed out")
+            self.settimeout(remaining if self.begun else min(remaining, LOOK_SECONDS))
+            try:
+                received = super().recv_into(*args)
+            except socket.timeout:
+                if not self.begun:
+                    self.since = asked  # this process may have been stopped before it noticed
+                continue
+            self.begun = True
+            self.allowance -= received
+            if self.allowance < 0:
+                raise _EndlessError
+            return received
 
     def idle(self) -> bool:
         """Whether the connection is open with nothing to read, as it must be when no request is under way."""
@@ -81,23 +112,43 @@ class _Connection(http.client.HTTPConnection):
 
     sock: _BoundedSocket | Any  # None while disconnected
 
+    def __init__(self, host: str, port: int, clock: Callable[[], float]) -> None:
+        super().__init__(host, port)
+        self._clock = clock
+        self._parts: list[bytes] = []  # of the request that is put together
+
+    def request_of(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+        """Return a request in one piece: no server shall wait for the rest of one that was begun in time."""
+        self._parts = []
+        self.request(method, target, body, headers)
+        return b"".join(self._parts)
+
+    def send(self, data: Any) -> None:
+        """Keep a part of the request for ``request_of``."""
+        self._parts.append(data)
+
     def connect(self) -> None:
         # As bytes: a text would go through the IDNA codec, whose import delays the start by 2 ms.
         address = (self.host.encode("ascii"), self.port)
         plain = socket.create_connection(address, self.timeout)  # type: ignore[arg-type]  # may be
         self.sock = _BoundedSocket(fileno=plain.detach())
+        self.sock.clock = self._clock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Transport:
     """Requests to one host and port. The connection is kept between them; no redirect is followed.
 
-    http.client reads no proxy settings from the environment. Not thread-safe.
+    http.client reads no proxy settings from the environment. ``clock`` tells how old an answer is; it goes on while
+    this process is stopped. Not thread-safe.
     """
 
-    def __init__(self, host: str, port: int, connect_timeout: float) -> None:
+    fresh_seconds = FRESH_SECONDS  # how old a document may be when a request that rests on it is sent
+
+    def __init__(self, host: str, port: int, connect_timeout: float, clock: Callable[[], float] = since_boot) -> None:
+        self.clock = clock
         self._where = f"{host} port {port}"
-        self._connection = _Connection(host, port)
+        self._connection = _Connection(host, port, clock)
         self._connect_timeout = connect_timeout
         self._begun: str | None = None  # the target of a GET that was sent ahead
 
@@ -111,9 +162,9 @@ class Transport:
 
         Connecting takes ``BEGIN_SECONDS`` at most, and the request fits into the buffer of a new connection.
         """
-        self._open(min(self._connect_timeout, BEGIN_SECONDS)).start(timeout)
+        opened = self._open(min(self._connect_timeout, BEGIN_SECONDS))
         try:
-            self._connection.request("GET", target, headers=headers)
+            opened.ask(self._connection.request_of("GET", target, None, headers), timeout, lambda: None)
         except OSError as error:
             self.close()
             raise self._fault(error, "asking", timeout) from error
@@ -130,24 +181,18 @@ class Transport:
     ) -> Response:
         """Send a request and return the complete answer of any status. ``timeout`` (seconds) is for both together.
 
-        If the server has dropped a kept connection, the request is sent again on a new one; then the answer is
-        ``repeated``, or the fault ``unsure``. ``admit`` is called before each attempt. Raises PassingFault.
+        A GET is sent again, once, if the server has dropped the kept connection. Anything else is sent once at the
+        most: what it rests on may have changed since. ``admit`` is called right before a request is written, and can
+        raise a Fault to call it off. Raises PassingFault.
         """
         awaited = method == "GET" and self._begun == target  # its answer may be there already
         kept = self._connection.sock
         if not awaited and kept is not None and (self._begun is not None or not kept.idle()):
             self.close()
-        repeated = False
-        if self._connection.sock is not None:
-            try:
+        if method == "GET" and self._connection.sock is not None:
+            with suppress(_ClosedError):
                 return self._send(method, target, headers, body, timeout, admit)
-            except _ClosedError:
-                repeated = True
-        try:
-            return self._send(method, target, headers, body, timeout, admit)._replace(repeated=repeated)
-        except PassingFault as fault:
-            fault.unsure = repeated
-            raise
+        return self._send(method, target, headers, body, timeout, admit)
 
     def _open(self, connect_timeout: float) -> _BoundedSocket:
         if self._connection.sock is None:
@@ -168,20 +213,20 @@ class Transport:
         admit: Callable[[], None],
     ) -> Response:
         begun, self._begun = self._begun is not None, None
-        if not begun:
-            admit()
-        self._open(self._connect_timeout).start(timeout)
+        opened = self._open(self._connect_timeout)
         complete = False
         try:
             try:
-                if not begun:
-                    self._connection.request(method, target, body, headers)
+                if begun:
+                    opened.start(timeout)
+                else:
+                    opened.ask(self._connection.request_of(method, target, body, headers), timeout, admit)
                 response = self._connection.getresponse()
             except ConnectionError as error:
                 text = f"{self._where} closed the connection without an answer."
                 raise _ClosedError(text, kind=CONNECTION) from error
             with response:  # it also holds the socket
-                answer = self._read(response)
+                answer = self._read(response)._replace(since=opened.since)
             complete = True
             return answer
         except _EndlessError as error:
@@ -203,6 +248,8 @@ class Transport:
         declared = headers.get("content-length")
         coding = headers.get("transfer-encoding", "").lower()
         chunked = coding == "chunked"
+        if response.status < 200:  # it precedes the answer, which would pass for that to the next request
+            raise self._garbage(f"is an interim one, {response.status}")
         if coding and not chunked:
             raise self._garbage(f"has the Transfer-Encoding {coding[:40]!r}")
         length = None
@@ -218,9 +265,8 @@ class Transport:
             raise self._garbage(f"is too long: more than {MAX_BODY_BYTES} bytes")
         if length is not None and len(body) < length:
             raise self._garbage(f"is cut short: {len(body)} of {length} bytes")
-        if not body and length is None and not chunked and response.status <= 200:
-            # An empty document looks the same as one that was lost on the way. Other statuses need no
-            # body, except those below 200: they precede an answer, and the answer has not come.
+        if not body and length is None and not chunked and response.status == 200:
+            # An empty document looks the same as one that was lost on the way. Other statuses need no body.
             raise self._garbage("ended before its body, whose length it did not announce")
         return Response(response.status, response.reason, headers, body)
 

@@ -11,15 +11,12 @@ from typing import Any, Callable
 
 from ..events import Document, Event
 from ..imds.client import Client
-from ..imds.errors import Fault, LastingFault, PassingFault
+from ..imds.errors import NOT_SENT, Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
 from .hooks.records import OpenRecords
 from .reconciler import Mode, Reconciler
 from .telemetry.recorder import Recorder
-
-# With --once a person or a script waits for the end.
-ONCE_PATIENCE_SECONDS = 30.0
 
 
 class Approvals:
@@ -42,24 +39,16 @@ class Approvals:
         self._mode = mode
         self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
 
-    def send(self, requests: list[list[Event]], reconciler: Reconciler, document: Document) -> list[Fault]:
-        """Send everything now, patiently, and return the faults. A passing fault ends it."""
-        faults: list[Fault] = []
-        while (events := self.next(requests, reconciler)) is not None:
-            try:
-                with self._request():
-                    self.ask(events, document)
-            except Fault as fault:  # noqa: PERF203 - a request takes longer than any try
-                parts = self.answered(events, reconciler, fault)
-                requests.extend(parts)
-                if parts:
-                    continue
-                faults.append(fault)
-                if isinstance(fault, PassingFault):
-                    break
-            else:
-                self.answered(events, reconciler)
-        return faults
+    def send(self, events: Sequence[Event], reconciler: Reconciler, document: Document) -> Fault | None:
+        """Send a request now, and take in the result, which is returned."""
+        try:
+            with self._request():
+                self.ask(events, document)
+        except Fault as fault:
+            self.answered(events, reconciler, fault)
+            return fault
+        self.answered(events, reconciler)
+        return None
 
     def next(self, requests: list[list[Event]], reconciler: Reconciler) -> list[Event] | None:
         """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
@@ -70,7 +59,7 @@ class Approvals:
         if reconciler.drill:
             raise ValueError("what is rehearsed is never sent")
         while requests:
-            if not (self._mode.dry_run or self._mode.once) and self._client.limiter.delay() > 0:
+            if not self._mode.dry_run and self._client.limiter.delay() > 0:
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:
@@ -82,27 +71,31 @@ class Approvals:
         return None
 
     def ask(self, events: Sequence[Event], document: Document) -> None:
-        """Send one request. Runs in the requester's thread. Raises Fault."""
+        """Send one request, unless its time is over by then. Runs in the requester's thread. Raises Fault."""
         ids = [event.event_id for event in events]
-        self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
+        ends = [event.not_before.timestamp() for event in events if event.not_before is not None]
+        self._client.approve(ids, document.incarnation, min(ends, default=None))
 
-    def answered(
-        self, events: Sequence[Event], reconciler: Reconciler, fault: Fault | None = None
-    ) -> list[list[Event]]:
-        """Take in the result of a request. Return the requests that find out which event was refused."""
+    def answered(self, events: Sequence[Event], reconciler: Reconciler, fault: Fault | None = None) -> bool:
+        """Take in the result of a request. Return whether another document should be asked for at once.
+
+        That decides whether an approval is sent again that was not sent, or perhaps not taken; and when several events
+        were refused together, it lets each be approved by itself.
+        """
         if fault is None:
             self._failure = None
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
             self.taken(reconciler, events)
-            return []
+            return False
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
         self._report_failure(reconciler, events, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
-            return reconciler.tracker.split(events, fault)
+            reconciler.tracker.split(events)
+            return True
         reconciler.tracker.failed(events, fault)
         for event in events:
             self._journal.save(reconciler.tracker[event].record.as_row())
-        return []
+        return fault.unsure or fault.kind == NOT_SENT
 
     def pretend(self, requests: Sequence[list[Event]], reconciler: Reconciler) -> list[str]:
         """Do all but send, for drills; return the ids of their events."""

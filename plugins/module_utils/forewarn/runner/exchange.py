@@ -15,6 +15,7 @@ from functools import partial
 
 from ..events import Document, Event
 from ..imds.errors import TIMEOUT, Fault, PassingFault
+from ..imds.transport import FRESH_SECONDS
 from .approvals import Approvals
 from .controller import Controller
 from .poller import Poller, VmIdentity
@@ -25,9 +26,7 @@ from .telemetry.log import Log
 # A document waits this long for the VM's identity, which usually takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
 # With --once a person or a script waits for the end.
-ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
-# An answer that waited for longer before it was taken in is out of date: the VM may have been frozen in between.
-FRESH_SECONDS = 1.0
+ONCE_PATIENCE_SECONDS, ONCE_IDENTITY_PATIENCE_SECONDS = 30.0, 10.0
 
 
 class Exchange:
@@ -76,14 +75,31 @@ class Exchange:
 
         Raises ServiceError if the service did not do what was asked, Interrupted if a signal ended ``request``.
         """
+        until = self._clock() + ONCE_PATIENCE_SECONDS
         with request():
             document = self._poller.read()
             if document.events:
                 self._identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
         reconciler = self._controller.reconciler
-        faults = self._approvals.send(self._controller.process(document), reconciler, document)
-        if faults:
-            raise faults[0]
+        failed: dict[str, Fault] = {}  # the latest fault of an event's approval, by Event.key
+        while True:  # each request rests on a document of its own
+            requests, fault = self._controller.process(document), None
+            events = self._approvals.next(requests, reconciler)
+            if events is not None:
+                fault = self._approvals.send(events, reconciler, document)
+            for event in document.events:
+                if event.event_status == "Started" or (events is not None and event in events):
+                    failed.pop(event.key, None)
+                    if fault is not None and event.event_status != "Started":
+                        failed[event.key] = fault
+            passing = [key for key, fault in failed.items() if isinstance(fault, PassingFault)]
+            wait = reconciler.tracker.retry_in(passing)
+            if not (requests or fault is not None or wait) or self._clock() + wait > until:
+                break
+            with request():
+                document = self._poller.read(wait)
+        for fault in failed.values():
+            raise fault
 
     def poll(self) -> None:
         """Ask for the document, if nothing is under way and the service may be asked now."""
@@ -123,6 +139,7 @@ class Exchange:
             reason = "an approval was under way; whether it took effect is unknown"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
+            fault.unsure = True
             self._approvals.answered(self._sent, self._controller.reconciler, fault)
 
     def _begin(self, what: str, request: Callable[[], object]) -> None:
@@ -144,8 +161,8 @@ class Exchange:
             self._decided_without = None
             self._end(hurried=self._decide_late())  # and an approval needs another document
         else:
-            parts = self._approvals.answered(self._sent, self._controller.reconciler, answer.fault)
-            self._end(hurried=self._more or bool(parts))
+            again = self._approvals.answered(self._sent, self._controller.reconciler, answer.fault)
+            self._end(hurried=self._more or again)
 
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:

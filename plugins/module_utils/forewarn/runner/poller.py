@@ -62,8 +62,9 @@ class Poller:
         """Whether the request budget allows one more poll now."""
         return self._client.limiter.delay(reserve=READ_RESERVE) <= 0
 
-    def read(self) -> Document:
-        """Return the document, as patiently as the client reads it. Raises ServiceError."""
+    def read(self, pause_seconds: float = 0.0) -> Document:
+        """Return the document after a pause, as patiently as the client reads it. Raises ServiceError."""
+        self._client.sleep(pause_seconds)
         return self._client.read()
 
     def ask(self) -> Document:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..events import Document, Event
-from ..imds.errors import Fault, LastingFault
+from ..imds.errors import CONNECTION, NOT_SENT, Fault, LastingFault
 from ..imds.retry import RetryPolicy
 from ..policy.approval import Eligibility
 from ..policy.decision import APPROVE, Decision
@@ -230,6 +230,11 @@ class Tracker:
         for event in events:
             self[event].pretended = True
 
+    def retry_in(self, keys: Sequence[str]) -> float:
+        """Return the seconds until the first of these events, by ``Event.key``, may be approved again after a fault."""
+        found = [self._tracked[key].retry.next_attempt_at for key in keys if key in self._tracked]
+        return max(0.0, min((at for at in found if at is not None), default=0.0) - self._clock())
+
     def sending(self, events: Sequence[Event]) -> None:
         """Note that approvals are about to be sent: without an answer they may have arrived all the same."""
         for event in events:
@@ -243,18 +248,19 @@ class Tracker:
 
     def failed(self, events: Sequence[Event], fault: Fault) -> None:
         """Note that the service did not take the approvals."""
-        if isinstance(fault, LastingFault) and not fault.unsure:
+        if isinstance(fault, LastingFault) or fault.kind == NOT_SENT:
             self.unsent(events)
         for event in events:
             tracked = self[event]
             tracked.approved_at = None
             tracked.refused = isinstance(fault, LastingFault) and fault.status == 400
-            tracked.retry.failed(fault)
+            if fault.kind != NOT_SENT:
+                tracked.retry.failed(fault)
+            if fault.kind == CONNECTION and tracked.retry.failures == 1:
+                tracked.retry.next_attempt_at = None  # it may just have been idle for too long
 
-    def split(self, events: Sequence[Event], fault: Fault) -> list[list[Event]]:
-        """Return the requests that find out which event of a refused request it was; they are never joined again."""
-        if not fault.unsure:
-            self.unsent(events)
+    def split(self, events: Sequence[Event]) -> None:
+        """Note that a request was refused because of one of its events: each is sent by itself from now on."""
+        self.unsent(events)
         for event in events:
             self[event].alone = True
-        return [[event] for event in events]
