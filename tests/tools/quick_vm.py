@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The command ``forewarn`` on a VM that looks, and tries again, twenty times as often: for tests that would only wait.
 
-How long it gives others to answer, to end or to agree is as always. Run by its path, with the Python of the VM: the
+How long it gives others to answer, to end or to agree is as always; FRESH_SECONDS in its environment is how old a
+document may be on which an approval rests. Run by its path, with the Python of the VM: the
 first argument is the directory of the package, the others are those of the command.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,7 +21,7 @@ def hurry() -> None:
     """Shorten the pauses of this process, before the modules that use them are imported."""
     import forewarn.runner.without_openssl  # noqa: F401 - first of all, as the command does
     from forewarn.cli import run_setup
-    from forewarn.imds import limiter, retry
+    from forewarn.imds import limiter, retry, transport
     from forewarn.runner.groups import tasks
     from forewarn.runner.hooks import run as hook_run
     from forewarn.runner.journal import writer
@@ -29,6 +31,7 @@ def hurry() -> None:
     run_setup.read = lambda *given: (setup := read(*given))._replace(interval=setup.interval / TIMES)
     capacity, refill, clock = limiter.Limiter.__init__.__defaults__ or ()
     limiter.Limiter.__init__.__defaults__ = (capacity * TIMES, refill * TIMES, clock)
+    transport.Transport.fresh_seconds = float(os.environ.get("FRESH_SECONDS", transport.FRESH_SECONDS))
     retry.FIRST_DELAY_SECONDS /= TIMES
     retry.LONGEST_DELAY_SECONDS /= TIMES
     hook_run.PREPARE_PAUSES = (hook_run.PREPARE_PAUSES[0] / TIMES, *hook_run.PREPARE_PAUSES[1:])
