@@ -263,12 +263,23 @@ def test_a_dropped_connection_and_one_cut_off(server: EmulatorServer, emulator: 
         connection.request("GET", TARGET, headers={"Metadata": "true"})
         with pytest.raises(http.client.RemoteDisconnected):
             connection.getresponse()
+    emulator.inject_fault("reset", times=1)
+    with connected(server) as connection:
+        connection.request("GET", TARGET, headers={"Metadata": "true"})
+        with pytest.raises(ConnectionResetError):
+            connection.getresponse()
+    emulator.inject_fault("cut_head", times=1)
+    with connected(server) as connection:
+        connection.request("GET", TARGET, headers={"Metadata": "true"})
+        response = connection.getresponse()
+        assert (response.status, dict(response.headers), response.read()) == (200, {}, b"")
     emulator.inject_fault("cut_off", times=1)
     with connected(server) as connection:
         connection.request("GET", TARGET, headers={"Metadata": "true"})
         with pytest.raises(http.client.IncompleteRead):
             connection.getresponse().read()
-    assert [(entry["fault"], entry["status"]) for entry in emulator.requests()] == [("drop", None), ("cut_off", 200)]
+    expected = [("drop", None), ("reset", None), ("cut_head", 200), ("cut_off", 200)]
+    assert [(entry["fault"], entry["status"]) for entry in emulator.requests()] == expected
 
 
 def test_latency_outlasts_a_client(emulator: EmulatorClient, server: EmulatorServer) -> None:

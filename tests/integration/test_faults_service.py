@@ -27,11 +27,18 @@ BURST = 5
 
 
 def _every_fault() -> list[Fault]:
-    """Return every fault of every kind. A new kind is included by itself."""
+    """Return every fault of every kind, with some of all statuses. A new kind is included by itself."""
+    chance = Random(SEED)
+    drawn = [chance.randrange(first, first + 100) for first in (100, 300, 400, 400, 500)]
+    other_success = {
+        "status": chance.randrange(201, 300),
+        "processed": True,
+    }  # of an approval, it says that it was taken
     how: dict[str, list[Fault]] = {
         "latency": [{"latency_seconds": 3.0}],
         "status": [
-            *({"status": status} for status in (403, 404, 410, 500, 503)),
+            *({"status": status} for status in (403, 404, 410, 500, 503, *drawn)),
+            other_success,
             {"status": 429, "retry_after_seconds": 7.0},
         ],
     }

@@ -92,7 +92,7 @@ def test_values_are_read(option: str, text: str, expected: object) -> None:
         (["cancel"], "the following arguments are required: EVENT"),
         (["impact", "e"], "the following arguments are required: --duration"),
         (["fail"], "KIND is needed"),
-        (["fail", "200"], "argument KIND: '200' is neither a status from 400 to 599 nor one of latency, "),
+        (["fail", "99"], "argument KIND: '99' is neither a status from 100 to 599 nor one of latency, "),
         (["fail", "503", "--times", "0"], "argument --times: '0' is not a number from 1 on"),
         (["fail", "503", "--for", "x"], "argument --for: 'x' is not a time"),
         (["fail", "503", "--request", "put"], "argument --request: invalid choice"),

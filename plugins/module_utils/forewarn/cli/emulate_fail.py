@@ -19,7 +19,7 @@ _OPTIONS = ("times", "for", "latency", "retry_after", "vm", "request", "processe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kind", nargs="?", type=_kind, metavar="KIND", help=f"an HTTP status from 400 to 599, or {', '.join(KINDS)}"
+        "kind", nargs="?", type=_kind, metavar="KIND", help=f"an HTTP status from 100 to 599, or {', '.join(KINDS)}"
     )
     parser.add_argument("--times", type=count, metavar="N", help="for N requests (default: until --clear)")
     parser.add_argument("--for", type=seconds, metavar="TIME", help="for this time (default: until --clear)")
@@ -69,6 +69,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _kind(text: str) -> str:
-    if text not in KINDS and not (text.isdecimal() and 400 <= int(text) <= 599):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a status from 400 to 599 nor one of {', '.join(KINDS)}")
+    if text not in KINDS and not (text.isdecimal() and 100 <= int(text) <= 599):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a status from 100 to 599 nor one of {', '.join(KINDS)}")
     return text

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..errors import InputError
 
-# Faults that replace the answer before the request is processed, unless ``processed``; the others spoil its body.
-REFUSING = ("status", "drop")
-SPOILING = ("cut_off", "empty", "truncated", "garbage", "wrong_json")
+# Faults that replace the answer before the request is processed, unless ``processed``; the others spoil it.
+REFUSING = ("status", "drop", "reset")
+SPOILING = ("cut_head", "cut_off", "empty", "truncated", "garbage", "wrong_json")
 KINDS = ("latency", *REFUSING, *SPOILING)
 REQUESTS = ("get", "post", "instance")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from .service import HttpRequest, HttpResponse, Service, json_response
 from .spec import Settings, VmSpec
 
 _IDLE = 120.0  # seconds after which a silent connection is closed
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing a connection resets it
 
 
 class EmulatorServer:
@@ -208,8 +210,15 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = _dispatch  # noqa: N815 - http.server's names
 
     def _send(self, response: HttpResponse) -> None:
-        if response.drop:
+        if response.fault or response.status < 200:  # an interim answer precedes another one
             self.close_connection = True
+        if response.lost:
+            if response.fault == "reset":
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                self.connection.close()  # before anybody ends it in an orderly way
+            return
+        if response.fault == "cut_head":
+            self.wfile.write(f"HTTP/1.1 {response.status} OK\r\nContent-Le".encode())
             return
         self.send_response(response.status)
         for name, value in response.headers.items():
@@ -220,10 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         body = b"" if self.command == "HEAD" else response.body
-        if response.cut_off:
-            body = body[: len(body) // 2]
-            self.close_connection = True
-        self.wfile.write(body)
+        self.wfile.write(body[: len(body) // 2] if response.fault == "cut_off" else body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: the service logs requests, with their meaning."""

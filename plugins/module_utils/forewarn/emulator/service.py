@@ -44,13 +44,17 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """An answer. ``drop``: close the connection instead; ``cut_off``: close it half-way through the body."""
+    """An answer. ``fault``: how the connection ends, instead of it (drop, reset) or within it (cut_head, cut_off)."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    drop: bool = False
-    cut_off: bool = False
+    fault: str = ""
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing of it is sent."""
+        return self.fault in ("drop", "reset")
 
 
 class _RefusedError(Exception):
@@ -96,7 +100,7 @@ class Service:
             entry.error = json.loads(refused.response.body)["error"]
             response = refused.response
         with emulation.lock:
-            emulation.log.answered(entry, emulation.stamp(), None if response.drop else response.status)
+            emulation.log.answered(entry, emulation.stamp(), None if response.lost else response.status)
         return response
 
     def _who(self, path: str, vm: str | None) -> tuple[str | None, str, str | None]:
@@ -134,8 +138,8 @@ class Service:
         return response if fault is None else _spoil(response, fault.kind)
 
     def _refusal(self, fault: InjectedFault) -> HttpResponse:
-        if fault.kind == "drop":
-            return HttpResponse(0, drop=True)
+        if fault.kind != "status":
+            return HttpResponse(0, fault=fault.kind)
         headers = {}
         if fault.retry_after is not None:
             headers["Retry-After"] = str(ceil(fault.retry_after / (self.emulation.clock.scale or 1.0)))
@@ -300,6 +304,6 @@ def _spoil(response: HttpResponse, kind: str) -> HttpResponse:
         "garbage": b"\x00\xff\xfe<html>\x80" + response.body[:20][::-1],
         "wrong_json": b'["not", {"a": "document"}]',
     }
-    if kind == "cut_off":
-        return replace(response, cut_off=True)
+    if kind in ("cut_head", "cut_off"):
+        return replace(response, fault=kind)
     return replace(response, body=bodies[kind], headers={k: v for k, v in response.headers.items() if k != "ETag"})
