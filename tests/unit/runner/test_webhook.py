@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from forewarn import __version__
 from forewarn.runner.hooks import webhook
+from forewarn.runner.hooks.commands import HookSettings, request_settings
 from tools.clocks import ManualClocks
 from tools.scripted_imds import ScriptedServer, raw, status
 from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, server_context
@@ -113,6 +114,17 @@ def test_what_passes_is_tried_again(first: Answer | str) -> None:
     with Webhook(first, first, Answer(200)) as server:
         assert send(server.url) == (0, "URL: answered 200 (3 tries)\n")
     assert [request.body for request in server.requests] == [BODY] * 3
+
+
+@pytest.mark.parametrize("first", [Answer(429), Answer(503), CLOSE])
+@pytest.mark.parametrize("attempts", [None, 1, 5])
+def test_what_must_not_run_twice_is_sent_once(first: Answer | str, attempts: int | None) -> None:
+    """``retry: never`` is one attempt."""
+    with Webhook(first, Answer(200)) as server:
+        hook = {"http": server.url, **({} if attempts is None else {"retry": {"attempts": attempts}})}
+        code, _text = send(server.url, once=request_settings(hook, HookSettings(), 5.0).get("once"))
+    assert len(server.requests) == 1 + (attempts != 1)
+    assert code == (attempts == 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 413])

@@ -352,6 +352,7 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
         "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
         "bearer_file": secret,
+        **({"once": True} if (hook.get("retry") or {}).get("attempts") == 1 else {}),
         **({"secret_field": _SECRET_FIELDS[hook["template"]]} if hook.get("template") in _SECRET_FIELDS else {}),
     }
 

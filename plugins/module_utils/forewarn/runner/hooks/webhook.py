@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The child process of an http hook: one POST, tried again until its time is up, and one line about it.
 
+With ``retry: never`` it is sent once: a request without an answer may have arrived.
+
 It reads its settings as the first line of standard input (``hooks.command`` writes them) and sends what follows.
 Exit code 0: the server answered 2xx. Of an answer only the status is ever shown: the rest may repeat the secret.
 """
@@ -69,7 +71,7 @@ def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, Attempt
                 return tries, request.send(min(_ATTEMPT_SECONDS, deadline - time.monotonic())), None
             except AttemptError as failure:
                 wait = max(pause, failure.after_seconds)
-                if failure.lasting or time.monotonic() + wait + _LEAST_SECONDS > deadline:
+                if failure.lasting or settings.get("once") or time.monotonic() + wait + _LEAST_SECONDS > deadline:
                     raise
             time.sleep(wait)  # in the hook's own process: nobody waits for it
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
