@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -103,6 +104,38 @@ def test_faults_singly_and_in_pairs(first: Fault, kind: str) -> None:
         yield from world.until(lambda: world.over(event_id), 200.0)
         check_event(world, event_id)
         assert world.posts() - posts <= 1 + len(faults) * (kind == "post"), faults
+
+    with memory() as directory, TimedRunner(directory) as world:
+        world.play(story())
+        check_requests(world)
+
+
+ENDS: list[Fault] = [{"kind": kind} for kind in ("drop", "reset", "cut_head", "cut_off")]
+ENDS += [{"kind": kind, "processed": True} for kind in ("drop", "reset")]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=_name)
+@pytest.mark.parametrize("meanwhile", ["another event", "NotBefore", "gone", "nothing"])
+def test_a_connection_that_is_closed_late_under_an_approval(end: Fault, meanwhile: str) -> None:
+    """After eight seconds, in which the service lists something else under the id, or NotBefore passes."""
+
+    def story() -> Story:
+        yield from world.wait(2.0)
+        notice = 6.0 if meanwhile == "NotBefore" else 600.0
+        event_id = world.emulator.schedule("Reboot", ["web_0"], notice_seconds=notice, description="plain")
+        model = world.server.emulation.model
+        world.emulator.inject_fault("latency", latency_seconds=8.0, times=1, requests="post")
+        world.emulator.inject_fault(**end, times=1, requests="post")
+        with world.server.emulation.lock:
+            event = model.find(event_id)
+            if meanwhile == "another event":
+                model.at(world.now + 5.0, lambda: setattr(event, "spec", replace(event.spec, event_type="Terminate")))
+            elif meanwhile == "gone":
+                model.at(world.now + 5.0, lambda: model.cancel(event_id))
+        yield from world.until(lambda: world.lines("approval-failed") or world.lines("approved"))
+        yield from world.wait(20.0)
+        assert world.posts() <= 1 + (meanwhile == "nothing"), "the next document decides"
+        assert event.approvals or meanwhile != "nothing"
 
     with memory() as directory, TimedRunner(directory) as world:
         world.play(story())

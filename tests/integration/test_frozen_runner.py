@@ -77,6 +77,10 @@ class FreezingService(ScriptedServer):
         os.kill(self.pid, signal.SIGSTOP)
         self.stopped.set()
 
+    def __enter__(self) -> FreezingService:
+        super().__enter__()
+        return self
+
     def story(self, number: int, chance: Random) -> tuple[str, int, int]:
         """Stop the runner once; return what changed meanwhile, and the approvals before and after the change."""
         name, changes = chance.choice(list(CHANGES.items()))

@@ -25,6 +25,7 @@ from tools.runner_profiles import GENERATIONS, PROFILES
 from tools.sizes import examples
 from tools.vm_machine import DESCRIPTIONS, NOTICES, RESOURCES, VmMachine
 
+STATUSES = st.integers(100, 599).filter(lambda status: status != 200)
 HOOKED = st.sampled_from(
     sorted(name for name, profile in PROFILES.items() if any(each.prepare for each in profile.stages))
 )
@@ -157,11 +158,16 @@ class RunnerMachine(VmMachine):
         """Incarnations begin again, and for a while it may list nothing (SE-05)."""
         self.world.model.switch_off()
 
-    @rule(fault=st.sampled_from([None, None, 410, 503, 403]))
+    @rule(fault=st.sampled_from([None, None, 410, 503, 403]) | STATUSES)
     def answer_reads_with(self, fault: int | None) -> None:
         self.world.read_fault = fault
 
-    @rule(fault=st.sampled_from([None, None, "failed", "lost"]))
+    @rule(seconds=st.sampled_from([1.5, 8.0, 15.0, 40.0]))
+    def stand_still_before_the_next_approval(self, seconds: float) -> None:
+        """As a VM that is frozen, or a process that is stopped."""
+        self.world.freeze_seconds = seconds
+
+    @rule(fault=st.sampled_from([None, None, "failed", "lost", "closed", "closed-after"]))
     def answer_approvals_with(self, fault: str | None) -> None:
         self.world.post_fault = fault
 

@@ -62,7 +62,7 @@ class Change(NamedTuple):
 
 class Silence(NamedTuple):
     """For some time the service answers nothing (``away``: with an error; ``stuck``: not at all), or no
-    approval: ``failed``, or taken and the answer lost.
+    approval: ``failed``, or taken and the answer lost. Or the VM stands still before its next approval (``frozen``).
     """
 
     at: float
@@ -73,6 +73,8 @@ class Silence(NamedTuple):
         """Let it begin, or end."""
         if self.fault == "away":
             world.read_fault = 503 if silent else None
+        elif self.fault == "frozen":
+            world.freeze_seconds = self.seconds if silent else 0.0
         elif self.fault == "stuck":
             world.stuck = frozenset({DOCUMENT, INSTANCE, APPROVAL} if silent else ())
         else:
@@ -163,6 +165,7 @@ def make_script(seed: int) -> Script:
         silences.append(Silence(chance.choice([2.0, 12.0, 25.0]), chance.choice([6.0, 90.0]), "away"))
     if chance.random() < 0.2:
         silences.append(Silence(chance.choice([0.0, 2.0, 8.0]), chance.choice([4.0, 40.0]), "stuck"))
+    silences += list(_closing(silences, random.Random(f"connections of {seed}")))
     changes = [change for planned in events for change in _changes(chance, planned)]
     if seed % 4 == 3:
         changes += _last_moment(chance, events[0])
@@ -170,6 +173,15 @@ def make_script(seed: int) -> Script:
     if chance.random() < 0.3:
         reloads = tuple(zip((chance.choice([1.5, 7.0, 30.0]), 60.0), (1, 0)))
     return Script(seed, tuple(events), tuple(drills), tuple(silences), tuple(changes), reloads)
+
+
+def _closing(silences: list[Silence], chance: random.Random) -> Iterator[Silence]:
+    """Let connections be closed under approvals, in place of other faults too, and yield when the VM stands still."""
+    for place, silence in enumerate(silences):
+        if silence.fault in ("failed", "lost") and chance.random() < 0.5:
+            silences[place] = silence._replace(fault="closed" if silence.fault == "failed" else "closed-after")
+    if chance.random() < 0.3:
+        yield Silence(chance.choice([0.0, 3.0, 8.0]), chance.choice([1.5, 8.0, 15.0, 40.0]), "frozen")
 
 
 def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:

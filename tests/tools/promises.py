@@ -14,6 +14,7 @@ from tools.ledger_reader import LedgerReader
 from tools.listings import FAILURES, Attempt, Listing
 from tools.runner_profiles import Stage
 
+FRESH_SECONDS = 1.0
 MARGIN_SECONDS = 3.0  # between the end of a prepare hook and NotBefore
 SHORTEST_SECONDS = 1.0
 RECOVER_PAUSES = (10.0, 60.0, 300.0, 900.0, 3600.0)
@@ -36,6 +37,7 @@ class Judge(LedgerReader):
     def __init__(self, vm: str) -> None:
         super().__init__(vm)
         self._document_at = 0.0
+        self._approved_by = ""  # the document of the latest approval
 
     def demand(self, condition: object, promise: str, *about: object) -> None:
         """Raise BrokenPromise, with the latest entries, unless the condition holds."""
@@ -232,8 +234,13 @@ class Judge(LedgerReader):
 
     # Approvals
 
-    def _post(self, at: float, ids: list[str], result: str, age: float, wall: float, after: str) -> None:
-        self.demand(age < _TINY, "an approval rests on a fresh document", ids)
+    def _post(
+        self, at: float, ids: list[str], result: str, age: float, wall: float, after: str, document: str, changed: bool
+    ) -> None:
+        self.demand(age <= FRESH_SECONDS, "an approval rests on a fresh document", ids, age)
+        self.demand(not changed, "nothing changes between a document and its approval", ids)
+        self.demand(document != self._approved_by, "each approval has a document of its own", ids)
+        self._approved_by = document
         self.demand(after == "document", "an approval is the first request after its document", ids, "after", after)
         for event_id in ids:
             listing = self.listed.get((False, event_id.lower()))

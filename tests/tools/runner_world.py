@@ -20,7 +20,7 @@ from forewarn.emulator.clock import ManualClock
 from forewarn.emulator.documents import render
 from forewarn.emulator.model import Model
 from forewarn.emulator.spec import Settings, VmSpec
-from forewarn.events import LATEST_API_VERSION, Document, parse_document
+from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.hooks.executor import ENDED, SUCCEEDED, TIMED_OUT
 from tools.clocks import ScriptedClocks
@@ -99,7 +99,10 @@ class World:
         self.new_log: Callable[[], Lines] = Lines
         # How the service behaves
         self.read_fault: int | None = None
-        self.post_fault: str | None = None  # "failed", "lost"
+        # Approvals are not taken ("failed", "closed"), or their answers are lost ("lost", "closed-after"); when the
+        # connection is closed, that is noticed at once.
+        self.post_fault: str | None = None
+        self.freeze_seconds = 0.0  # for which the VM stands still before its next approval is sent
         self.policies: Callable[[int], PolicySet] = policies  # by their generation
         self.bodyless = False  # answers have no body
         self.bodyless_since: float | None = None  # when the first of such answers came, if the latest is one
@@ -216,12 +219,25 @@ class World:
         """Let the service move NotBefore of a scheduled event to a moment of this world's time."""
         self.postpone(event_id, moment - self.model.find(event_id).deadline)
 
-    def document(self, vm: str) -> Document:
+    def body(self, vm: str) -> bytes:
         """Return what the service answers a VM."""
         self.model.request(vm)
         if self.bodyless:
-            return Document()
+            return b""
         incarnation, events = self.model.document(vm)
         body = json.loads(render(incarnation, events, LATEST_API_VERSION, "rfc1123"))
         body["Events"] = [7 if item["EventId"].lower() in self.unreadable else item for item in body["Events"]]
-        return parse_document(json.dumps(body))
+        return json.dumps(body).encode()
+
+    def freeze(self) -> None:
+        """Let the VM stand still, if it has to before its next approval and no hook runs, whose time would pass."""
+        seconds, self.freeze_seconds = self.freeze_seconds, 0.0
+        if seconds and not self.running():
+            driven = self.driven_since is not None
+            if driven:
+                self.note("driven", on=False)
+            self.clock.advance(seconds)
+            if driven:
+                self.driven_since = self.now
+                self.note("driven", on=True)
+        self.model.settle()

@@ -35,6 +35,7 @@ from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.clocks import ScriptedClocks
 from tools.logs import Lines
 from tools.waiting import wait_until
+from tools.wire_judge import WireJudge
 
 Story = Iterator[None]
 _PATIENCE_SECONDS = 120.0  # real ones
@@ -49,6 +50,7 @@ _POLICY = """
 name: faults
 rule:
   match:
+    - {{id: held, condition: event.EventType == "Terminate", output: hold}}
     - id: plain
       condition: event.Description.startsWith("plain")
       output: approve
@@ -90,15 +92,17 @@ class TimedRunner:
         self.server = EmulatorServer(vms=["web_0"], clock=self.clock, settings=chosen)
         self.server.emulation.wait_until = self._jump  # type: ignore[method-assign]  # nobody else moves the clock
         self.emulator = EmulatorClient(self.server.url)
+        self.wire = WireJudge(self.server.emulation, "web_0")
 
     def __enter__(self) -> TimedRunner:
         self.server.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         (self.directory / "go").touch()
         self.emulator.close()
         self.server.close()
+        assert kind is not None or self.wire.broken() == []
 
     def _jump(self, moment: float) -> None:
         self.clock.advance(max(0.0, moment - self.clock.now()))

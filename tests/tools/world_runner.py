@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import json
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
 from forewarn.emulator.lifecycle import UnknownNameError
 from forewarn.events import Document, Event, Vm
-from forewarn.imds.client import READ_TIMEOUT_SECONDS
-from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
-from forewarn.imds.limiter import READ_RESERVE, Limiter
+from forewarn.imds.client import READ_TIMEOUT_SECONDS, Client
+from forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, Fault, PassingFault
+from forewarn.imds.limiter import READ_RESERVE
+from forewarn.imds.transport import Response, Transport
 from forewarn.runner import assembly
 from forewarn.runner.assembly import Equipment, GroupEquipment, assemble
 from forewarn.runner.clocks import Stamp
@@ -34,70 +36,96 @@ from tools.logs import Lines
 from tools.runner_world import FIRST_PID, NEVER, TICK, Hook, World
 
 
-class WorldClient:
-    """A client of the world's service, for the runner of one VM. Requests take no time, but respect the budget."""
-
-    asked = ""  # what the latest request was for
-    paid = False  # for the request that is made next
+class WorldTransport(Transport):
+    """Carries requests to the world's service. They take no time."""
 
     def __init__(self, world: World, vm: str) -> None:
-        self.limiter = Limiter(clock=lambda: world.now)
-        self.world = world
-        self.vm = vm
-        self._shown: object = None
-        self._read_at = -NEVER
+        super().__init__("127.0.0.1", 9, 1.0, lambda: world.now)
+        self.asked = ""  # what the latest request was for
+        self.paid = False  # for the request that is made next
+        self._world = world
+        self._vm = vm
+        self._documents = 0
+        self._document_at = -NEVER
+        self._listed: Any = None  # with the latest document
 
-    def _take(self, reserve: float) -> None:
-        if self.paid:
-            self.paid = False
-            return
-        wait = self.limiter.delay(reserve=reserve)
-        self.world.clock.advance(wait)
-        assert self.limiter.take(reserve=reserve)
-
-    def read_once(self) -> Document:
-        self._take(READ_RESERVE)
-        world = self.world
+    def exchange(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout: float,
+        admit: Callable[[], None],
+    ) -> Response:
+        world = self._world
+        if body is not None:
+            return self._approve([each["EventId"] for each in json.loads(body)["StartRequests"]], admit)
+        if not self.paid and "/instance" not in target:
+            admit()
+        self.paid = False
+        if "/instance" in target:
+            if world.nameless:
+                raise PassingFault("no answer", "", kind=TIMEOUT)
+            world.note("known")
+            return Response(200, "", {}, json.dumps({"compute": {"name": self._vm}}).encode(), world.now)
         world.model.settle()
         if world.read_fault is not None:
-            kind = LastingFault if world.read_fault in (400, 403) else PassingFault
-            raise kind(f"answered {world.read_fault}", "", kind=HTTP, status=world.read_fault)
-        document = world.document(self.vm)
-        self._read_at = world.now
-        show(world, document, "service", self)
-        return document
+            if world.read_fault < 200:
+                raise PassingFault("an interim answer", "", kind=GARBAGE)
+            return Response(world.read_fault, "", {}, b"", world.now)
+        self._documents += 1
+        self._document_at, self._listed = world.now, world.model.document(self._vm)
+        return Response(200, "", {}, world.body(self._vm), world.now)
 
-    def approve(self, ids: Sequence[str], incarnation: int | str | None = None, not_after: float | None = None) -> None:
-        self._take(0.0)
-        world = self.world
+    def _approve(self, ids: Sequence[str], admit: Callable[[], None]) -> Response:
+        world = self._world
         world.at_point("before a POST")
-        result, fault = self._approve(ids)
-        world.note(
-            "post", ids=list(ids), result=result, age=world.now - self._read_at, wall=world.wall, after=self.asked
-        )
+        world.freeze()
+        admit()
+        changed = world.model.document(self._vm) != self._listed
+        result, status, lost = self._taken(ids)
+        document = f"{self._documents} at {self._document_at}"
+        fields = {"result": result, "age": world.now - self._document_at, "wall": world.wall, "after": self.asked}
+        world.note("post", ids=list(ids), **fields, document=document, changed=changed)
         world.at_point("after a POST")
-        if fault is not None:
-            raise fault
+        if lost is not None:
+            raise PassingFault("no answer", "", kind=lost)
+        return Response(status, "", {}, b"", world.now)
 
-    def _approve(self, ids: Sequence[str]) -> tuple[str, Fault | None]:
-        trouble = "lost" if APPROVAL in self.world.stuck else self.world.post_fault
-        if trouble == "failed":
-            return "failed", PassingFault("answered 503", "", kind=HTTP, status=503)
+    def _taken(self, ids: Sequence[str]) -> tuple[str, int, str | None]:
+        """Return what becomes of an approval, the status that answers it, and why there is no answer."""
+        trouble = "lost" if APPROVAL in self._world.stuck else self._world.post_fault
+        if trouble in ("failed", "closed"):
+            return "failed", 503, CONNECTION if trouble == "closed" else None
         try:
-            self.world.model.approve(ids, self.vm)
-        except UnknownNameError as error:
-            return "refused", LastingFault(str(error), "", kind=HTTP, status=400)
-        return ("lost", PassingFault("no answer", "", kind=TIMEOUT)) if trouble == "lost" else ("taken", None)
+            self._world.model.approve(ids, self._vm)
+        except UnknownNameError:
+            return "refused", 400, None
+        if trouble is None:
+            return "taken", 200, None
+        return "lost", 200, TIMEOUT if trouble == "lost" else CONNECTION
 
-    def instance(self, patience_seconds: float = 0.0) -> Vm:
-        self.paid = False
-        if self.world.nameless:
-            raise PassingFault("no answer", "", kind=TIMEOUT)
-        self.world.note("known")
-        return Vm(name=self.vm)
 
-    def close(self) -> None:
-        """There is nothing to close."""
+class WorldClient(Client):
+    """The client of the runner of one VM: the real one, whose requests go to the world's service."""
+
+    def __init__(self, world: World, vm: str) -> None:
+        self.carrier = WorldTransport(world, vm)
+        super().__init__(
+            "http://127.0.0.1:9",
+            clock=lambda: world.now,
+            sleep=world.clock.advance,
+            wall=lambda: world.wall,
+            transport=self.carrier,
+        )
+        self._world = world
+        self._shown: object = None
+
+    def read_once(self) -> Document:
+        document = super().read_once()
+        show(self._world, document, "service", self)
+        return document
 
 
 def show(world: World, document: Document, source: str, watcher: Any) -> None:
@@ -158,10 +186,10 @@ class WorldRequester:
         if what == APPROVAL:
             self._made = self._make(request)
         elif self._client.limiter.take(reserve=READ_RESERVE):
-            self._client.paid = self._made is None
+            self._client.carrier.paid = self._made is None
         else:
             seconds += self._client.limiter.delay(reserve=READ_RESERVE)
-        self._client.asked = what
+        self._client.carrier.asked = what
         self.due, self._request = world.now + seconds, request
 
     def take(self) -> RequestResult:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from forewarn.events import Document, Vm
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import TIMEOUT, PassingFault
+from forewarn.imds.transport import Response
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE, InlineRequester
 from tools.promises import BrokenPromise
 from tools.runner_world import VMS, Hook
@@ -134,7 +136,8 @@ def test_nothing_else_is_asked_while_an_approval_is_under_way(story: Story) -> N
     story.world.stuck = frozenset()
     drained = story.schedule("drain", notice=600.0)
     story.turns(READ_TIMEOUT_SECONDS - 2.0)
-    assert not [entry for entry in story.world.ledger if entry.kind == "document" and entry.at > posted]
+    documents = [entry.at for entry in story.world.ledger if entry.kind == "document" and entry.at > posted]
+    assert not [at for at in documents if at < posted + READ_TIMEOUT_SECONDS]
     story.turns(6)
     assert [drained] in [line["event_ids"] for line in story.instance.log.named("approved")]
     (failed,) = story.instance.log.named("approval-failed")
@@ -168,6 +171,28 @@ def test_polls_keep_to_their_ticks_while_answers_take_a_while(story: Story) -> N
     story.turns(90)
     late = asked[65:]  # by then the question who this VM is has been made up for
     assert [b - a for a, b in zip(late, late[1:])] == pytest.approx([1.0] * (len(late) - 1), abs=1e-4)
+
+
+@pytest.mark.parametrize("retry_after", [None, "3600"])
+def test_no_answer_slows_the_polls_beyond_five_seconds(story: Story, retry_after: str | None) -> None:
+    """A Preempt leaves 30 s: whatever the status, and whatever the service asks for."""
+    story.turns(3)
+    asked: list[float] = []
+    carrier: Any = story.instance.client.carrier
+    exchange = carrier.exchange
+
+    def watched(*given: Any) -> Response:
+        asked.append(story.world.now)
+        answer: Response = exchange(*given)
+        return answer._replace(headers={} if retry_after is None else {"retry-after": retry_after})
+
+    carrier.exchange = watched
+    for status in range(100, 600):
+        story.world.read_fault = status
+        number = len(asked)
+        story.turns(5.1)
+        assert len(asked) > number, status
+    assert max(b - a for a, b in pairwise(asked)) <= 5.1
 
 
 def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None:

@@ -31,7 +31,7 @@ def freeze(story: Story, event: str) -> None:
     """Let the event start and end while the VM is frozen, after an answer that shows it Scheduled has arrived."""
     story.world.latency = 0.05
     story.instance.runner.cycle()
-    answer = story.world.document(VMS[0]), None
+    answer = parse_document(story.world.body(VMS[0])), None
     story.instance.requester._made = answer
     story.world.clock.advance(0.05)
     story.world.model.start(event)
@@ -215,15 +215,15 @@ def test_what_is_listed_twice_is_as_it_was(tmp_path: Path, monkeypatch: pytest.M
     story.schedule(notice=50.0)
     story.go(3)
     assert not story.ready()
-    plain = World.document
+    plain = World.body
 
-    def twice(self: World, vm: str) -> Any:
-        document = plain(self, vm)
-        event = document.events[0].as_dict()
-        events = [{**event, "Resources": ["web_1"]}, event]
-        return parse_document(json.dumps({"DocumentIncarnation": document.incarnation, "Events": events}))
+    def twice(self: World, vm: str) -> bytes:
+        document = json.loads(plain(self, vm))
+        (event,) = document["Events"]
+        document["Events"] = [{**event, "Resources": ["web_1"]}, event]
+        return json.dumps(document).encode()
 
-    monkeypatch.setattr(World, "document", twice)
+    monkeypatch.setattr(World, "body", twice)
     story.go(3)
     assert not story.ready()
 

@@ -20,7 +20,7 @@ from tools.world_runner import WorldClient
 
 
 def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
-    client.paid = False
+    client.carrier.paid = False
     return Vm()
 
 
