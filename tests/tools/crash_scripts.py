@@ -93,8 +93,8 @@ class Script(NamedTuple):
 
     @property
     def answers(self) -> bool:
-        """Whether every poll is answered."""
-        return all(silence.fault not in ("away", "stuck") for silence in self.silences)
+        """Whether every poll is answered, and the VM never stands still."""
+        return all(silence.fault not in ("away", "stuck", "frozen") for silence in self.silences)
 
     @property
     def vm(self) -> str:

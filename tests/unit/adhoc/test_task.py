@@ -167,6 +167,23 @@ def test_an_approval_without_an_answer_may_have_arrived() -> None:
         assert ("not known whether the approval of a1 arrived" in result["msg"]) != known
 
 
+def test_what_policies_decided_is_not_approved_after_not_before() -> None:
+    """A person who names an event has the last word."""
+    params = {name: option.get("default") for name, option in task.ARGUMENTS.items()}
+    passed = {"EventId": "a1", "EventStatus": "Scheduled", "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT"}
+    started = {**passed, "EventStatus": "Started"}
+    with ScriptedServer(document(passed), instance("web_0")) as server:
+        digest = task.perform({**params, "endpoint": server.url}, False, print)["events_digest"]
+    for decided in (False, True):
+        answers = [document(passed), document(started)] if decided else [status(200)]
+        with ScriptedServer(document(passed), instance("web_0"), *answers) as server:
+            asked = {**params, "endpoint": server.url, "approve": ["a1"], "events_digest": digest if decided else None}
+            result = task.perform(asked, False, print)
+        posts = [request.method for request in server.requests].count("POST")
+        assert (posts, "failed" in result) == ((0, True) if decided else (1, False))
+        assert ("NotBefore has passed" in result["msg"]) == decided
+
+
 @pytest.mark.parametrize(("seconds", "events", "warned"), [(95.0, 0, True), (95.0, 1, False), (0.2, 0, False)])
 def test_a_slow_answer_without_events_is_not_the_last_word(seconds: float, events: int, warned: bool) -> None:
     """SE-05: the request that switches the service on is answered late, and lists nothing yet."""

@@ -82,7 +82,7 @@ def perform(
 
     try:
         _check(params)
-        with _client(params, os.environ if environ is None else environ, transport, warn) as client:
+        with _client(params, os.environ if environ is None else environ, transport, clock, warn) as client:
             document = client.read(patience())
             if (took := monotonic() - begin) > _SLOW_SECONDS and not document.events:
                 warn(
@@ -125,6 +125,7 @@ def _client(
     params: Mapping[str, Any],
     environ: Mapping[str, str],
     transport: Callable[[Endpoint], Transport] | None,
+    clock: Callable[[], datetime] | None,
     warn: Callable[[str], None],
 ) -> Client:
     endpoint = params["endpoint"]
@@ -143,6 +144,7 @@ def _client(
         params["api_version"] or LATEST_API_VERSION,
         read_timeout=min(READ_TIMEOUT_SECONDS, params["timeout"]),
         first_read_timeout=params["timeout"],
+        wall=(lambda: clock().timestamp()) if clock else time.time,
         transport=transport(parse_endpoint(endpoint)) if transport else None,
     )
 
@@ -288,7 +290,8 @@ def approve(
             warn(f"event {event.event_id}: {text}; approving it anyway")
     if waiting and not check_mode:
         try:
-            approve_patiently(client, document, waiting, patience)
+            by_policies = params["events_digest"] is not None  # these do not approve after NotBefore
+            approve_patiently(client, document, waiting, patience, in_time=by_policies)
         except Fault as fault:
             if not (fault.unsure or isinstance(fault, PassingFault)):
                 raise
