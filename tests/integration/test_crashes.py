@@ -14,6 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from forewarn.imds.client import Client
+from forewarn.imds.errors import PassingFault
+from forewarn.imds.transport import Response
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import Plan
@@ -22,12 +25,13 @@ from forewarn.runner.hooks.run import RECOVER, SKIPPED, Run
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker
-from tools.crash_scripts import make_script
+from tools.crash_scripts import Silence, make_script
 from tools.crashes import EACH, Kill, Played, play, some_kills
 from tools.promises import BrokenPromise
 from tools.runner_profiles import GENERATIONS, policies
 from tools.runner_world import World
 from tools.sizes import NAME, SEED, SIZE, seeds
+from tools.world_runner import WorldTransport
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -114,6 +118,40 @@ def test_an_approval_for_another_content_is_noticed(
     break_it(monkeypatch)
     with pytest.raises(BrokenPromise, match="no approval before every prepare hook has succeeded"):
         play(CHANGED)
+
+
+def send_whatever_the_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(WorldTransport, "fresh_seconds", 1000.0)
+
+
+def send_again_without_an_answer(patch: pytest.MonkeyPatch) -> None:
+    exchange = WorldTransport.exchange
+
+    def again(self: WorldTransport, *given: Any) -> Response:
+        try:
+            return exchange(self, *given)
+        except PassingFault:
+            return exchange(self, *given)
+
+    patch.setattr(WorldTransport, "exchange", again)
+    patch.setattr(Client, "_allow", lambda self, _not_after: self.limiter.take())
+
+
+@pytest.mark.parametrize(
+    ("fault", "break_it", "promise"),
+    [
+        ("frozen", send_whatever_the_time, "an approval rests on a fresh document"),
+        ("closed", send_again_without_an_answer, "each approval has a document of its own"),
+    ],
+)
+def test_an_approval_without_its_document_is_noticed(
+    fault: str, break_it: Callable[[pytest.MonkeyPatch], None], promise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = ONE._replace(silences=(Silence(0.0, 15.0, fault),))
+    play(script)
+    break_it(monkeypatch)
+    with pytest.raises(BrokenPromise, match=promise):
+        play(script)
 
 
 def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
