@@ -74,9 +74,10 @@ class WorldTransport(Transport):
             if world.read_fault < 200:
                 raise PassingFault("an interim answer", "", kind=GARBAGE)
             return Response(world.read_fault, "", {}, b"", world.now)
+        answer = Response(200, "", {}, world.body(self._vm), world.now)  # which can switch the service on
         self._documents += 1
         self._document_at, self._listed = world.now, world.model.document(self._vm)
-        return Response(200, "", {}, world.body(self._vm), world.now)
+        return answer
 
     def _approve(self, ids: Sequence[str], admit: Callable[[], None]) -> Response:
         world = self._world

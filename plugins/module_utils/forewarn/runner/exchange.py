@@ -134,7 +134,8 @@ class Exchange:
         if self._what != APPROVAL:
             self._log.warning("interrupted", reason="the service was being asked, and had not answered")
         elif self._requester.wait(seconds):
-            self._take_in()
+            fault = self._requester.take().fault
+            self._approvals.answered(self._sent, self._controller.reconciler, fault)
         else:
             reason = "an approval was under way; whether it took effect is unknown"
             self._log.warning("interrupted", reason=reason)
