@@ -168,9 +168,19 @@ def test_a_document_that_lay_about_is_as_old_as_it_may_be(monkeypatch: pytest.Mo
         client.read_once()
 
 
-def test_a_slow_answer_is_as_old_as_it_is() -> None:
-    """A service that takes its time: the document is from its answer, not from the question."""
-    slow = Answer(LISTED.pieces, delay=1.3)  # a real wait: it is the kernel that knows when the answer came
+HALF = len(LISTED.pieces[0]) // 2
+
+
+@pytest.mark.parametrize(
+    "slow",  # a real wait: it is the kernel that knows when the answer came
+    [
+        Answer(LISTED.pieces, delay=1.3),
+        Answer((LISTED.pieces[0][:HALF], LISTED.pieces[0][HALF:]), pause=1.3),
+    ],
+    ids=["late", "in two pieces"],
+)
+def test_a_slow_answer_is_as_old_as_its_end(slow: Answer) -> None:
+    """A service that takes its time: the document is from then, not from the question."""
     with ScriptedServer(slow, status(200)) as server, client_of(server) as client:
         client.read_once()
         client.approve(["a"])

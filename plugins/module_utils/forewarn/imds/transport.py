@@ -16,7 +16,7 @@ from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, chunk framing and trailers
-LOOK_SECONDS = 0.1  # how often to look whether an answer has begun
+LOOK_SECONDS = 0.1  # how often to look whether more of an answer has come
 # An approval is sent this soon after its document, or not at all: what the document says may have changed since.
 FRESH_SECONDS = 1.0
 BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host or absent
@@ -31,8 +31,8 @@ def since_boot() -> float:
 class Response(NamedTuple):
     """A complete answer. Header names are in lower case; the values of a repeated header are joined.
 
-    ``since``: the answer did not begin before then, in seconds of the transport's clock. What came while this process
-    was stopped began some time after it was last known not to be there.
+    ``since``: the answer did not end before then, in seconds of the transport's clock. Of what came while this process
+    was stopped it is only known when it had not come yet.
     """
 
     status: int
@@ -54,13 +54,13 @@ class _BoundedSocket(socket.socket):
     """A socket whose reads share one deadline and one size limit.
 
     So an answer that trickles in, or never ends, cannot block forever. ``since`` is the latest moment of ``clock`` at
-    which the answer is known not to have begun.
+    which the end of the answer is known not to have come.
     """
 
     deadline = 0.0
     allowance = 0
     since = 0.0
-    begun = False
+    drained_at: float | None = None  # when all that had come was read; what is read after that has come since
     clock: Callable[[], float] = staticmethod(since_boot)
 
     def start(self, seconds: float) -> None:
@@ -73,23 +73,24 @@ class _BoundedSocket(socket.socket):
         """Send a request right after ``admit``, to be answered within so long."""
         self.settimeout(seconds)
         admit()
-        self.since, self.begun = self.clock(), False
+        self.since, self.drained_at = self.clock(), None
         self.sendall(request)
         self.start(seconds)
 
-    def recv_into(self, *args: Any) -> int:
+    def recv_into(self, buffer: Any, *args: Any) -> int:
+        if self.drained_at is not None:
+            self.since = self.drained_at
         while True:
             remaining, asked = self.deadline - time.monotonic(), self.clock()
             if remaining <= 0:
                 raise socket.timeout("timed out")
-            self.settimeout(remaining if self.begun else min(remaining, LOOK_SECONDS))
+            self.settimeout(min(remaining, LOOK_SECONDS))
             try:
-                received = super().recv_into(*args)
+                received = super().recv_into(buffer, *args)
             except socket.timeout:
-                if not self.begun:
-                    self.since = asked  # this process may have been stopped before it noticed
+                self.since = asked  # not later: this process may have been stopped before it noticed
                 continue
-            self.begun = True
+            self.drained_at = asked if received < len(buffer) else None
             self.allowance -= received
             if self.allowance < 0:
                 raise _EndlessError
