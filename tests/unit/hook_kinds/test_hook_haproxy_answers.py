@@ -100,14 +100,14 @@ def test_a_server_of_another_name_is_not_taken_for_it(haproxy: Scripted) -> None
 
 
 def test_sessions_that_do_not_end_are_counted_with_those_that_wait(haproxy: Scripted) -> None:
-    haproxy.answers["show servers state web"] = [UP, DRAINED]
+    haproxy.answers["show servers state web"] = [UP, UP, DRAINED]
     haproxy.answers["show stat"] = STATISTICS.format(1, 2)
     with pytest.raises(HookFailedError, match=r"3 sessions open on web/s1, after \d s"):
         run(PREPARE, haproxy.path)
 
 
 def test_none_is_waited_for_where_the_policy_says_so(haproxy: Scripted) -> None:
-    haproxy.answers["show servers state web"] = [UP, DRAINED]
+    haproxy.answers["show servers state web"] = [UP, UP, DRAINED]
     haproxy.answers["show stat"] = STATISTICS.format(0, 2)
     run(PREPARE, haproxy.path, options={"wait": "none"})
     assert haproxy.orders() == ["set server web/s1 state drain"]
@@ -115,13 +115,13 @@ def test_none_is_waited_for_where_the_policy_says_so(haproxy: Scripted) -> None:
 
 def test_a_reload_between_the_state_and_the_count_does_not_end_a_drain(haproxy: Scripted) -> None:
     """The process before the reload says that the server drains, the one after it that no session is open."""
-    haproxy.answers["show servers state web"] = [UP, DRAINED, UP, DRAINED]
+    haproxy.answers["show servers state web"] = [UP, UP, DRAINED, UP, UP, DRAINED]
     run(PREPARE, haproxy.path)
     assert haproxy.orders() == ["set server web/s1 state drain"] * 2
 
 
 def test_an_order_that_has_no_effect_is_a_failure(haproxy: Scripted) -> None:
-    with pytest.raises(HookFailedError, match="was put back"):
+    with pytest.raises(HookFailedError, match="web/s1 is in service"):
         run(PREPARE, haproxy.path)
 
 
@@ -144,7 +144,10 @@ def test_a_recovery_waits_for_an_haproxy_that_is_not_up_yet(tmp_path: Path, memo
         run(RECOVER, path, memory)
     assert Path(memory).exists(), "the next attempt has to know"
     with Scripted(path) as server:
-        server.answers = {"show servers state web": DRAINED, "show stat": STATISTICS.format(0, 0)}
+        server.answers = {
+            "show servers state web": [DRAINED, DRAINED, UP],
+            "show stat": STATISTICS.format(0, 0),
+        }
         run(RECOVER, path, memory)
         assert server.orders() == ["set server web/s1 health down", "set server web/s1 state ready"]
     assert not Path(memory).exists()
@@ -152,7 +155,7 @@ def test_a_recovery_waits_for_an_haproxy_that_is_not_up_yet(tmp_path: Path, memo
 
 def test_a_server_without_checks_of_its_own_is_not_declared_down(haproxy: Scripted, memory: str) -> None:
     Path(memory).write_text('{"drained": true, "up": true}')
-    haproxy.answers["show servers state web"] = DRAINED
+    haproxy.answers["show servers state web"] = [DRAINED, UP]
     haproxy.answers["show stat"] = STATISTICS.format(0, 0).replace("L7OK", "")
     run(RECOVER, haproxy.path, memory)
     assert haproxy.orders() == ["set server web/s1 state ready"]
@@ -160,8 +163,8 @@ def test_a_server_without_checks_of_its_own_is_not_declared_down(haproxy: Script
 
 def test_a_server_that_was_down_before_is_made_ready_and_not_waited_for(haproxy: Scripted, memory: str) -> None:
     down = UP.replace("2 0\n", "0 0\n")
-    haproxy.answers["show servers state web"] = [down, DRAINED]
+    haproxy.answers["show servers state web"] = [down, down, DRAINED]
     run(PREPARE, haproxy.path, memory)
-    haproxy.answers["show servers state web"] = down.replace("0 0\n", "0 8\n")
+    haproxy.answers["show servers state web"] = [down.replace("0 0\n", "0 8\n"), down]
     run(RECOVER, haproxy.path, memory)
     assert haproxy.orders() == ["set server web/s1 state drain", "set server web/s1 state ready"]

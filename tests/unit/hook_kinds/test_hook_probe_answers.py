@@ -77,7 +77,7 @@ def test_a_probe_that_stays_ready_is_a_failure_that_says_so(probe: Probe) -> Non
 def test_a_probe_that_turns_ready_during_the_wait_is_a_failure(probe: Probe) -> None:
     probe.statuses = [503, 200]
     with pytest.raises(HookFailedError, match="answers 200, not 503"):
-        prepare(probe.address)
+        prepare(probe.address, seconds=1.2)
 
 
 def test_a_wait_that_is_longer_than_the_notice_fails_at_once(probe: Probe) -> None:

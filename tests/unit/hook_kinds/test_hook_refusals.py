@@ -135,7 +135,7 @@ def test_maintenance_of_rabbitmq_that_no_hook_has_begun_is_not_ended(script: Scr
 
 
 def test_leaders_that_stay_on_a_node_of_rabbitmq_are_named(script: Script) -> None:
-    script("rabbitmq-diagnostics", '{"is_under_maintenance": false}')
+    script("rabbitmq-diagnostics", '{"is_under_maintenance": true}')
     script("rabbitmq-upgrade")
     script("rabbitmqctl", '[{"name": "a", "type": "quorum"}, {"name": "b", "type": "classic"}]')
     assert failure("rabbitmq").startswith("this node still leads a, after")
@@ -157,7 +157,7 @@ def test_what_pacemaker_could_not_start_elsewhere_is_not_stopped(script: Script,
 
 
 def test_what_pacemaker_does_not_manage_is_named(script: Script) -> None:
-    pacemaker(script, managed="false")
+    pacemaker(script, standby="true", managed="false")
     assert failure("pacemaker").startswith("on p1 there still runs web (unmanaged)")
 
 

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.rabbitmq import _are_queues, _is_status, _json
+from forewarn.hook_kinds.work import Done, HookFailedError, Work
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tools.sizes import examples
 
 # All three programs: they write down their arguments, and the files of the directory are what they know.
 _PROGRAM = """#!/bin/sh
@@ -99,6 +104,36 @@ def test_a_drain_that_says_that_it_has_failed_is_repeated_and_not_taken_for_a_pe
     node.run()
     node.run(RECOVER)
     assert node.changes() == ["drain", "drain", "revive"]
+
+
+_NOISE = (
+    "12:00:00.100 [warning] Wrong permissions on cookie [debug]",
+    "\x1b[33m09:53:57.406 [warning] <0.9.0> TLS: [{verify, none}] {x, 1}\x1b[0m",
+    "[1] {} [] [[0.5]]",
+    '{"level": "warning", "msg": "a log as JSON, with [brackets]", "queues": [{"name": 1}]}',
+    "Asking node rabbit@r1 ...",
+    "\x1b[1;31m{\x1b[0m",
+)
+
+
+@given(
+    st.lists(st.sampled_from(_NOISE), max_size=3),
+    st.lists(st.sampled_from(_NOISE), max_size=2),
+    st.sampled_from([None, 2]),
+    st.data(),
+)
+@settings(max_examples=examples(200))
+def test_json_is_found_among_warnings(
+    before: list[str], after: list[str], indent: int | None, data: st.DataObject
+) -> None:
+    queue = {"name": "[orders}", "type": "quorum"}
+    status = {"is_under_maintenance": True, "listeners": [{"port": 5672}, {}], "tags": ["[", "}"]}
+    value = data.draw(st.sampled_from([status, [], [queue], [queue, queue]]))
+    text = "\n".join([*before, json.dumps(value, indent=indent), *after])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Work, "run", lambda *_words, **_options: Done(0, text, ""))
+        fits = _is_status if value is status else _are_queues
+        assert _json(Work({}, {}, 9.0), fits, "rabbitmqctl", "list_queues") == value
 
 
 @pytest.mark.parametrize(

@@ -10,31 +10,45 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import CHOICE, COMMAND, NETWORK, PATH, UNIT, HookKind, Option, Requirements
+from .effect import EffectSeen, missing, there, undone
 from .work import HookFailedError, Work
 
 
-def _prepare(work: Work) -> None:
+def _drain(work: Work) -> str:
     # Of each run its own: what an earlier one has saved can be hours old.
-    before = _saved(work)
+    work.notes["before"] = _saved(work)
     if "run" in work.options:
         work.run(*work.options["run"])
     else:
         # systemd sends it: the runner may not signal the processes of others.
         signal, unit = work.options["signal"], work.options["unit"]
         work.run("systemctl", "--no-ask-password", "kill", "--kill-who=main", f"--signal=SIG{signal}", "--", unit)
-    work.wait(lambda: _not_newer(work, before), every=0.1)
-    work.say(f"{work.options['file']} is saved")
+    return ""
 
 
-def _recover(work: Work) -> None:
-    if "restore" not in work.options:
-        work.say("there is nothing to restore")
-        return
-    if work.outcome == "cancelled":
-        work.say("the event was cancelled: nothing was lost, and nothing is restored")
-        return
+def _drained(work: Work) -> EffectSeen:
+    file = work.options["file"]
+    # Any time that differs will do: the clock may have been set meanwhile.
+    if "before" in work.notes and _saved(work) not in (0, work.notes["before"]):
+        work.notes["saved"] = True
+        return there(f"{file} is saved")
+    if work.notes.pop("saved", "before" not in work.notes):
+        return undone(f"{file} is not there as it was saved")
+    return missing(f"{file} has not been written since this hook began")
+
+
+def _undo(work: Work) -> str:
     work.run(*work.options["restore"])
-    work.say("it is restored")
+    work.notes["restored"] = True
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
+    if "restore" not in work.options:
+        return there("there is nothing to restore")
+    if work.outcome == "cancelled":
+        return there("the event was cancelled: nothing was lost, and nothing is restored")
+    return there("it is restored") if work.notes.get("restored") else undone("it is not restored")
 
 
 def _saved(work: Work) -> int:
@@ -46,13 +60,6 @@ def _saved(work: Work) -> int:
     except OSError as error:
         hint = "forewarn_hooks_need: [files] allows it to look there"
         raise HookFailedError(f"{work.options['file']} cannot be looked at: {error.strerror}; {hint}") from error
-
-
-def _not_newer(work: Work, before: int) -> str:
-    # Any time that differs will do: the clock may have been set meanwhile.
-    if _saved(work) not in (0, before):
-        return ""
-    return f"{work.options['file']} has not been written since this hook began"
 
 
 def _needs(options: Mapping[str, Any]) -> Requirements:
@@ -88,8 +95,11 @@ KIND = HookKind(
         ),
         Option("restore", COMMAND, "The command that restores, after the event.", ["/usr/local/bin/worker", "restore"]),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
+    every=0.1,
     needs=_needs,
     timeout_seconds=60.0,
     one_of=("run", "unit"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 if TYPE_CHECKING:
-    from .work import Work
+    from .effect import Look, Order
 
 # Types of options. In each of the texts, and in each item of the lists, ${…} may stand for a CEL value.
 TEXT, PATH, URL, UNIT, COMMAND = "text", "path", "url", "unit", "command"
@@ -100,9 +100,10 @@ def _no_needs(_options: Mapping[str, Any]) -> Requirements:
 class HookKind(NamedTuple):
     """A kind of hook. The texts are whole sentences, for the documentation and for ``forewarn hook show``.
 
-    ``prepare`` and ``recover`` return when the effect is there, and raise HookFailedError where it is not. ``recover``
-    also runs after a prepare that was killed half way, and both may run twice. ``needs`` gets complete options, with
-    the defaults; a text whose value is not known yet is left out. Of the options in ``one_of`` exactly one is given.
+    ``drain`` and ``undo`` order something, and ``drained`` and ``undone`` look whether all of its effect is there:
+    ``effect.attain`` asks them every ``every`` seconds. ``undo`` also runs after a drain that was killed half way, and
+    all may run twice. ``needs`` gets complete options, with the defaults; a text whose value is not known yet is left
+    out. Of the options in ``one_of`` exactly one is given.
     """
 
     name: str
@@ -114,8 +115,11 @@ class HookKind(NamedTuple):
     requirements: str
     tried_with: str
     options: tuple[Option, ...]
-    prepare: Callable[[Work], None]
-    recover: Callable[[Work], None]
+    drain: Order
+    drained: Look
+    undo: Order
+    undone: Look
+    every: float = 0.5
     needs: Callable[[Mapping[str, Any]], Requirements] = _no_needs
     timeout_seconds: float = 300.0
     one_of: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import INTEGER, PATH, TEXT, HookKind, Option, Requirements
-from .galera_node import Node, ask, read_node
+from .effect import EffectSeen, missing, there, undone
+from .galera_node import ask, read_node, still_needed
 from .work import HookFailedError, Work
 
 _STOPPED = ("inactive", "failed")
@@ -18,76 +19,49 @@ _STOPPED = ("inactive", "failed")
 _CAUSAL_READ = "SET SESSION wsrep_sync_wait = 1; SELECT COUNT(*) FROM information_schema.SCHEMATA"
 
 
-def _prepare(work: Work) -> None:
-    unit = str(work.options["unit"])
-    work.remember(running=_active_state(work) not in _STOPPED)
-    if _active_state(work) not in _STOPPED:
-        work.wait(lambda: _needed(work))
-        work.run("systemctl", "--no-ask-password", "stop", "--", unit)
-        work.wait(lambda: _still_active(work))
-    work.say(f"{unit} does not run")
+def _drain(work: Work) -> str:
+    """Stop the unit, or return why the cluster cannot do without this node now."""
+    needed = still_needed(work)
+    if needed:
+        return needed
+    if not work.memory.get("running", True):
+        work.forget()  # somebody has started it since
+    work.remember(running=True)
+    work.run("systemctl", "--no-ask-password", "stop", "--", str(work.options["unit"]))
+    return ""
 
 
-def _recover(work: Work) -> None:
+def _drained(work: Work) -> EffectSeen:
+    unit, state = work.options["unit"], _active_state(work)
+    if state == "deactivating":
+        return missing(f"{unit} is {state}")
+    if state not in _STOPPED:
+        return undone(f"{unit} is {state}")
+    work.remember(running=False)
+    return there(f"{unit} does not run")
+
+
+def _undo(work: Work) -> str:
+    # It returns at once: a node that needs a copy of all data takes its time, and is waited for.
+    work.run("systemctl", "--no-ask-password", "--no-block", "start", "--", str(work.options["unit"]))
+    work.notes["started"] = True
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
+    """Look whether the node has all that the cluster has."""
     unit = str(work.options["unit"])
     if _active_state(work) in _STOPPED:
         if not work.memory.get("running"):
-            work.say(f"{unit} does not run, and this hook has not stopped it: it is left as it is")
-            return
-        # It returns at once: a node that needs a copy of all data takes its time, and is waited for below.
-        work.run("systemctl", "--no-ask-password", "--no-block", "start", "--", unit)
-    work.wait(lambda: _not_synced(work))
-    work.say(f"the node is synced, one of {read_node(work).size}")
-
-
-def _needed(work: Work) -> str:
-    """Return why the cluster cannot do without this node now."""
-    least = int(work.options["remaining"])
-    try:
-        node = read_node(work)
-        if not node.is_primary:
-            return "this node is not in the primary component of a cluster, so no other node may have its data"
-        if not node.is_synced:
-            return f"this node is {node.state}"
-        others = _others(work, node)
-    except HookFailedError as error:
-        return str(error)
-    if others >= least:
-        return ""
-    return f"{others} other node{' is' if others == 1 else 's are'} synced, and {least} must remain"
-
-
-def _others(work: Work, node: Node) -> int:
-    """Return how many other nodes are synced, or as far as this node knows."""
-    if "defaults_file" not in work.options:
-        return node.size - 1
-    return max(0, sum(_is_synced(work, address) for address in node.addresses) - 1)  # this node is one of them
-
-
-def _is_synced(work: Work, address: str) -> bool:
-    try:
-        return read_node(work, address).is_synced
-    except HookFailedError as error:
-        work.say(f"{address}: {error}")
-        return False
-
-
-def _not_synced(work: Work) -> str:
-    """Return why the node has not all that the cluster has."""
-    unit = str(work.options["unit"])
-    if _active_state(work) in _STOPPED:
-        return f"{unit} does not run: 'journalctl --unit={unit}' says why"
+            return there(f"{unit} does not run, and this hook has not stopped it: it is left as it is")
+        failed = f"{unit} does not run: 'journalctl --unit={unit}' says why"
+        return missing(failed) if work.notes.get("started") else undone(failed)
     try:
         ask(work, _CAUSAL_READ)
         node = read_node(work)
     except HookFailedError as error:
-        return str(error)
-    return "" if node.is_synced else f"this node is {node.state}"
-
-
-def _still_active(work: Work) -> str:
-    state = _active_state(work)
-    return "" if state in _STOPPED else f"{work.options['unit']} is {state}"
+        return missing(str(error))
+    return there(f"the node is synced, one of {node.size}") if node.is_synced else missing(f"this node is {node.state}")
 
 
 def _active_state(work: Work) -> str:
@@ -148,8 +122,10 @@ KIND = HookKind(
             "/etc/forewarn/galera.cnf",
         ),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
     needs=_needs,
     timeout_seconds=600.0,
 )

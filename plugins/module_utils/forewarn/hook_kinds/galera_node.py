@@ -43,3 +43,35 @@ def ask(work: Work, statement: str, address: str | None = None) -> str:
     if done.code != 0:
         raise HookFailedError(f"MariaDB does not answer: {done.said}")
     return done.output
+
+
+def still_needed(work: Work) -> str:
+    """Return why the cluster cannot do without this node now."""
+    least = int(work.options["remaining"])
+    try:
+        node = read_node(work)
+        if not node.is_primary:
+            return "this node is not in the primary component of a cluster, so no other node may have its data"
+        if not node.is_synced:
+            return f"this node is {node.state}"
+        others = _others(work, node)
+    except HookFailedError as error:
+        return str(error)
+    if others >= least:
+        return ""
+    return f"{others} other node{' is' if others == 1 else 's are'} synced, and {least} must remain"
+
+
+def _others(work: Work, node: Node) -> int:
+    """Return how many other nodes are synced, or as far as this node knows."""
+    if "defaults_file" not in work.options:
+        return node.size - 1
+    return max(0, sum(_is_synced(work, address) for address in node.addresses) - 1)  # this node is one of them
+
+
+def _is_synced(work: Work, address: str) -> bool:
+    try:
+        return read_node(work, address).is_synced
+    except HookFailedError as error:
+        work.say(f"{address}: {error}")
+        return False

@@ -9,83 +9,60 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
-from .haproxy_api import FORCED_DRAIN, TAKEN_OUT, Server, ServerState
+from .effect import EffectSeen, missing, there, undone
+from .haproxy_api import FORCED_DRAIN, TAKEN_OUT, Server
 from .work import Work
 
 _IDLE, _NO_WAIT = "idle", "none"
 _EVERY = 0.25  # seconds between two looks
 
 
-def _prepare(work: Work) -> None:
+def _drain(work: Work) -> str:
     server = Server(work)
-    state = server.state()
-    if state.admin & TAKEN_OUT:
-        work.say(f"{server.name} is out of service already")
-    else:
-        _drain(work, server, state)
-    work.wait(lambda: _not_drained(work, server) or _in_use(work, server), _EVERY)
-    work.say(f"{server.name} is drained")
+    work.remember(drained=True, up=not server.state().stopped)
+    server.order("state drain")
+    return ""
 
 
-def _recover(work: Work) -> None:
+def _drained(work: Work) -> EffectSeen:
+    server = Server(work)
+    # The state is asked last: a process of HAProxy that has just begun counts no session, and knows of no drain.
+    count = server.sessions() if work.options["wait"] == _IDLE else 0
+    if not server.state().admin & TAKEN_OUT:
+        return undone(f"{server.name} is in service, perhaps after a reload of HAProxy")
+    if count:
+        return missing(f"{count} session{'' if count == 1 else 's'} open on {server.name}")
+    return there(f"{server.name} is drained")
+
+
+def _undo(work: Work) -> str:
+    server = Server(work)
+    # What the checks found before the event must not count: a server can reboot faster than they notice. A server
+    # without checks would stay down, and one with sessions is in use.
+    if "checking" not in work.notes:
+        anew = work.memory.get("up") and server.last_check() and not server.sessions()
+        work.notes["checking"] = bool(anew and not server.ordered("health down"))
+    if work.notes["checking"] and server.state().stopped:
+        return _not_up(server)
+    server.order("state ready")
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
     server = Server(work)
     if not work.memory.get("drained"):
-        work.say(f"{server.name} was not drained by this hook, and stays as it is")
-        return
-    admin = _reached(work, server).admin
-    if admin & TAKEN_OUT & ~FORCED_DRAIN:
-        work.say(f"somebody has taken {server.name} out of service meanwhile: it stays so")
-        return
-    up = bool(work.memory.get("up"))
-    if admin & FORCED_DRAIN:
-        # What the checks found before the event must not count: a server can reboot faster than they notice. A server
-        # without checks would stay down, and one with sessions is in use.
-        if up and server.last_check() and not server.sessions() and not server.ordered("health down"):
-            work.wait(lambda: _not_up(server), _EVERY)
-        server.order("state ready")
-    if up:
-        work.wait(lambda: _not_up(server), _EVERY)
-    work.say(f"{server.name} is {'up' if up else 'ready: it was down before the event'}")
-
-
-def _drain(work: Work, server: Server, state: ServerState) -> None:
-    work.remember(drained=True, up=not state.stopped)
-    server.order("state drain")
-
-
-def _reached(work: Work, server: Server) -> ServerState:
-    """Wait until HAProxy answers: after a reboot it may not be up yet."""
-    found: list[ServerState] = []
-
-    def missing() -> str:
-        found.append(server.state())
-        return ""
-
-    work.wait(missing, _EVERY)
-    return found[0]
-
-
-def _not_drained(work: Work, server: Server) -> str:
-    state = server.state()
-    if state.admin & TAKEN_OUT:
-        return ""
-    _drain(work, server, state)
-    return f"{server.name} was put back, perhaps by a reload of HAProxy: drained again"
-
-
-def _in_use(work: Work, server: Server) -> str:
-    if work.options["wait"] != _IDLE:
-        return ""
-    count = server.sessions()
-    if count:
-        return f"{count} session{'' if count == 1 else 's'} open on {server.name}"
-    # A process of HAProxy that began since the state was asked counts none, and knows nothing of the drain.
-    return _not_drained(work, server)
+        return there(f"{server.name} was not drained by this hook, and stays as it is")
+    state, up = server.state(), work.memory.get("up")
+    if state.admin & TAKEN_OUT & ~FORCED_DRAIN:
+        return there(f"somebody has taken {server.name} out of service meanwhile: it stays so")
+    if state.admin & FORCED_DRAIN:
+        return undone(f"{server.name} drains")
+    if up and state.stopped:
+        return missing(_not_up(server))
+    return there(f"{server.name} is {'up' if up else 'ready: it was down before the event'}")
 
 
 def _not_up(server: Server) -> str:
-    if not server.state().stopped:
-        return ""
     last = server.last_check()
     return f"{server.name} is not up yet{f', by the checks of HAProxy: the last says {last}' if last else ''}"
 
@@ -145,7 +122,10 @@ KIND = HookKind(
             choices=(_IDLE, _NO_WAIT),
         ),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
+    every=_EVERY,
     needs=_needs,
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from .declaration import USERS, HookKind, Requirements
+from .effect import EffectSeen, missing, there, undone
 from .work import HookFailedError, NotYetError, Work
 
 _ATTRIBUTE, _MONITOR, _NODE = "crm_attribute", "crm_mon", "crm_node"
@@ -29,44 +30,45 @@ class _Cluster(NamedTuple):
     pending: tuple[str, ...]
 
 
-def _prepare(work: Work) -> None:
-    work.wait(lambda: _not_standby(work))
-    work.wait(lambda: _left_here(work))
-    work.say(f"{_look(work).name} is in standby, and nothing runs there")
-
-
-def _recover(work: Work) -> None:
-    work.wait(lambda: _not_online(work))
-    cluster = _look(work)
-    before = " as before, and stays so" if cluster.standby else ""
-    work.say(f"{cluster.name} is {'in standby' if cluster.standby else 'online'}{before}")
-
-
-def _not_standby(work: Work) -> str:
-    """Return why this node cannot be put into standby now; else do it."""
+def _drain(work: Work) -> str:
+    """Put this node into standby, or return why it cannot be now."""
     cluster = _look(work)
     if cluster.running and not cluster.others and not cluster.standby:
         return f"no other node is online to take what runs on {cluster.name}: {', '.join(cluster.running)}"
-    work.remember(standby=cluster.standby)
     if not cluster.standby:
+        if work.notes.get("standby"):
+            work.forget()  # somebody has ended it since, so that this one is the hook's own
+        work.remember(standby=False)
         # Not for the lifetime of a boot: the resources would come back before what else the policy recovers first.
         _ask(work, _ATTRIBUTE, *_standby_of(cluster), "--update", "on")
     return ""
 
 
-def _left_here(work: Work) -> str:
+def _drained(work: Work) -> EffectSeen:
     cluster = _look(work)
+    if not cluster.standby:
+        return undone(f"{cluster.name} is not in standby")
+    work.notes["standby"] = True
+    work.remember(standby=True)
     if cluster.running:
-        return f"on {cluster.name} there still runs {', '.join(cluster.running)}"
-    return f"elsewhere there is not done: {', '.join(cluster.pending)}" if cluster.pending else ""
+        return missing(f"on {cluster.name} there still runs {', '.join(cluster.running)}")
+    if cluster.pending:
+        return missing(f"elsewhere there is not done: {', '.join(cluster.pending)}")
+    return there(f"{cluster.name} is in standby, and nothing runs there")
 
 
-def _not_online(work: Work) -> str:
+def _undo(work: Work) -> str:
+    _ask(work, _ATTRIBUTE, *_standby_of(_look(work)), "--delete")
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
     cluster = _look(work)
     if cluster.standby and work.memory.get("standby") is False:
-        _ask(work, _ATTRIBUTE, *_standby_of(cluster), "--delete")
-        return f"{cluster.name} is leaving standby"
-    return "" if cluster.online else f"{cluster.name} is not online in the cluster: see crm_mon"
+        return undone(f"{cluster.name} is in standby")
+    if not cluster.online:
+        return missing(f"{cluster.name} is not online in the cluster: see crm_mon")
+    return there(f"{cluster.name} is {'in standby as before, and stays so' if cluster.standby else 'online'}")
 
 
 def _standby_of(cluster: _Cluster) -> tuple[str, ...]:
@@ -118,7 +120,9 @@ KIND = HookKind(
     requirements="Pacemaker must start at boot, or somebody has to start it before the node can come back.",
     tried_with="Pacemaker 2.1 with Corosync 3.1: a service that clients use, under a reboot and a power cut",
     options=(),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
     needs=lambda _options: Requirements(programs=(_ATTRIBUTE, _MONITOR, _NODE, _AS_USER[0]), sandbox=(USERS,)),
 )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import NETWORK, PATH, TEXT, URL, HookKind, Option, Requirements
+from .effect import EffectSeen, missing, nothing, there, undone
 from .patroni_api import STANDBY_LEADER, is_leader, read_cluster, read_status, request, said, streaming
 from .work import HookFailedError, Work
 
@@ -19,35 +20,12 @@ _URL = "http://127.0.0.1:8008"
 _SWITCHOVER_SECONDS = 120.0  # Patroni answers when it is over: after 2 to 3 s, or when its own patience ends
 
 
-def _prepare(work: Work) -> None:
+def _drain(work: Work) -> str:
+    """Ask for a switchover, or return why nobody can take over now."""
     cluster = read_cluster(work)
-    work.remember(stopped=read_status(work)["state"] in _STOPPED)
-    work.wait(lambda: _not_elsewhere(work))
-    work.say(f"{read_cluster(work).leader} is the primary and takes writes, {cluster.own} is not")
-
-
-def _recover(work: Work) -> None:
-    if work.memory.get("stopped"):
-        work.say("PostgreSQL did not run here before the event, so it is left as it is")
-        return
-    work.wait(lambda: _not_back(work))
-
-
-def _not_elsewhere(work: Work) -> str:
-    """Switch over where this member leads; return why no other member is a primary that takes writes."""
-    try:
-        cluster = read_cluster(work)
-        leads = is_leader(work)
-    except HookFailedError as error:
-        return str(error)
-    if cluster.leader is None:
-        return "the cluster has no leader"
-    if (cluster.leader == cluster.own) != leads:
-        here = "leads, too" if leads else "does not lead"
-        return f"the leader is {cluster.leader}, but the member at {work.options['url']} {here}: is it {cluster.own}?"
-    if not leads:
-        return _takes_no_writes(work, cluster.leader, cluster.members[cluster.leader])
     candidate = work.options.get("candidate")
+    if cluster.leader != cluster.own:
+        return ""
     if cluster.members[cluster.own]["role"] == STANDBY_LEADER:
         raise HookFailedError("this is a standby cluster, whose leader takes no writes: use a run hook for it")
     if cluster.is_paused:
@@ -62,6 +40,30 @@ def _not_elsewhere(work: Work) -> str:
     if not ready:
         return f"{candidate or 'no other member'} {'does not stream' if candidate else 'streams'} from {cluster.own}"
     return _switch_over(work, cluster.own, candidate)
+
+
+def _drained(work: Work) -> EffectSeen:
+    """Look whether another member is a primary that takes writes: it is asked last, and is so with the lock alone."""
+    try:
+        cluster = read_cluster(work)
+        if "stopped" not in work.memory:
+            work.remember(stopped=read_status(work)["state"] in _STOPPED)
+        leads = is_leader(work)
+    except HookFailedError as error:
+        if not work.notes:
+            raise
+        return missing(str(error))  # one that has answered answers again
+    work.notes["answered"] = True
+    own, leader = cluster.own, cluster.leader
+    if leader is None:
+        return missing("the cluster has no leader")
+    if (leader == own) != leads:
+        here = "leads, too" if leads else "does not lead"
+        return missing(f"the leader is {leader}, but the member at {work.options['url']} {here}: is it {own}?")
+    if leads:
+        return undone(f"{own} leads")
+    waits = _takes_no_writes(work, leader, cluster.members[leader])
+    return missing(waits) if waits else there(f"{leader} is the primary and takes writes, {own} is not")
 
 
 def _switch_over(work: Work, own: str, candidate: str | None) -> str:
@@ -91,30 +93,28 @@ def _takes_no_writes(work: Work, name: str, member: Mapping[str, Any]) -> str:
     return "" if takes_writes else f"{name} leads, and does not take writes yet"
 
 
-def _not_back(work: Work) -> str:
-    """Return what is missing until this member runs, and streams from another one or is the primary."""
+def _undone(work: Work) -> EffectSeen:
+    """Look whether this member runs, and streams from another one or is the primary."""
+    if work.memory.get("stopped"):
+        return there("PostgreSQL did not run here before the event, so it is left as it is")
     try:
         own = read_status(work)
         cluster = read_cluster(work)
     except HookFailedError as error:
-        return str(error)
+        return missing(str(error))
+    name, leader = cluster.own, cluster.leader
     if own["state"] != "running":
         pause = ", and the cluster is paused, so Patroni does not start it" if cluster.is_paused else ""
-        return f"PostgreSQL of {cluster.own} is in state '{own['state']}'{pause}"
-    if cluster.leader == cluster.own:
-        return "" if own["role"] in _WRITABLE else f"{cluster.own} leads, and does not take writes yet"
-    if cluster.leader is None:
-        return "the cluster has no leader"
-    names = sorted(set(cluster.members) - {cluster.own}, key=lambda name: name != cluster.leader)
-    for name in names:  # the leader first; a replica may stream from another one
-        if cluster.own in streaming(work, cluster.members[name]):
-            work.say(f"{cluster.own} streams from {name}")
-            return ""
-    return f"{cluster.own} runs, and does not stream from {cluster.leader} yet"
-
-
-def _needs(_options: Mapping[str, Any]) -> Requirements:
-    return Requirements(sandbox=(NETWORK,))  # the other members are asked, too
+        return missing(f"PostgreSQL of {name} is in state '{own['state']}'{pause}")
+    if leader is None:
+        return missing("the cluster has no leader")
+    if leader == name:
+        leads = own["role"] in _WRITABLE
+        return there(f"{name} is the primary") if leads else missing(f"{name} leads, and does not take writes yet")
+    for other in sorted(set(cluster.members) - {name}, key=lambda one: one != leader):
+        if name in streaming(work, cluster.members[other]):  # the leader first; a replica may stream from another one
+            return there(f"{name} streams from {other}")
+    return missing(f"{name} runs, and does not stream from {leader} yet")
 
 
 KIND = HookKind(
@@ -152,7 +152,9 @@ KIND = HookKind(
             "/etc/ssl/certs/patroni-ca.pem",
         ),
     ),
-    prepare=_prepare,
-    recover=_recover,
-    needs=_needs,
+    drain=_drain,
+    drained=_drained,
+    undo=nothing,
+    undone=_undone,
+    needs=lambda _options: Requirements(sandbox=(NETWORK,)),  # the other members are asked, too
 )

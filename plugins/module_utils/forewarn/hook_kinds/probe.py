@@ -6,26 +6,30 @@
 from __future__ import annotations
 
 from .declaration import DURATION, HookKind, Option
+from .effect import EffectSeen, missing, nothing, there
 from .work import HookFailedError, Work
 
 _READY, _NOT_READY = 200, 503
 _ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "localhost": "127.0.0.1"}  # noqa: S104 - where it listens on all
 
 
-def _prepare(work: Work) -> None:
-    url = _url(work)
-    work.wait(lambda: _not_seen(work, url))
-    seconds = float(work.options["wait"])
-    work.say(f"/readyz answers {_NOT_READY}: load balancers have {seconds:g} s to see it")
-    work.sleep(seconds)
-    problem = _not_seen(work, url)
+def _drained(work: Work) -> EffectSeen:
+    """Look whether the probe says not ready, and has said so for long enough. It turns by itself."""
+    problem = _not_seen(work, _url(work))
     if problem:
-        raise HookFailedError(problem)
-    work.say(f"/readyz has answered {_NOT_READY} for {seconds:g} s")
+        work.notes.clear()
+        return missing(problem)
+    seconds = float(work.options["wait"])
+    left = seconds - (work.seconds_passed - work.notes.setdefault("since", work.seconds_passed))
+    if left > work.seconds_left:
+        raise HookFailedError(f"it takes {left:.0f} s, and {work.seconds_left:.0f} s are left")
+    if left > 0:
+        return missing(f"/readyz answers {_NOT_READY}: load balancers have {seconds:g} s to see it")
+    return there(f"/readyz has answered {_NOT_READY} for {seconds:g} s")
 
 
-def _recover(work: Work) -> None:
-    work.say(f"/readyz answers {_READY} again once everything is recovered")
+def _undone(_work: Work) -> EffectSeen:
+    return there(f"/readyz answers {_READY} again once everything is recovered")
 
 
 def _url(work: Work) -> str:
@@ -56,8 +60,8 @@ KIND = HookKind(
     ),
     recovers="There is nothing to do: the probe answers 200 once everything is recovered.",
     effect=(
-        "It asks the probe itself, before the wait and after it. What load balancers make of the answer it cannot see:"
-        " the wait must be long enough for them."
+        "It asks the probe itself, all the time: a 200 begins the wait anew. What load balancers make of the answer it"
+        " cannot see: the wait must be long enough for them."
     ),
     repeatable="It only asks and waits.",
     requirements=(
@@ -79,6 +83,8 @@ KIND = HookKind(
             maximum=3600.0,
         ),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=nothing,
+    drained=_drained,
+    undo=nothing,
+    undone=_undone,
 )

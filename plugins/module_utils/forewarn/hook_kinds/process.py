@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from . import find
+from .effect import attain
 from .work import HookFailedError, Work
 
 PREPARE, RECOVER = "prepare", "recover"
@@ -62,7 +63,7 @@ def perform(
         raise HookFailedError("; ".join(problems))
     work = Work(kind.complete(options), event, seconds, memory_file, probe_address, outcome)
     if phase == PREPARE:
-        kind.prepare(work)
+        attain(work, kind.drain, kind.drained, kind.every)
     else:
-        kind.recover(work)
+        attain(work, kind.undo, kind.undone, kind.every)
         work.forget()

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Callable
 
 from .declaration import NETWORK, TEXT, USERS, HookKind, Option, Requirements
+from .effect import EffectSeen, missing, there, undone
 from .work import HookFailedError, NotYetError, Work
 
 _UPGRADE, _DIAGNOSTICS, _CONTROL = "rabbitmq-upgrade", "rabbitmq-diagnostics", "rabbitmqctl"
@@ -17,58 +19,60 @@ _QUORUM_SECONDS = 3  # of one question whether the quorum is there: the hook say
 _USAGE = (1, 2, 64, 65, 77)  # exit codes of a command that will not succeed by waiting: wrong words, no permission
 # Each question starts an Erlang of its own, which is up sooner with one scheduler that does not spin.
 _ENVIRONMENT = {"ERL_FLAGS": "+S 1:1 +sbwt none"}
+_MAINTENANCE = "is_under_maintenance"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BEGIN = re.compile(r"^\s*(?=[\[{])", re.MULTILINE)
 _MOVABLE = ("quorum", "stream")  # types of queues whose leader goes to another node
 
 
-def _prepare(work: Work) -> None:
-    work.wait(lambda: _undrained(work))
-    work.wait(lambda: _led_here(work))
-    work.say("the node is in maintenance mode, and leads no quorum queue")
-
-
-def _recover(work: Work) -> None:
-    work.wait(lambda: _unrevived(work))
-    if _in_maintenance(work):
-        work.say("the node was in maintenance mode before, and is so again")
-        return
-    work.wait(lambda: _members_down(work))
-    work.say("the node is in service, and every quorum queue has the members online that it needs")
-
-
-def _undrained(work: Work) -> str:
-    """Return why the node cannot be drained now; else drain it."""
+def _drain(work: Work) -> str:
     with ThreadPoolExecutor() as pool:  # each question takes half a second
         asked, missed = pool.submit(_in_maintenance, work), pool.submit(_no_quorum, work)
     # Where the node is drained already its own members are offline, and the quorum cannot be there.
     if missed.result() and not asked.result():
         return missed.result()
+    if work.notes.get("drained"):
+        work.forget()  # somebody has ended the maintenance mode since, so that this one is the hook's own
     work.remember(maintenance=asked.result())
     _ask(work, _UPGRADE, "drain")
+    work.notes["drained"] = True
     return ""
 
 
-def _unrevived(work: Work) -> str:
+def _drained(work: Work) -> EffectSeen:
+    if not work.notes.get("drained"):  # a drain that was cut short is only repeated
+        return undone("the node is not drained")
+    led = _led_here(work)
+    if not _in_maintenance(work):  # asked last: only with it no leader comes back
+        return undone("the node is not in maintenance mode")
+    return missing(led) if led else there("the node is in maintenance mode, and leads no quorum queue")
+
+
+def _undo(work: Work) -> str:
+    _ask(work, _UPGRADE, "drain" if work.memory.get("maintenance") else "revive")
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
+    before = work.memory.get("maintenance")  # without memory, this hook has drained nothing
+    down = "" if before or _in_maintenance(work) else _no_quorum(work)
     maintenance = _in_maintenance(work)
-    before = work.memory.get("maintenance", maintenance)  # without memory, this hook has drained nothing
-    if maintenance != before:  # a restart ends the maintenance mode, a person's too
-        _ask(work, _UPGRADE, "drain" if before else "revive")
-    return ""
-
-
-def _members_down(work: Work) -> str:
-    """Return which queues miss members. Revive again: right after a drain, a revive leaves those down that led."""
-    missing = _no_quorum(work)
-    if missing and work.memory.get("maintenance") is False and not _in_maintenance(work):
-        _ask(work, _UPGRADE, "revive")
-    return missing
+    if before is not None and maintenance != before:  # a restart ends the maintenance mode, a person's too
+        return undone(f"the node is {'still' if maintenance else 'not'} in maintenance mode")
+    if maintenance:
+        return there("the node was in maintenance mode before, and is so again")
+    if down:
+        # Right after a drain, a revive leaves those down that led: until they are up, the node is revived again.
+        return missing(down) if before is None else undone(down)
+    return there("the node is in service, and every quorum queue has the members online that it needs")
 
 
 def _in_maintenance(work: Work) -> bool:
-    return bool(_json(work, _DIAGNOSTICS, "status")["is_under_maintenance"])
+    return bool(_json(work, _is_status, _DIAGNOSTICS, "status")[_MAINTENANCE])
 
 
 def _led_here(work: Work) -> str:
-    queues = _json(work, _CONTROL, "list_queues", "--local", "name", "type")
+    queues = _json(work, _are_queues, _CONTROL, "list_queues", "--local", "name", "type")
     left = [str(queue["name"]) for queue in queues if queue["type"] in _MOVABLE]
     return f"this node still leads {', '.join(left[:3])}{' and others' if len(left) > 3 else ''}" if left else ""
 
@@ -83,12 +87,25 @@ def _no_quorum(work: Work) -> str:
     return ""
 
 
-def _json(work: Work, program: str, *words: str) -> Any:
-    text = _ask(work, program, "--silent", *words, "--formatter", "json")
-    try:
-        return json.loads(text[min(text.find(mark) for mark in "[{" if mark in text) :])
-    except ValueError as error:
-        raise NotYetError(f"{program} {words[0]} answered no JSON: {text.strip()[:200]}") from error
+def _is_status(value: Any) -> bool:
+    return isinstance(value, dict) and _MAINTENANCE in value
+
+
+def _are_queues(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) and {"name", "type"} <= one.keys() for one in value)
+
+
+def _json(work: Work, fits: Callable[[Any], bool], program: str, *words: str) -> Any:
+    """Return the JSON that fits, in lines of its own: a program also writes coloured warnings with brackets."""
+    text = _COLOUR.sub("", _ask(work, program, "--silent", *words, "--formatter", "json"))
+    for mark in _BEGIN.finditer(text):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, mark.end())
+        except ValueError:
+            continue
+        if fits(value) and not text[end:].partition("\n")[0].strip():
+            return value
+    raise NotYetError(f"{program} {words[0]} answered no JSON: {text.strip()[:200]}")
 
 
 def _ask(work: Work, program: str, *words: str) -> str:
@@ -108,8 +125,14 @@ KIND = HookKind(
         "It revives the node once it is up, and waits until every quorum queue has a member to spare again. Until then"
         " it revives it again: right after a drain, RabbitMQ can leave members of queues down."
     ),
-    effect="It waits until the node leads no quorum queue and no stream, and after the event for the quorum.",
-    repeatable="A drained node is only checked. One that was in maintenance mode before is so again afterwards.",
+    effect=(
+        "It waits until the node is in maintenance mode and leads no quorum queue and no stream, and after the event"
+        " for the quorum."
+    ),
+    repeatable=(
+        "A drained node is drained once more, which changes nothing, and so is one that somebody revives meanwhile. One"
+        " that was in maintenance mode before is so again afterwards."
+    ),
     requirements="Classic queues that are not mirrored stay on the node, and are not available while it is down.",
     tried_with="RabbitMQ 3.10: publishers with confirms on a quorum queue, under a reboot, a power cut and a freeze",
     options=(
@@ -122,8 +145,10 @@ KIND = HookKind(
             wording="NAME@HOST",
         ),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
     # The programs become the user rabbitmq, whose cookie they need, and talk to the node at the address of the host.
     needs=lambda _options: Requirements(programs=(_UPGRADE, _DIAGNOSTICS, _CONTROL), sandbox=(NETWORK, USERS)),
 )

@@ -5,119 +5,77 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from .declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
-from .work import HookFailedError, NotYetError, Work
+from .effect import EffectSeen, missing, there, undone
+from .slurm_node import ask, node_name, read_jobs, read_node
+from .work import Work
 
 _WAIT, _REQUEUE = "wait", "requeue"
 # Slurm keeps the reason with the drain: it tells ours from that of a person, whatever has restarted in between.
 _OURS = "Forewarn: "
 _EVERY = 1.0  # seconds: one controller answers for thousands of nodes
-# What asking again does not change. All else may pass: a controller that fails over, a munged that is not up yet.
-_FINAL = re.compile("not found|invalid node name|permission denied|invalid user", re.IGNORECASE)
-_STATE = re.compile(r"\sState=(\S+)")
-_REASON = re.compile(r"\sReason=(.*) \[[^]\s]*@[^]\s]*\]")
-_SLURMD = re.compile(r"\sSlurmdStartTime=(\S+)")
 
 
-class _Node(NamedTuple):
-    """What the controller knows of a node. ``slurmd`` is when its slurmd was started."""
-
-    state: str
-    reason: str
-    slurmd: str
-
-    def has(self, *flags: str) -> bool:
-        return not set(flags).isdisjoint(re.findall("[A-Z_]+", self.state))
-
-    @property
-    def answers(self) -> bool:
-        return "*" not in self.state and not self.has("NOT_RESPONDING")
-
-
-def _prepare(work: Work) -> None:
-    name = _name(work)
-    work.wait(lambda: _not_draining(work, name), _EVERY)
-    refused: dict[str, str] = {}
-    work.wait(lambda: _busy(work, name, refused), _EVERY)
-    work.say(f"{name} is drained")
-
-
-def _recover(work: Work) -> None:
-    name = _name(work)
-    work.wait(lambda: _out_of_service(work, name), _EVERY)
-    node = _node(work, name)
-    why = f", for: {node.reason}. It stays so" if node.has("DRAIN") else ""
-    work.say(f"{name} is {node.state}{why}")
-
-
-def _not_draining(work: Work, name: str) -> str:
-    node = _node(work, name)
-    work.remember(boot=_boot(), slurmd=node.slurmd)
-    if not node.has("DRAIN"):
+def _drain(work: Work) -> str:
+    name = node_name(work)
+    if not read_node(work, name).draining:  # a drain of somebody else keeps its reason
         reason = f"{_OURS}{work.event.get('EventType')} event {work.event.get('EventId')}"
-        _ask(work, "scontrol", "update", f"nodename={name}", "state=drain", f"reason={reason}")
+        ask(work, "scontrol", "update", f"nodename={name}", "state=drain", f"reason={reason}")
+    for job in _to_requeue(work, read_jobs(work, name)):
+        work.notes[job] = work.run("scontrol", "requeue", job, check=False).errors.strip()
     return ""
 
 
-def _busy(work: Work, name: str, refused: dict[str, str]) -> str:
-    """Return what still runs on a node; each job that can be queued again is, once. ``refused``: job -> why."""
-    lines = _ask(work, "squeue", "--noheader", f"--nodelist={name}", "--format=%A %T").splitlines()
-    jobs = dict(line.split()[:2] for line in lines if line.strip())
-    for job, state in jobs.items() if work.options["jobs"] == _REQUEUE else ():
-        if state != "COMPLETING" and job not in refused:
-            refused[job] = work.run("scontrol", "requeue", job, check=False).errors.strip()
+def _drained(work: Work) -> EffectSeen:
+    name = node_name(work)
+    node = read_node(work, name)
+    work.remember(boot=_boot(), slurmd=node.slurmd)
+    if not node.draining:
+        return undone(f"{name} is {node.state}, and not drained")
+    jobs = read_jobs(work, name)
+    if _to_requeue(work, jobs):
+        return undone(f"there are jobs to queue again on {name}")
     if jobs:
-        shown = [f"{job} {state}{f' ({refused[job]})' if refused.get(job) else ''}" for job, state in jobs.items()]
-        return f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} on {name}: {', '.join(shown[:5])}"
-    node = _node(work, name)
+        why = {job: f" ({work.notes[job]})" for job in jobs if work.notes.get(job)}
+        shown = [f"{job} {state}{why.get(job, '')}" for job, state in jobs.items()]
+        return missing(f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} on {name}: {', '.join(shown[:5])}")
+    node = read_node(work, name)  # again, and last: that there is no job means little where Slurm may start one
+    if not node.draining:
+        return undone(f"{name} is {node.state}, and not drained")
     # Where the last job has only just ended, its epilog still runs.
-    return "" if node.has("IDLE", "DOWN") and not node.has("COMPLETING") else f"{name} is {node.state}"
+    return missing(f"{name} is {node.state}") if node.works else there(f"{name} is drained")
 
 
-def _out_of_service(work: Work, name: str) -> str:
-    """Return why a node takes no jobs; what this hook has drained is resumed."""
-    node = _node(work, name)
-    if node.has("DRAIN"):
+def _to_requeue(work: Work, jobs: Mapping[str, str]) -> list[str]:
+    """Return the jobs to queue again, each of them once in a run: ``work.notes`` has what Slurm said."""
+    wanted = work.options["jobs"] == _REQUEUE
+    return [job for job, state in jobs.items() if wanted and state != "COMPLETING" and job not in work.notes]
+
+
+def _undo(work: Work) -> str:
+    ask(work, "scontrol", "update", f"nodename={node_name(work)}", "state=resume")
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
+    """Look whether a node takes jobs; what this hook has drained is to be resumed."""
+    name = node_name(work)
+    node = read_node(work, name)
+    if node.draining:
         if not node.reason.startswith(_OURS):
-            return ""
+            return there(f"{name} is {node.state}, for: {node.reason}. It stays so")
         rebooted = work.memory.get("boot") not in (None, _boot())
         # Until its slurmd has come back from a reboot, jobs that are sent there fail.
         if not node.answers or (rebooted and node.slurmd == work.memory.get("slurmd")):
-            return f"{name} is {node.state}, and its slurmd has not registered again: see systemctl status slurmd"
-        _ask(work, "scontrol", "update", f"nodename={name}", "state=resume")
-        return f"{name} is being resumed"
-    good = not work.memory or (node.answers and not node.has("DOWN", "FAIL", "UNKNOWN"))
-    return "" if good else f"{name} is {node.state}, for: {node.reason or 'no reason'}"
-
-
-def _name(work: Work) -> str:
-    """Return the option, or else the one node that slurm.conf has on this host."""
-    if "node" in work.options:
-        return str(work.options["node"])
-    names = work.run("scontrol", "show", "aliases").output.split()
-    if len(names) != 1:
-        found = f"{len(names)} nodes ({' '.join(names)})" if names else "no node"
-        raise HookFailedError(f"slurm.conf has {found} on this host: set the option node")
-    return names[0]
-
-
-def _node(work: Work, name: str) -> _Node:
-    text = _ask(work, "scontrol", "--oneliner", "show", "node", name)
-    state, reason, slurmd = (pattern.search(text) for pattern in (_STATE, _REASON, _SLURMD))
-    if state is None:
-        raise NotYetError(f"scontrol shows no state of {name}: {text.strip()[:200]}")
-    return _Node(state.group(1), reason.group(1) if reason else "", slurmd.group(1) if slurmd else "")
-
-
-def _ask(work: Work, *words: str) -> str:
-    done = work.run(*words, check=False)
-    if done.code == 0:
-        return done.output
-    raise (HookFailedError if _FINAL.search(done.said) else NotYetError)(f"{words[0]} failed: {done.said}")
+            hint = "its slurmd has not registered again: see systemctl status slurmd"
+            return missing(f"{name} is {node.state}, and {hint}")
+        return undone(f"{name} is drained")
+    if work.memory and (not node.answers or node.has("DOWN", "FAIL", "UNKNOWN")):
+        return missing(f"{name} is {node.state}, for: {node.reason or 'no reason'}")
+    return there(f"{name} is {node.state}")
 
 
 def _boot() -> str:
@@ -129,8 +87,11 @@ KIND = HookKind(
     summary="Drains a compute node of Slurm, and waits until its jobs have ended or are queued again.",
     prepares="It drains the node: Slurm starts no further job there. The reason names the event, for sinfo -R.",
     recovers="It resumes the node, once its slurmd has registered again after a reboot.",
-    effect="It waits until no job is left and the node is idle, and after the event until the node takes jobs.",
-    repeatable="A drained node is only waited for. What was drained for another reason than Forewarn's stays drained.",
+    effect="It waits until the node is drained and nothing runs there, and after the event until the node takes jobs.",
+    repeatable=(
+        "A drained node is only waited for. What was drained for another reason than Forewarn's stays drained. A node"
+        " that somebody resumes meanwhile is drained again."
+    ),
     requirements="A job that was queued again starts after the cred_expire of Slurm's AuthInfo: two minutes.",
     tried_with="Slurm 22.05: jobs under a drain, a requeue and a power cut",
     options=(
@@ -151,7 +112,10 @@ KIND = HookKind(
             choices=(_WAIT, _REQUEUE),
         ),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
+    every=_EVERY,
     needs=lambda _options: Requirements(programs=("scontrol", "squeue"), sandbox=(NETWORK,)),
 )

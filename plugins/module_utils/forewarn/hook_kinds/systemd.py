@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
+from .effect import EffectSeen, missing, there, undone
 from .work import HookFailedError, Work
 
 _SYSTEMCTL = ("systemctl", "--no-ask-password")
@@ -17,32 +18,51 @@ _DROP_INS = "/run/systemd/system"  # which a reboot forgets
 _DOWN = ("inactive", "failed")
 
 
-def _prepare(work: Work) -> None:
-    unit = work.options["unit"]
-    found = _properties(work)
-    if found["LoadState"] != "loaded":
-        raise HookFailedError(f"systemd has no usable unit {unit}: it is {found['LoadState']}")
-    work.remember(was_active=found["ActiveState"] not in (*_DOWN, "deactivating"))
+def _drain(work: Work) -> str:
     if work.options["block"]:
         _block(work)
     # Even if it is down: a start of it may be queued.
     _order(work, "stop")
-    work.wait(lambda: _still_up(work), every=0.2)
-    work.say(f"{unit} is stopped")
+    work.notes["ordered"] = True
+    return ""
 
 
-def _recover(work: Work) -> None:
-    unit = work.options["unit"]
+def _drained(work: Work) -> EffectSeen:
+    unit, found = work.options["unit"], _properties(work)
+    if found["LoadState"] != "loaded":
+        raise HookFailedError(f"systemd has no usable unit {unit}: it is {found['LoadState']}")
+    work.remember(was_active=found["ActiveState"] not in (*_DOWN, "deactivating"))
+    if work.options["block"] and not _drop_in(work).exists():
+        return undone(f"starts of {unit} are allowed")
+    if found["ActiveState"] not in (*_DOWN, "deactivating") or not work.notes.get("ordered"):
+        return undone(f"{unit} is {found['ActiveState']} ({found['SubState']}): somebody has started it meanwhile")
+    if found["ActiveState"] == "deactivating":
+        return missing(f"{unit} is deactivating ({found['SubState']})")
+    return there(f"{unit} is stopped")
+
+
+def _undo(work: Work) -> str:
     drop_in = _drop_in(work)
     if drop_in.exists():
         drop_in.unlink()
         work.run(*_SYSTEMCTL, "daemon-reload")
+    if work.memory.get("was_active", True):
+        _order(work, "start")
+    work.notes["ordered"] = True
+    return ""
+
+
+def _undone(work: Work) -> EffectSeen:
+    unit, found = work.options["unit"], _properties(work)
+    if not work.notes.get("ordered") or _drop_in(work).exists():
+        return undone(f"starts of {unit} are not allowed")
     if not work.memory.get("was_active", True):
-        work.say(f"{unit} was not running before, and is not started")
-        return
-    _order(work, "start")
-    work.wait(lambda: _not_up(work), every=0.2)
-    work.say(f"{unit} is active")
+        return there(f"{unit} was not running before, and is not started")
+    if found["ActiveState"] == "failed":
+        raise HookFailedError(f"{unit} has failed ({found['Result']}): journalctl --unit={unit} says why")
+    if found["ActiveState"] != "active":
+        return missing(f"{unit} is {found['ActiveState']} ({found['SubState']})")
+    return there(f"{unit} is active")
 
 
 def _block(work: Work) -> None:
@@ -74,26 +94,6 @@ def _properties(work: Work) -> dict[str, str]:
     return {name: value for name, _equals, value in lines}
 
 
-def _still_up(work: Work) -> str:
-    found = _properties(work)
-    if found["ActiveState"] in _DOWN:
-        return ""
-    if found["ActiveState"] != "deactivating":
-        _order(work, "stop")  # somebody's start has taken the place of our stop
-    return f"{work.options['unit']} is {found['ActiveState']} ({found['SubState']})"
-
-
-def _not_up(work: Work) -> str:
-    found = _properties(work)
-    if found["ActiveState"] == "active":
-        return ""
-    if found["ActiveState"] == "failed":
-        raise HookFailedError(
-            f"{work.options['unit']} has failed ({found['Result']}): journalctl --unit={work.options['unit']} says why"
-        )
-    return f"{work.options['unit']} is {found['ActiveState']} ({found['SubState']})"
-
-
 def _needs(options: Mapping[str, Any]) -> Requirements:
     return Requirements(
         programs=("systemctl",),
@@ -115,7 +115,10 @@ KIND = HookKind(
         Option("unit", UNIT, "The unit, with its suffix.", "app.service", required=True),
         Option("block", BOOLEAN, "Whether nothing else may start the unit meanwhile.", True, default=True),
     ),
-    prepare=_prepare,
-    recover=_recover,
+    drain=_drain,
+    drained=_drained,
+    undo=_undo,
+    undone=_undone,
+    every=0.2,
     needs=_needs,
 )

@@ -57,7 +57,7 @@ class Work:
 
     ``outcome`` is finished, cancelled or unseen once the event has left the list. ``probe_address`` is where the runner
     itself answers ``/readyz``, None where it does not. ``memory`` is what an earlier run of the same hook remembered:
-    empty for the first.
+    empty for the first. ``notes`` are of this run alone.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Work:
         self._memory_file = None if memory_file is None else Path(memory_file)
         self._say = say or _to_standard_output
         self.memory: Mapping[str, Any] = self._recall()
+        self.notes: dict[str, Any] = {}
 
     # Time
 
@@ -86,6 +87,11 @@ class Work:
     def seconds_left(self) -> float:
         """The seconds that are left, 0 or more."""
         return max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def seconds_passed(self) -> float:
+        """The seconds since the run began."""
+        return time.monotonic() - self._began
 
     def wait(self, missing: Callable[[], str], every: float = 0.5) -> None:
         """Call ``missing`` until it returns an empty text. Until then it says what is missing: "3 sessions are open".
@@ -113,13 +119,7 @@ class Work:
             time.sleep(every)  # in the hook's own process: nobody waits for it
 
     def _too_late(self, missing: str) -> HookFailedError:
-        return HookFailedError(f"{missing}, after {time.monotonic() - self._began:.0f} s")
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass. Raises HookFailedError if there is less left."""
-        if seconds > self.seconds_left:
-            raise HookFailedError(f"it takes {seconds:g} s, and {self.seconds_left:.0f} s are left")
-        time.sleep(seconds)  # as above
+        return HookFailedError(f"{missing}, after {self.seconds_passed:.0f} s")
 
     # Words
 
@@ -195,7 +195,9 @@ class Work:
     # Memory
 
     def remember(self, **values: Any) -> None:
-        """Keep how things were before the first run, for the recovery. Values that were kept by an earlier run stay."""
+        """Keep how things were before the first run, for the recovery. Values that were kept earlier stay."""
+        if values.keys() <= self.memory.keys():
+            return
         self.memory = {**values, **self.memory}
         if self._memory_file is None:
             return
