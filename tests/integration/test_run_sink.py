@@ -159,3 +159,32 @@ def test_a_sink_that_cannot_be_meant_is_refused(host: SinkHost, options: list[st
     code, text = host.run().end()
     assert code == 2
     assert message in text
+
+
+def test_a_credential_that_a_hook_prints_is_kept_nowhere(
+    tmp_path: Path, emulator: EmulatorClient, start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = DRAINS.replace("timeout: 1m", "credentials: [drain], timeout: 1m")
+    # It fails once, so that its last line is a reason, too.
+    prints = 'cd "$CREDENTIALS_DIRECTORY" && echo * && cat drain && [ "$FOREWARN_ATTEMPT" -gt 1 ]'
+    host = SinkHost(tmp_path, emulator, start, policy, prints)
+    given = tmp_path / "given"
+    given.mkdir(mode=0o700)
+    for name in ("drain", "pager"):
+        (given / name).write_text(f"s3cret-of-{name}\n")
+        (given / name).chmod(0o400)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(given))
+    host.arguments = ("--sink-url", receiver.url)
+    receiver.start()
+    runner = host.run()
+    host.one_event(runner)
+    wait_until(lambda: has_everything(host, receiver), pause=0.05)
+    shown = [host.forewarn("status", "--json").stdout, host.forewarn("history", "--json").stdout]
+    runner.stop()
+    shown += [json.dumps(runner.lines), json.dumps(receiver.kept())]
+    shown += [
+        path.read_text(errors="replace") for path in host.state.rglob("*") if path.is_file() and not path.is_symlink()
+    ]
+    assert "s3cret" not in "".join(shown)
+    assert "drain\\n***" in json.dumps(receiver.kept())
+    assert "exit code 1: ***" in json.dumps(runner.lines)

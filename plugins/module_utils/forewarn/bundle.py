@@ -34,7 +34,7 @@ CONTENTS = (
     *("cli.group_common", "cli.group_create", "cli.group_release", "cli.group_status", "cli.doctor_group"),
 )
 _KINDS = "hook_kinds"
-_KINDS_HAVE = ("__init__", "declaration", "effect", "process", "work")  # what every kind needs
+_KINDS_HAVE = ("__init__", "declaration", "effect", "masking", "process", "work")  # what every kind needs
 OLDEST_PYTHON = (3, 8)
 # Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.
 MAIN = f"""\

@@ -49,7 +49,10 @@ BODIES = st.builds(
     st.integers(1, 2),
 )
 KINDS = [
-    st.fixed_dictionaries({"run": st.lists(WORDS, min_size=1, max_size=4)}, optional=OPTIONS),
+    st.fixed_dictionaries(
+        {"run": st.lists(WORDS, min_size=1, max_size=4)},
+        optional={"credentials": st.lists(WORDS, min_size=1, max_size=2), **OPTIONS},
+    ),
     st.fixed_dictionaries({"unit": WORDS, "action": st.sampled_from(["start", "stop"])}, optional=OPTIONS),
     st.fixed_dictionaries(
         {"http": WORDS}, optional={"bearer": BEARERS, "template": st.sampled_from(HTTP_TEMPLATES), **OPTIONS}
@@ -98,6 +101,7 @@ def test_the_generated_hooks_have_every_option_of_the_schema() -> None:
         "action",
         "http",
         "bearer",
+        "credentials",
         "timeout",
         "retry",
         "template",

@@ -26,6 +26,7 @@ _IN_WORDS = {
     "action",
     "http",
     "bearer",
+    "credentials",
     "body",
     "kind",
     "options",
@@ -47,6 +48,7 @@ def hook_text(hook: Mapping[str, Any]) -> str:
         what, options = quoted(hook["http"]), ["http"]
         options += [f"body {quoted(as_asked(hook)['body'])}"] if "body" in hook else []
     options += [f"bearer {kind} {quoted(name)}" for kind, name in sorted(hook.get("bearer", {}).items())]
+    options += [f"credential {quoted(name)}" for name in hook.get("credentials", ())]
     options.append(seconds_text(hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS)))
     options += [text] if (text := retry_text(hook)) else []
     options += [f"{quoted(key)} {quoted(json.dumps(hook[key]))}" for key in sorted(hook.keys() - _IN_WORDS)]

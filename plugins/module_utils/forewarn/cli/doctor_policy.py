@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..policy.engine import PolicySet
+from ..runner.hooks import credentials
 from ..runner.hooks.needs import examine
 from . import on_disk
 from .doctor_check import OK, TROUBLE, WARNING, Check, Machine
@@ -34,7 +35,7 @@ def _origin(source: Mapping[str, Any]) -> str:
 def hooks(machine: Machine, policies: PolicySet, unit: str) -> Check:
     """Check that what the hooks name is here: programs, units and secrets."""
     every = list(policies.every_hook())
-    wanted = {hook["bearer"]["credential"] for hook in every if "credential" in (hook.get("bearer") or {})}
+    wanted = {name for hook in every for name in credentials.names(hook)}
     given = _credentials(machine, unit) if wanted else {}
     # Without systemd nobody can tell what the runner is given.
     promised = wanted if given is None else given

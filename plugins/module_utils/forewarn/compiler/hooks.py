@@ -54,6 +54,9 @@ class HookCompiler:
             self._command(command)
             for argument in command.items:
                 self._as_written(argument, "run", "the program finds the values in its environment: $FOREWARN_VM_NAME")
+        names = node.get("credentials")
+        if isinstance(names, Sequence):
+            hook["credentials"] = sorted({item.text for item in names.items if isinstance(item, Scalar)})
         for key in ("unit", "action", "http", "template"):
             if key in node.values:
                 hook[key] = text(node.get(key))

@@ -33,6 +33,8 @@ def read_node(work: Work, address: str | None = None) -> Node:
 def ask(work: Work, statement: str, address: str | None = None) -> str:
     """Return the answer of the server on this VM, or at HOST:PORT. Raises HookFailedError."""
     file = work.options.get("defaults_file")
+    if file is not None:
+        _hide_passwords(work, str(file))
     words = ["mariadb", *([] if file is None else [f"--defaults-extra-file={file}"])]
     if address is not None:
         host, _colon, port = address.rpartition(":")
@@ -43,6 +45,17 @@ def ask(work: Work, statement: str, address: str | None = None) -> str:
     if done.code != 0:
         raise HookFailedError(f"MariaDB does not answer: {done.said}")
     return done.output
+
+
+def _hide_passwords(work: Work, path: str) -> None:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - without pathlib, as everything that runs at each event
+            lines = [line.partition(b"=") for line in file]
+    except OSError:  # the client says so
+        return
+    for name, _equals, value in lines:
+        if name.strip().lower() == b"password" and value.strip():
+            work.hide(value.strip().strip(b"'\""))
 
 
 def still_needed(work: Work) -> str:

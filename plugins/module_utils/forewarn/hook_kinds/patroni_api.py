@@ -68,7 +68,7 @@ def request(
     """Make a request, of this member or at a whole ``url``. Raises HookFailedError if there is no answer."""
     headers = {}
     if method != "GET" and "credentials" in work.options:
-        headers["Authorization"] = f"Basic {_credentials(str(work.options['credentials']))}"
+        headers["Authorization"] = f"Basic {_credentials(work)}"
     whole = url or str(work.options["url"]).rstrip("/") + path
     ca_file = cast("str | None", work.options.get("ca_file"))
     try:
@@ -77,7 +77,8 @@ def request(
         raise HookFailedError(f"Patroni does not answer: {error}") from error
 
 
-def _credentials(path: str) -> str:
+def _credentials(work: Work) -> str:
+    path = str(work.options["credentials"])
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - without pathlib, as everything that runs at each event
             line = file.readline().strip()
@@ -85,6 +86,8 @@ def _credentials(path: str) -> str:
         raise HookFailedError(f"the credentials cannot be read: {path}: {error.strerror}") from error
     if b":" not in line:
         raise HookFailedError(f"{path} must have USER:PASSWORD in its first line")
+    work.hide(line)
+    work.hide(line.partition(b":")[2])
     return base64.b64encode(line).decode("ascii")
 
 

@@ -62,8 +62,11 @@ def perform(
     if problems:
         raise HookFailedError("; ".join(problems))
     work = Work(kind.complete(options), event, seconds, memory_file, probe_address, outcome)
-    if phase == PREPARE:
-        attain(work, kind.drain, kind.drained, kind.every)
-    else:
-        attain(work, kind.undo, kind.undone, kind.every)
-        work.forget()
+    try:
+        if phase == PREPARE:
+            attain(work, kind.drain, kind.drained, kind.every)
+        else:
+            attain(work, kind.undo, kind.undone, kind.every)
+            work.forget()
+    except HookFailedError as error:
+        raise HookFailedError(work.masked(str(error))) from error

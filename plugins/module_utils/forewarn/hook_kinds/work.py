@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
+from .masking import Masker
+
 _REPORT_SECONDS = 0.5  # of its time a hook keeps for saying what it waited for
 _LEAST_SECONDS = 0.1
 _QUOTED = 300  # characters of what a program wrote
@@ -80,6 +82,7 @@ class Work:
         self._say = say or _to_standard_output
         self.memory: Mapping[str, Any] = self._recall()
         self.notes: dict[str, Any] = {}
+        self._secrets: set[bytes] = set()
 
     # Time
 
@@ -124,8 +127,16 @@ class Work:
     # Words
 
     def say(self, text: str) -> None:
-        """Write a line for people, into the hook's output."""
-        self._say(text)
+        """Write a line for people, into the hook's output, without what is hidden."""
+        self._say(self.masked(text))
+
+    def hide(self, secret: bytes) -> None:
+        """Let no text of this hook have a secret in it."""
+        self._secrets.add(secret)
+
+    def masked(self, text: str) -> str:
+        """Return a text without what is hidden."""
+        return Masker(self._secrets).masked(text) if self._secrets else text
 
     # Programs and requests
 

@@ -165,6 +165,7 @@ def _hook(value: Any, where: str) -> None:
         **kinds,
         "action": _among("start", "stop"),
         "bearer": _bearer,
+        "credentials": _credentials,
         "options": _options,
         "template": _among(*HTTP_TEMPLATES),
         "body": _expression,
@@ -175,7 +176,7 @@ def _hook(value: Any, where: str) -> None:
     if len(kinds.keys() & value.keys()) != 1:
         raise ValueError(f"{where} must have exactly one of {', '.join(kinds)}")
     belongings = {"action": "unit", "bearer": "http", "options": "kind", "template": "http", "body": "http"}
-    for name, belongs_to in belongings.items():
+    for name, belongs_to in (*belongings.items(), ("credentials", "run")):
         if name in value and belongs_to not in value:
             raise ValueError(f"{where} has {name} without {belongs_to}")
     for name, requires in (("unit", "action"), ("kind", "options")):
@@ -238,8 +239,20 @@ def _bearer(value: Any, where: str) -> None:
     _object({}, {"credential": _a(str), "file": _a(str)}, where, value)
     if len(value) != 1 or not value.keys() <= {"credential", "file"}:
         raise not_a(where, "either a credential or a file")
-    if "/" in value.get("credential", ""):  # it is looked up in one directory
-        raise not_a(f"{where}.credential", "a name")
+    if "credential" in value:
+        _credential(value["credential"], f"{where}.credential")
+
+
+def _credentials(value: Any, where: str) -> None:
+    _list(_credential)(value, where)
+    if not value:
+        raise not_a(where, "a list of names")
+
+
+def _credential(value: Any, where: str) -> None:
+    _a(str)(value, where)
+    if "/" in value or value.startswith("."):  # it is looked up in one directory
+        raise not_a(where, "a name")
 
 
 def _number(value: Any, where: str) -> None:

@@ -28,6 +28,7 @@ from ...policy.decision import HOOK_TIMEOUT_SECONDS
 from ...policy.interpolated import holds_values, written
 from ...policy.structure import stays_here
 from ..state.trust import check_program as _check_program
+from . import credentials
 
 RUN, UNIT, HTTP = "run", "unit", "http"
 
@@ -51,12 +52,16 @@ class HookError(InputError):
 
 
 class Command(NamedTuple):
-    """A process to start, with its whole ``environment``. ``stdin`` is what it may read."""
+    """A process to start, with its whole ``environment``. ``stdin`` is what it may read.
+
+    ``secrets`` are what it is given and may not be seen to print.
+    """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     stdin: bytes
     timeout_seconds: float
+    secrets: tuple[bytes, ...] = ()
 
 
 class Occasion(NamedTuple):
@@ -85,7 +90,7 @@ class HookSettings(NamedTuple):
     """The runner's configuration for hooks.
 
     ``proxy`` is ``http://HOST:PORT``; ``ca_file`` (PEM) is trusted instead of the system's authorities;
-    ``credentials_directory`` is systemd's, where ``bearer: {credential: NAME}`` is looked up. In ``memory_directory``
+    ``credentials_directory`` is systemd's, where the credentials that hooks name are looked up. In ``memory_directory``
     hooks keep how things were before them. ``probe_address`` is where the runner itself answers ``/readyz``.
     """
 
@@ -161,7 +166,16 @@ def command(
         raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
     program = _checked(wanted[0], check_program)
     environment = {**BASE_ENVIRONMENT, **_environment(occasion, seconds)}
-    return Command((program, *wanted[1:]), environment, content, timeout_seconds)
+    secrets: tuple[bytes, ...] = ()
+    if hook.get("credentials"):
+        try:
+            directory, secrets = credentials.hand_over(
+                hook["credentials"], settings.credentials_directory, settings.memory_directory
+            )
+        except InputError as error:
+            raise HookError(error.message, error.hint) from error
+        environment["CREDENTIALS_DIRECTORY"] = directory
+    return Command((program, *wanted[1:]), environment, content, timeout_seconds, secrets)
 
 
 def _of_kind(
@@ -338,13 +352,10 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
     if bearer is not None and "file" in bearer:
         secret = bearer["file"]
     elif bearer is not None:
-        name = bearer["credential"]
-        if settings.credentials_directory is None:
-            raise HookError(
-                f"there is no credential {name}: the runner has none; "
-                f"add LoadCredential={name}:/path/of/the/file to its systemd unit"
-            )
-        secret = f"{settings.credentials_directory}/{name}"
+        try:
+            secret = credentials.path(bearer["credential"], settings.credentials_directory)
+        except InputError as error:
+            raise HookError(error.message) from error
     return {
         "url": url,
         "shown": shown_url(url),

@@ -243,7 +243,7 @@ class _Hook:
         ending: str | None = None
         exit_fd = exit_descriptor(process.pid)
         wakers = (*(self._pipe or ())[:1], *(() if exit_fd is None else (exit_fd,)))
-        streams = Streams(process, self._command.stdin, wakers)
+        streams = Streams(process, self._command, wakers)
         try:
             while True:
                 code = process.poll()

@@ -15,6 +15,7 @@ from ... import hook_kinds
 from ...errors import InputError
 from ...policy.interpolated import holds_values
 from ..state import trust
+from . import credentials
 from .commands import HTTP, RUN, UNIT, find_program, kind, shown_url
 
 
@@ -75,31 +76,30 @@ def examine(
     ``unit_problem`` gets a unit and start or stop, and returns what is wrong with that.
     """
     needs: dict[tuple[str, str, str, str], HookNeed] = {}
-    credentials: dict[str, CredentialNeed] = {}
+    named: dict[str, CredentialNeed] = {}
     program = lru_cache(maxsize=None)(_program)  # looks at each once
     for policy, rule, hook in hooks:
         found = []
+        for name in credentials.names(hook):
+            problem = None if name in promised else _credential_problem(name, credentials_directory)
+            named.setdefault(name, CredentialNeed(name, policy, rule, problem))
         if kind(hook) == RUN:
             found = [program(hook["run"][0])]
         elif kind(hook) == HTTP:
             bearer = hook.get("bearer") or {}
             problem = _problem(trust.check_secret, bearer["file"]) if "file" in bearer else None
             found = [HookNeed(HTTP, shown_url(hook["http"]), "", "", problem)]
-            name = bearer.get("credential")
-            if name is not None and name not in credentials:
-                problem = None if name in promised else _credential_problem(name, credentials_directory)
-                credentials[name] = CredentialNeed(name, policy, rule, problem)
         elif kind(hook) == UNIT:
             problem = None if unit_problem is None else unit_problem(hook["unit"], hook["action"])
             found = [HookNeed(UNIT, hook["unit"], "", "", problem)]
         else:
             found = list(_of_kind(hook, program, unit_problem))
         for need in found:
-            named = need._replace(policy=policy, rule=rule)
-            place = named[:4]
+            placed = need._replace(policy=policy, rule=rule)
+            place = placed[:4]
             if place not in needs or needs[place].problem is None:
-                needs[place] = named
-    return Needs(tuple(needs.values()), tuple(credentials.values()))
+                needs[place] = placed
+    return Needs(tuple(needs.values()), tuple(named.values()))
 
 
 def _of_kind(

@@ -20,6 +20,8 @@ from .commands import Command
 if TYPE_CHECKING:
     import subprocess
 
+    from ...hook_kinds.masking import Masker
+
 KEPT_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
 _PIECE_BYTES = 64 * 1024
 _LAST_PIECES = 64  # read after a hook has ended: processes that it left behind may print for ever
@@ -191,13 +193,23 @@ def exit_descriptor(pid: int) -> int | None:
 class Output:
     """The first and the last part of what is added, in little memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: tuple[bytes, ...] = ()) -> None:
+        self._masker = _masker(secrets) if secrets else None
         self._head = bytearray()
         self._tail = bytearray()
         self._left_out = 0
 
     def add(self, piece: bytes) -> None:
-        """Take in a piece."""
+        """Take in a piece. Secrets are masked before anything is cut."""
+        self._keep(piece if self._masker is None else self._masker.feed(piece))
+
+    def end(self) -> None:
+        """Take in that nothing follows."""
+        if self._masker is not None:
+            self._keep(self._masker.held())
+            self._masker = None
+
+    def _keep(self, piece: bytes) -> None:
         room = KEPT_BYTES - len(self._head)
         self._head += piece[:room]
         self._tail += piece[room:]
@@ -222,10 +234,10 @@ class Streams:
     ``wakers`` are descriptors that end a wait, each once. To be closed.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], content: bytes, wakers: tuple[int, ...]) -> None:
-        self.output = Output()
+    def __init__(self, process: subprocess.Popen[bytes], command: Command, wakers: tuple[int, ...]) -> None:
+        self.output = Output(command.secrets)
         self._process = process
-        self._left = memoryview(content)
+        self._left = memoryview(command.stdin)
         self._poller = select.poll()
         self._open: set[int] = set()
         for descriptor in wakers:
@@ -253,6 +265,7 @@ class Streams:
         for _piece in range(_LAST_PIECES):
             if self._stdout not in self._open or not self._take():
                 break
+        self.output.end()
 
     def close(self) -> None:
         """Close the pipes."""
@@ -286,6 +299,12 @@ class Streams:
         pipe = self._process.stdin if descriptor == self._stdin else self._process.stdout
         if pipe is not None:
             pipe.close()
+
+
+def _masker(secrets: tuple[bytes, ...]) -> Masker:
+    from ...hook_kinds.masking import Masker  # here: few hooks have a secret
+
+    return Masker(secrets)
 
 
 def _as_bytes(text: str) -> bytes:
