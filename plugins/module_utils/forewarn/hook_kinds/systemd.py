@@ -19,7 +19,7 @@ _DOWN = ("inactive", "failed")
 
 
 def _drain(work: Work) -> str:
-    if work.options["block"]:
+    if work.options["block"] and not (work.notes and _drop_in(work).exists()):
         _block(work)
     # Even if it is down: a start of it may be queued.
     _order(work, "stop")
@@ -35,7 +35,7 @@ def _drained(work: Work) -> EffectSeen:
     if work.options["block"] and not _drop_in(work).exists():
         return undone(f"starts of {unit} are allowed")
     if found["ActiveState"] not in (*_DOWN, "deactivating") or not work.notes.get("ordered"):
-        return undone(f"{unit} is {found['ActiveState']} ({found['SubState']}): somebody has started it meanwhile")
+        return undone(f"{unit} is {found['ActiveState']} ({found['SubState']})")
     if found["ActiveState"] == "deactivating":
         return missing(f"{unit} is deactivating ({found['SubState']})")
     return there(f"{unit} is stopped")
