@@ -168,6 +168,8 @@ def test_credentials_go_with_the_switchover_alone(api: Api, tmp_path: Path) -> N
     file.write_text("user:pass word\nnot this\n")
     api.switchover = (401, "no auth header received")
     assert refusal(api, credentials=str(file)).startswith("Patroni's REST API refuses a switchover (401)")
+    api.switchover = (503, "not for user:pass word, whose password is pass word")
+    assert "(503): not for ***, whose password is ***, after" in refusal(api, credentials=str(file))
     api.switchover = (200, "")
     run(api, credentials=str(file), candidate="n2")
     assert {authorization for _path, _body, authorization in api.requests} == {
