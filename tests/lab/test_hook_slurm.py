@@ -157,6 +157,22 @@ def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Clu
 
 
 @pytest.mark.full
+def test_a_node_that_somebody_resumes_while_its_last_job_runs_is_drained_again(setting: Setting[Cluster]) -> None:
+    cluster, node = setting.cluster, setting.node
+    cluster.wait_for_state(node, "IDLE")
+    job = cluster.submit(6, "--nodelist=n1")
+    wait_until_running(cluster, job)
+    event_id = setting.protected.announce(node)
+    cluster.wait_for_state(node, "MIXED+DRAIN", "ALLOCATED+DRAIN")
+    cluster.controller.ssh("scontrol update nodename=n1 state=resume")
+    setting.protected.wait_for_start(node, event_id)
+    assert cluster.state(node) == "IDLE+DRAIN"
+    assert cluster.worked([job]).ended == {job: 1}
+    setting.protected.wait_for_recovery(node, event_id)
+    cluster.wait_for_state(node, "IDLE")
+
+
+@pytest.mark.full
 def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     event_id = setting.protected.announce(node)

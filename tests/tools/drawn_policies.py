@@ -60,7 +60,8 @@ HOOKS: tuple[Data, ...] = (
     ),
     *({"run": ["/usr/bin/drain"], "timeout": "5m"}, {"unit": "app.service", "action": "stop"}),
     *({"http": "https://example.com/a"}, {"http": "https://example.com/a", "bearer": {"credential": "first"}}),
-    *({"http": "https://example.com/a", "bearer": {"credential": "second"}}, {"run": ["/bin/a"], "retry": "never"}),
+    {"http": "https://example.com/a", "bearer": {"credential": "second"}},
+    {"run": ["/bin/a"], "retry": "never", "credentials": ["first"]},
 )
 # Rules as people write them, with mistakes that they make.
 _TYPICAL: tuple[tuple[Data, ...], ...] = (
