@@ -66,6 +66,11 @@ def steps(*looks: EffectSeen | Exception, orders: str = "", seconds: float = 5.5
         ([there("drained"), missing("1 job"), there("drained")], "LLLL", [f"waiting: 1 job {LOST}", "drained"]),
         ([there("drained"), NotYetError("silent"), there("drained")], "LLLL", ["waiting: silent", "drained"]),
         ([there("drained"), HookFailedError("no such node")], "LL", ["failed: no such node"]),
+        (
+            [there("drained"), undone("no"), HookFailedError("no such node")],
+            "LLOL",
+            [f"waiting: no {LOST}", f"failed: no such node {LOST}"],
+        ),
     ],
 )
 def test_the_effect_has_the_last_word(looks: list[EffectSeen | Exception], taken: str, said: list[str]) -> None:

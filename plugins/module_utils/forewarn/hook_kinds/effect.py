@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple
 
-from .work import Work
+from .work import HookFailedError, Work
 
-_LOST = "somebody has undone it meanwhile"
+_LOST = " (somebody has undone it meanwhile)"
 
 
 class EffectSeen(NamedTuple):
@@ -52,7 +52,8 @@ def attain(work: Work, order: Order, look: Look, every: float = 0.5) -> None:
     asked after all waits, and once more right before success. What somebody has undone meanwhile is ordered again;
     without time for that, it is why the hook fails.
     """
-    ordered = in_force = lost = False
+    ordered = in_force = False
+    lost = ""
     seen = missing("")
 
     def lacking() -> str:
@@ -69,10 +70,18 @@ def attain(work: Work, order: Order, look: Look, every: float = 0.5) -> None:
             seen = look(work)
             if seen.done:
                 return ""
-            lost = True
-        lost = lost or (in_force and not seen.ordered)
-        text = seen.text if seen.ordered else ": ".join(filter(None, (seen.text, order(work))))
-        return f"{text} ({_LOST})" if lost else text
+            lost = _LOST
+        if seen.ordered:
+            return seen.text
+        lost = _LOST if in_force else lost
+        return ": ".join(filter(None, (seen.text, order(work))))
 
-    work.wait(lacking, every)
+    def in_words() -> str:
+        try:
+            text = lacking()
+        except HookFailedError as error:
+            raise type(error)(f"{error}{lost}") from error
+        return f"{text}{lost}" if text else ""
+
+    work.wait(in_words, every)
     work.say(seen.text)
