@@ -16,9 +16,10 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from forewarn.hook_kinds import checkpoint, haproxy_api, systemd, work
+from forewarn.hook_kinds import checkpoint, haproxy_api, systemd, systemd_blocks, work
 from forewarn.hook_kinds.process import PREPARE, perform
 from forewarn.hook_kinds.work import Done, Reply, Work
+from tools.fake_systemd import FakeSystemd, FakeUnit
 
 EVENT = {"EventId": "E1", "EventType": "Reboot"}
 _LASTS = 2.0  # seconds that software takes to let go of what it does
@@ -155,41 +156,50 @@ class HAProxy(World):
 
 
 class Systemd(World):
+    """A service, and the socket that triggers it. Somebody allows starts again, and starts both."""
+
     kind = "systemd"
     options: ClassVar = {"unit": "app.service"}
-    state = "active"
 
-    @property
-    def blocked(self) -> Path:
-        return self.directory / "app.service.d" / "50-forewarn.conf"
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.systemd = FakeSystemd(directory / "run")
+        self.systemd.drop_ins.mkdir()
+        service = FakeUnit("app.service", state="active", needs_socket="app.socket", stops_within=_LASTS)
+        self.systemd.add(FakeUnit("app.socket", state="active", triggers="app.service"), service)
+        self._ahead = self.systemd.now
 
     def undo(self) -> None:
-        self.blocked.unlink(missing_ok=True)
-        self.state = "active"
+        self.systemd.allow()
+        for name in self.systemd.units:
+            self.systemd.start(name)
 
     def holds(self) -> bool:
-        return self.state == "inactive" and self.blocked.exists()
+        self._catch_up()
+        down = set(self.systemd.states().values()) == {"inactive"}
+        return down and not any(map(self.systemd.start, self.systemd.units)) and not self.systemd.storms
 
     def again(self) -> None:
-        self.blocked.parent.mkdir(exist_ok=True)
-        self.blocked.touch()
+        for name in self.systemd.units:
+            path = self.systemd.drop_ins / f"{name}.d" / "50-forewarn.conf"
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        self.systemd.run("systemctl", "--no-ask-password", "daemon-reload")
 
     def recovered(self) -> bool:
-        return self.state == "active" and not self.blocked.exists()
+        self._catch_up()
+        return set(self.systemd.states().values()) == {"active"} and not any(self.systemd.drop_ins.iterdir())
 
     def program(self, words: tuple[str, ...]) -> str:
-        if self.state in ("deactivating", "activating") and not self.busy:
-            self.state = {"deactivating": "inactive", "activating": "active"}[self.state]
-        if "show" in words:
-            return f"LoadState=loaded\nActiveState={self.state}\nSubState=x\nResult=success\n"
-        if "stop" in words and self.state == "active":
-            self.state, self.busy_until = "deactivating", self.now + _LASTS
-        if "start" in words and self.state == "inactive" and not self.blocked.exists():
-            self.state, self.busy_until = "activating", self.now + _LASTS
-        return ""
+        self._catch_up()
+        return self.systemd.run(*words).output
 
     def patch(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(systemd, "_DROP_INS", str(self.directory))
+        patch.setattr(systemd_blocks, "DROP_INS", str(self.systemd.drop_ins))
+        patch.setattr(systemd, "time", SimpleNamespace(monotonic=lambda: self.systemd.now))
+
+    def _catch_up(self) -> None:
+        self.systemd.pause(self._ahead + self.now - self.systemd.now)
 
 
 class Checkpoint(World):

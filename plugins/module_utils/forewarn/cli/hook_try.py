@@ -16,6 +16,7 @@ from ..hook_kinds.declaration import BOOLEAN, COMMAND, DURATION, INTEGER, HookKi
 from ..hook_kinds.process import PREPARE, RECOVER, perform
 from ..hook_kinds.work import HookFailedError
 from ..policy.timevalues import SECOND, parse_duration
+from ..runner.hooks.commands import HookSettings
 from .hook_show import known
 
 _TYPE = "Reboot"
@@ -41,16 +42,17 @@ def run(args: argparse.Namespace) -> int:
     options, seconds = _read(kind, args.options)
     event = {"EventId": "00000000-0000-4000-8000-000000000000", "EventType": args.type, "EventStatus": "Scheduled"}
     try:
-        perform(kind.name, args.phase, options, event, seconds, _memory(kind), args.probe)
+        perform(kind.name, args.phase, options, event, seconds, _memory(kind, kind.complete(options)), args.probe)
     except HookFailedError as error:
         sys.stdout.write(f"failed: {error}\n")
         return 1
     return 0
 
 
-def _memory(kind: HookKind) -> str:
+def _memory(kind: HookKind, options: dict[str, Any]) -> str | None:
     """Return where --prepare keeps for --recover how things were: not where the runner does."""
-    return str(Path.home() / ".cache" / "forewarn" / f"hook-try-{kind.name}.json")
+    settings = HookSettings(memory_directory=str(Path.home() / ".cache" / "forewarn" / "hook-try"))
+    return settings.memory_file({"kind": kind.name, "options": options})
 
 
 def _read(kind: HookKind, words: list[str]) -> tuple[dict[str, Any], float]:

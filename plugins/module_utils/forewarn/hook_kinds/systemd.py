@@ -1,119 +1,157 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""systemd: stops a unit, lets nothing else start it meanwhile, and starts it again (systemctl(1), systemd.unit(5))."""
+"""systemd: stops a unit and what triggers it, lets nothing start them meanwhile, and starts what was active again.
+
+The sources are systemctl(1), systemd.unit(5), systemd.socket(5), systemd.path(5) and systemd.timer(5).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
 from .effect import EffectSeen, missing, there, undone
+from .systemd_before import RESTARTING, recall, remember, remembered
+from .systemd_blocks import DROP_INS, block, drop_in, is_blocked, unblock
+from .systemd_units import look, order
 from .work import HookFailedError, Work
 
-_SYSTEMCTL = ("systemctl", "--no-ask-password")
-_DROP_INS = "/run/systemd/system"  # which a reboot forgets
-_DOWN = ("inactive", "failed")
+# How long a service has to run before it counts as started. One of Type=simple is active at once, whatever it does.
+_SETTLED_SECONDS = 5
 
 
 def _drain(work: Work) -> str:
-    if work.options["block"] and not (work.notes and _drop_in(work).exists()):
-        _block(work)
-    # Even if it is down: a start of it may be queued.
-    _order(work, "stop")
-    work.notes["ordered"] = True
+    """Stop and block what triggers the unit, then the unit: a trigger whose unit refuses to start asks without end.
+
+    Before systemd 250 process 1 then does nothing else; since then the trigger fails, and stays so.
+    """
+    before = remembered(work) if "looked" in work.notes else remember(work)
+    work.notes["looked"] = True
+    *triggers, unit = before.ours
+    for names in filter(None, (triggers, [unit])):
+        _hold_down(work, names)
+        up = _not_drained(work, names)
+        if up:
+            return up
     return ""
 
 
 def _drained(work: Work) -> EffectSeen:
-    unit, found = work.options["unit"], _properties(work)
-    if found["LoadState"] != "loaded":
-        raise HookFailedError(f"systemd has no usable unit {unit}: it is {found['LoadState']}")
-    work.remember(was_active=found["ActiveState"] not in (*_DOWN, "deactivating"))
-    if work.options["block"] and not _drop_in(work).exists():
-        return undone(f"starts of {unit} are allowed")
-    if found["ActiveState"] not in (*_DOWN, "deactivating") or not work.notes.get("ordered"):
-        return undone(f"{unit} is {found['ActiveState']} ({found['SubState']})")
-    if found["ActiveState"] == "deactivating":
-        return missing(f"{unit} is deactivating ({found['SubState']})")
-    return there(f"{unit} is stopped")
+    unit = work.options["unit"]
+    if "looked" not in work.notes:
+        return undone(f"{unit} may run")
+    before = remembered(work)
+    up = _not_drained(work, before.ours)
+    if up:
+        return undone(up)
+    others = [name for name in before.active if name != unit]
+    return there(f"{unit} is stopped" + (f", and with it {', '.join(others)}" if others else ""))
+
+
+def _not_drained(work: Work, names: Sequence[str]) -> str:
+    """Return which of these units is up, or may be started by somebody else, or an empty text."""
+    for unit in look(work, names).values():
+        if not unit.is_down:
+            return str(unit)
+        if unit.is_queued and not work.options["block"]:
+            return f"somebody starts {unit.name}"
+        if work.options["block"] and not is_blocked(unit):
+            return f"{unit.name} is not blocked"
+    return ""
+
+
+def _hold_down(work: Work, names: Sequence[str]) -> None:
+    """Do what is missing: somebody may have started a unit again."""
+    if _not_drained(work, names):
+        units, active = look(work, names).values(), remembered(work).active
+        block(work, {one.name: one.name in active for one in units if work.options["block"] and not is_blocked(one)})
+        order(work, "stop", [one.name for one in units if one.state != "deactivating"])
 
 
 def _undo(work: Work) -> str:
-    drop_in = _drop_in(work)
-    if drop_in.exists():
-        drop_in.unlink()
-        work.run(*_SYSTEMCTL, "daemon-reload")
-    if work.memory.get("was_active", True):
-        _order(work, "start")
-    work.notes["ordered"] = True
+    """Let the units start again, and start those that were active: first what triggers others, as systemd does."""
+    before = recall(work)
+    work.notes["started"] = True
+    unblock(work, before.ours)
+    order(work, "reset-failed", [unit.name for unit in look(work, before.active).values() if unit.state == "failed"])
+    # Without the units that a target wants: some may have been stopped on purpose.
+    targets = [name for name in before.active if name.endswith(".target")]
+    order(work, "start", [name for name in before.active if name not in targets])
+    order(work, "start", targets, "--job-mode=ignore-requirements")
     return ""
 
 
 def _undone(work: Work) -> EffectSeen:
-    unit, found = work.options["unit"], _properties(work)
-    if not work.notes.get("ordered") or _drop_in(work).exists():
-        return undone(f"starts of {unit} are not allowed")
-    if not work.memory.get("was_active", True):
-        return there(f"{unit} was not running before, and is not started")
-    if found["ActiveState"] == "failed":
-        raise HookFailedError(f"{unit} has failed ({found['Result']}): journalctl --unit={unit} says why")
-    if found["ActiveState"] != "active":
-        return missing(f"{unit} is {found['ActiveState']} ({found['SubState']})")
-    return there(f"{unit} is active")
-
-
-def _block(work: Work) -> None:
-    """Let every start of the unit fail. 'systemctl mask --runtime' does not work for units whose file is in /etc."""
-    drop_in = _drop_in(work)
-    try:
-        drop_in.parent.mkdir(exist_ok=True)
-        drop_in.write_text(
-            f"# Until a scheduled event is over.\n[Unit]\nAssertPathExists=!{drop_in}\n", encoding="utf-8"
-        )
-        drop_in.chmod(0o644)
-    except OSError as error:
-        raise HookFailedError(f"{drop_in} cannot be written: {error.strerror}") from error
-    work.run(*_SYSTEMCTL, "daemon-reload")
-
-
-def _drop_in(work: Work) -> Path:
-    return Path(_DROP_INS, f"{work.options['unit']}.d", "50-forewarn.conf")
-
-
-def _order(work: Work, verb: str) -> None:
-    work.run(*_SYSTEMCTL, verb, "--no-block", "--", work.options["unit"])
-
-
-def _properties(work: Work) -> dict[str, str]:
-    names = "LoadState,ActiveState,SubState,Result"
-    output = work.run(*_SYSTEMCTL, "show", f"--property={names}", "--", work.options["unit"]).output
-    lines = (line.partition("=") for line in output.splitlines())
-    return {name: value for name, _equals, value in lines}
+    """Look whether all is active that was. Raises HookFailedError if a unit is not, and will not be."""
+    before, ours = remembered(work)
+    units = look(work, before)
+    blocked = [name for name in ours if drop_in(name).exists()]
+    if blocked or "started" not in work.notes:
+        return undone(f"{', '.join(blocked) or work.options['unit']} may not start yet")
+    active = {name for name, unit in units.items() if unit.state == "active"}
+    waiting, lost = [], []
+    for name, unit in units.items():
+        if before[name] == RESTARTING or unit.is_running_once or unit.has_done_its_work(before[name], active):
+            continue
+        if unit.is_down and not unit.is_queued:
+            lost.append(unit)
+        elif unit.state != "active":
+            waiting.append(str(unit))
+        elif unit.goes_on and time.monotonic() < unit.active_since + _SETTLED_SECONDS:
+            waiting.append(f"{name} is active, and has to stay so for {_SETTLED_SECONDS} s")
+    if lost:
+        found = ", ".join(f"{unit.name} is {unit.state} ({unit.result})" for unit in lost)
+        raise HookFailedError(f"not as before: {found}: journalctl --unit={lost[0].name} says why")
+    if waiting:
+        return missing(", ".join(waiting))
+    if not units:
+        return there(f"{work.options['unit']} was not running before, and is not started")
+    return there(f"{', '.join(units)} {'is' if len(units) == 1 else 'are'} active")
 
 
 def _needs(options: Mapping[str, Any]) -> Requirements:
     return Requirements(
         programs=("systemctl",),
         units=(options["unit"],) if "unit" in options else (),
-        writable=(_DROP_INS,) if options["block"] else (),
+        writable=(DROP_INS,) if options["block"] else (),
     )
 
 
 KIND = HookKind(
     name="systemd",
-    summary="Stops a unit of systemd, and keeps it stopped until the event is over.",
-    prepares="It lets every start of the unit fail, until the next boot at the latest, and stops it.",
-    recovers="It allows starts again, and starts the unit if it was running before.",
-    effect="It waits until the unit is inactive, and after the event until it is active.",
-    repeatable="A unit that is stopped already stays stopped. It remembers how the unit was before the first run.",
-    requirements="A service of type oneshot needs RemainAfterExit=yes, or it never becomes active.",
+    summary="Stops a unit of systemd and what triggers it, and keeps them stopped until the event is over.",
+    prepares=(
+        "It stops the sockets, paths, timers and automounts that trigger the unit, then the unit, and lets every start "
+        "of them fail, until the next boot at the latest. Meanwhile a socket refuses its clients at once, a directory "
+        "of an automount is empty, and a call by D-Bus ends with an error, sometimes after 25 s. What requires the "
+        "unit cannot start either, what wants it starts without it, and what upholds it tries in vain."
+    ),
+    recovers=(
+        "It allows starts again, and starts all that was active before: first what triggers the unit, then the unit, "
+        "then what systemd had stopped with it, such as services that require it. A path finds the files that have "
+        "come meanwhile. A timer with Persistent= or OnUnitActiveSec= makes up for what it has missed; "
+        "one with OnBootSec= starts its unit once more."
+    ),
+    effect=(
+        "It waits until the unit and what triggers it are inactive. After the event it waits until all that was active "
+        f"before is active, each service for {_SETTLED_SECONDS} s; where a unit is not, the hook fails and names it. "
+        "A service that something triggers, or that is of type oneshot, may have ended with success."
+    ),
+    repeatable="What is stopped already stays stopped. It remembers how the units were before the first run.",
+    requirements="A unit that runs in a scope, or was made by systemd-run, cannot be started again by its name.",
     tried_with="systemd 247, 252 and 257",
     options=(
         Option("unit", UNIT, "The unit, with its suffix.", "app.service", required=True),
-        Option("block", BOOLEAN, "Whether nothing else may start the unit meanwhile.", True, default=True),
+        Option(
+            "block",
+            BOOLEAN,
+            "Whether nothing else may start the unit meanwhile. If not, what triggers it goes on.",
+            True,
+            default=True,
+        ),
     ),
     drain=_drain,
     drained=_drained,
