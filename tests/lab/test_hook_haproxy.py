@@ -17,7 +17,7 @@ from .hosts import Host
 from .images import SOFTWARE
 from .lab import Lab
 from .web import Traffic, failures, install_application, now, summary
-from .whole_event import history, hooks_of, rehearse_shipped, roll_out, wait_for_state
+from .whole_event import announce, history, hooks_of, rehearse_shipped, roll_out, wait_for_state
 
 # On the VM itself, by the network; and on the load balancer, which sees the events of the VM, by the socket.
 _BY_NETWORK = f"""\
@@ -87,7 +87,7 @@ def wait_until_prepared(host: Host, event_id: str) -> None:
 def reboot_by_event(lab: Lab, runner: str, event_type: str) -> dict[str, Any]:
     """Let an event reboot web_1, which the runner of a host prepares and recovers; return what that has recorded."""
     vm = lab.host("web_1")
-    event_id = lab.emulator.schedule(event_type, ["web_1"])
+    event_id = announce(lab, vm, event_type)
     wait_until_prepared(lab.host(runner), event_id)
     if runner == "lb":  # as a witness it approves within a minute, for which the platform does not wait here
         lab.emulator.start(event_id)
@@ -168,7 +168,7 @@ def test_a_server_that_a_person_has_taken_out_stays_out_after_the_event(lab: Lab
 
 @pytest.mark.full
 def test_a_server_that_a_person_takes_out_during_the_event_stays_out_after_it(lab: Lab, haproxy: HAProxy) -> None:
-    event_id = lab.emulator.schedule("Reboot", ["web_1"])
+    event_id = announce(lab, lab.host("web_1"))
     wait_until_prepared(lab.host("web_1"), event_id)
     haproxy.set("web_1", "maint")
     finish(lab, "web_1", event_id)
@@ -184,7 +184,7 @@ def test_a_reload_in_the_middle_of_a_drain_does_not_end_it(lab: Lab, haproxy: HA
     for number in (1, 2):  # one for each server
         client.ssh(f"{other} long{number} {one}")
     haproxy.host.wait_for(lambda: haproxy.sessions("web_1") == 1)
-    event_id = lab.emulator.schedule("Reboot", ["web_1"])
+    event_id = announce(lab, lab.host("web_1"))
     haproxy.host.wait_for(lambda: haproxy.admin_state("web_1") == 8)
     assert lab.emulator.event(event_id)["status"] == "Scheduled"
     haproxy.host.ssh("systemctl reload haproxy")
@@ -207,7 +207,7 @@ def test_a_server_that_the_configuration_disables_stays_disabled(lab: Lab, hapro
     """A drain would enable it, and its checks: found by trying."""
     haproxy.configure([lab.host("web_1"), lab.host("web_2")], "disabled")
     before = haproxy.admin_state("web_1")
-    event_id = lab.emulator.schedule("Reboot", ["web_1"])
+    event_id = announce(lab, lab.host("web_1"))
     wait_until_prepared(lab.host("web_1"), event_id)
     finish(lab, "web_1", event_id)
     assert haproxy.admin_state("web_1") == before == 5

@@ -26,6 +26,7 @@ def setting(
     with protected_cluster(
         Cluster, ("client", "p1", "p2", "p3"), {"Reboot": "pacemaker: {timeout: 2m}"}, directory, installed_collection
     ) as started:
+        started.protected.moving = frozenset({"web.service active", "tcp 00000000 port 8080"})
         yield started
 
 

@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
+from tools.sizes import in_turn
 
 from .conftest import FEW_HOSTS, ONE_SUITE
 from .figures import record
 from .hosts import Host
 from .lab import Lab
-from .whole_event import hooks_of, rehearse, rehearse_shipped, roll_out, shipped, wait_for_state
+from .standing import nothing_is_lost, standing
+from .whole_event import announce, hooks_of, rehearse, rehearse_shipped, roll_out, shipped, wait_for_state
 
 LAB_HOSTS = FEW_HOSTS
 
@@ -32,13 +34,18 @@ rule:
             restore: [/usr/local/bin/worker, restored]
         - systemd: {unit: app.service}
         - systemd: {unit: idle.service}
+        - systemd: {unit: echo.service}
     - id: stop-and-wait
       condition: event.EventType == "Redeploy"
       output: hold
       prepare: *stop
 """
 # What a timer or a person does: it starts the unit again and again.
-STARTER = "[Service]\nExecStart=/bin/sh -c 'while sleep 0.2; do systemctl start app; done'\n"
+STARTER = """[Service]
+ExecStart=/bin/sh -c 'while sleep 0.2; do systemctl start app; done'
+[Install]
+WantedBy=multi-user.target
+"""
 APP = "[Service]\nExecStart=/bin/sleep infinity\nRestart=always\n[Install]\nWantedBy=multi-user.target\n"
 IDLE = "[Service]\nExecStart=/bin/sleep infinity\n"
 # It counts, saves on SIGUSR1, and begins where it was saved.
@@ -71,6 +78,48 @@ StateDirectory=worker
 [Install]
 WantedBy=multi-user.target
 """
+# It runs only with the descriptor of its socket.
+ECHO = """#!/usr/bin/python3
+import os, socket, sys
+if os.environ.get("LISTEN_PID") != str(os.getpid()):
+    sys.exit("without a socket there is nothing to do")
+server = socket.socket(fileno=3)
+while True:
+    server.accept()[0].sendall(b"hello")
+"""
+CLIENT = """python3 -c 'import socket; print(socket.create_connection(("127.0.0.1", 7777), 5).recv(9))'"""
+SLEEP = "[Service]\nExecStart=/bin/sleep infinity\n"
+# What triggers a unit, or would pull it up.
+AROUND = {
+    "echo.service": "[Service]\nExecStart=/usr/local/bin/echo-server\n",
+    "echo.socket": "[Socket]\nListenStream=127.0.0.1:7777\n[Install]\nWantedBy=sockets.target\n",
+    "spool.service": SLEEP,
+    "spool.path": "[Path]\nPathExists=/etc/hostname\n[Install]\nWantedBy=multi-user.target\n",
+    "user.service": f"[Unit]\nRequires=spool.service\nAfter=spool.service\n{SLEEP}"
+    "[Install]\nRequiredBy=multi-user.target\n",
+    "tick.service": "[Unit]\nStartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart=/bin/true\n",
+    "tick.timer": "[Timer]\nOnActiveSec=1\nOnUnitActiveSec=1\nAccuracySec=100ms\n[Install]\nWantedBy=timers.target\n",
+    "upheld.service": SLEEP,
+    "upholder.service": f"[Unit]\nUpholds=upheld.service\n{SLEEP}[Install]\nWantedBy=multi-user.target\n",
+    "called.service": "[Service]\nType=dbus\nBusName=org.example.Called\nExecStart=/bin/sleep infinity\n",
+}
+ACTIVATED = "[D-BUS Service]\nName=org.example.Called\nExec=/bin/false\nUser=root\nSystemdService=called.service\n"
+CALL = (
+    "busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus StartServiceByName su "
+    "org.example.Called 0"
+)
+# What becomes of it -> the unit, what happens before the event, and what happens during it.
+CASES = {
+    "a client connects": ("echo.service", "systemctl stop echo.service", CLIENT),
+    "it is started without its socket": (
+        *("echo.service", CLIENT),
+        f"systemctl start echo.service; systemctl start echo.socket; {CLIENT}",
+    ),
+    "its file is there all the time": ("spool.service", "true", "touch /etc/hostname; systemctl start user"),
+    "its timer elapses each second": ("tick.service", "true", "sleep 2"),
+    "another unit upholds it": ("upheld.service", "true", "systemctl restart upholder"),
+    "it is called by D-Bus": ("called.service", "true", f"timeout 2 {CALL}"),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,8 +127,13 @@ def rolled_out(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_col
     for host in lab.hosts:
         for name, content in {"app": APP, "idle": IDLE, "starter": STARTER, "worker": WORKER_UNIT}.items():
             host.write(content, f"/etc/systemd/system/{name}.service")
+        for name, content in AROUND.items():
+            host.write(content, f"/etc/systemd/system/{name}")
         host.write(WORKER, "/usr/local/bin/worker", 0o755)
-        host.ssh("systemctl daemon-reload && systemctl enable --quiet --now app worker && systemctl start starter")
+        host.write(ECHO, "/usr/local/bin/echo-server", 0o755)
+        host.write(ACTIVATED, "/usr/share/dbus-1/system-services/org.example.Called.service")
+        units = "app worker starter echo.socket spool.path user tick.timer upholder"
+        host.ssh(f"systemctl daemon-reload && systemctl reload dbus && systemctl enable --quiet --now {units}")
     names = [host.name for host in lab.hosts]
     # It is the restoring command of the worker that writes there.
     variables = {"forewarn_hooks_write": ["/var/lib/worker"]}
@@ -106,8 +160,9 @@ def saved(host: Host) -> int:
 
 def test_units_are_stopped_and_state_is_saved_before_a_reboot(lab: Lab, host: Host) -> None:
     before = progress(host)
-    event_id = lab.emulator.schedule("Reboot", [host.name])
+    event_id = announce(lab, host)
     wait_for_state(host, event_id, "started")
+    assert "refused" in host.ssh(CLIENT, check=False).stderr
     kept = saved(host)
     assert kept >= before, "nothing that was done before the event is lost"
     assert [active(host, unit) for unit in ("app", "idle")] == ["inactive", "inactive"]
@@ -120,8 +175,8 @@ def test_units_are_stopped_and_state_is_saved_before_a_reboot(lab: Lab, host: Ho
     lab.emulator.finish(event_id)
     entry = wait_for_state(host, event_id, "done")
     assert hooks_of(entry) == [
-        *(("prepare", kind, "succeeded") for kind in ("checkpoint", "systemd", "systemd")),
-        *(("recover", kind, "succeeded") for kind in ("systemd", "systemd", "checkpoint")),
+        *(("prepare", kind, "succeeded") for kind in ("checkpoint", *["systemd"] * 3)),
+        *(("recover", kind, "succeeded") for kind in (*["systemd"] * 3, "checkpoint")),
     ]
     assert [active(host, unit) for unit in ("app", "idle", "worker")] == ["active", "inactive", "active"]
     assert int(json.loads(host.read("/var/lib/worker/restored"))["count"]) >= kept
@@ -150,8 +205,8 @@ def test_without_warning_the_work_since_the_last_checkpoint_is_lost(host: Host) 
 
 @pytest.mark.parametrize("host", ONE_SUITE, indirect=True)
 def test_a_cancelled_event_starts_what_was_stopped_and_restores_nothing(lab: Lab, host: Host) -> None:
-    host.ssh("rm -f /var/lib/worker/restored; systemctl start starter; systemctl stop idle")
-    event_id = lab.emulator.schedule("Redeploy", [host.name])
+    host.ssh(f"rm -f /var/lib/worker/restored; systemctl stop idle; {CLIENT}")  # which starts the server
+    event_id = announce(lab, host, "Redeploy")
     host.wait_for(lambda: active(host, "app") == "inactive")
     wait_for_state(host, event_id, "prepared")
     lab.emulator.cancel(event_id)
@@ -161,11 +216,35 @@ def test_a_cancelled_event_starts_what_was_stopped_and_restores_nothing(lab: Lab
     assert host.ssh("cat /var/lib/worker/restored", check=False).returncode != 0
 
 
+@pytest.mark.parametrize("case", in_turn(CASES, 2))
+def test_nothing_that_the_hook_did_remains(host: Host, case: str) -> None:
+    unit, before, meanwhile = CASES[case]
+    host.ssh(before)
+    at_first = standing(host)
+    host.ssh(f"forewarn hook try systemd unit={unit} --prepare")
+    host.ssh(meanwhile, check=False)  # on systemd 247, process 1 answered nobody
+    assert active(host, unit) in ("inactive", "failed")
+    refused = host.ssh(f"systemctl start {unit}", check=False).stderr
+    assert "ssertion" in refused
+    host.ssh(f"forewarn hook try systemd unit={unit} --recover")
+    nothing_is_lost(host, at_first)
+    assert host.ssh("ls -d /run/systemd/system/*.service.d", check=False).stdout == ""
+
+
+def test_a_recovery_names_what_is_not_as_before(host: Host) -> None:
+    host.ssh(CLIENT)
+    host.ssh("forewarn hook try systemd unit=echo.service --prepare && chmod -x /usr/local/bin/echo-server")
+    failed = host.ssh("forewarn hook try systemd unit=echo.service --recover", check=False)
+    assert "failed: not as before: echo.service is failed (exit-code)" in failed.stdout
+    host.ssh("chmod +x /usr/local/bin/echo-server && forewarn hook try systemd unit=echo.service --recover")
+    assert "hello" in host.ssh(CLIENT).stdout
+
+
 @pytest.mark.full
 def test_the_hooks_are_rehearsed_in_a_drill(lab: Lab, host: Host) -> None:
     approvals = [request for request in lab.emulator.requests() if request["method"] == "POST"]
     hooks = rehearse(host)
-    assert [status for _phase, _kind, status in hooks] == ["succeeded"] * 6
+    assert [status for _phase, _kind, status in hooks] == ["succeeded"] * 8
     assert active(host, "app") == "active"
     assert [request for request in lab.emulator.requests() if request["method"] == "POST"] == approvals
 

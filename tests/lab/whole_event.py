@@ -22,6 +22,7 @@ from .journals import event_state
 from .lab import Lab
 from .playbooks import Playbooks
 from .service import install_runner
+from .standing import nothing_is_lost, standing
 
 _POLICY = """\
 name: whole-events
@@ -36,11 +37,19 @@ _RULE = """\
 """
 _NO_EVENTS = '{"events": []}'
 _SHIPPED = Path(__file__).resolve().parents[2] / "policies"
+_OVER = {"done", "cancelled"}
+# EventId -> its host, how that stood when it was announced, and what may differ
+_STANDING: dict[str, tuple[Host, frozenset[str], frozenset[str]]] = {}
 PATIENCE = PATIENCE_SECONDS  # seconds for anything that the software does
 
 
 class Protected:
-    """Hosts with the runner as the role installs it. ``hooks``: EventType -> a hook of prepare, in YAML."""
+    """Hosts with the runner as the role installs it. ``hooks``: EventType -> a hook of prepare, in YAML.
+
+    ``moving`` is what an event may leave on another host, in the words of ``standing``.
+    """
+
+    moving: frozenset[str] = frozenset()
 
     def __init__(
         self, lab: Lab, directory: Path, collections_path: Path, hooks: Mapping[str, str], *names: str
@@ -56,7 +65,7 @@ class Protected:
 
     def announce(self, host: Host, event_type: str = "Reboot", **values: Any) -> str:
         """Schedule an event; return its EventId."""
-        return self._lab.emulator.schedule(event_type, [host.name], **values)
+        return announce(self._lab, host, event_type, self.moving, **values)
 
     def wait_for_start(self, host: Host, event_id: str) -> None:
         """Wait until the event has started: it was prepared for, and approved."""
@@ -123,9 +132,27 @@ def roll_out(
     playbooks.play(SITE, wanted, "--limit", ",".join(names)).changed()
 
 
+def announce(
+    lab: Lab, host: Host, event_type: str = "Reboot", moving: frozenset[str] = frozenset(), **values: Any
+) -> str:
+    """Schedule an event for a host; return its EventId. ``wait_for_state`` sees to it that nothing remains of it.
+
+    ``moving`` is what need not come back, or may come, in the words of ``standing``.
+    """
+    before = standing(host)
+    event_id = lab.emulator.schedule(event_type, [host.name], **values)
+    _STANDING[event_id] = (host, before, moving)
+    return event_id
+
+
 def wait_for_state(host: Host, event_id: str, *states: str, timeout: float = PATIENCE) -> dict[str, Any]:
-    """Wait until an event has come to a state; return what the history has of it."""
+    """Wait until an event has come to a state; return what the history has of it.
+
+    Where it is over, its host stands as it did before: what ran or listened there does so again. AssertionError if not.
+    """
     host.wait_for(lambda: event_state(host, event_id) in states, timeout)
+    if _OVER.intersection(states) and event_id in _STANDING:
+        nothing_is_lost(*_STANDING.pop(event_id))
     return history(host, event_id)
 
 
@@ -135,7 +162,7 @@ def reboot_by_azure(lab: Lab, host: Host, before: Callable[[], object] = lambda:
     ``before`` is called when the event has started, and the host is still up. Return what the history has of the event
     when all is recovered.
     """
-    event_id = lab.emulator.schedule("Reboot", [host.name])
+    event_id = announce(lab, host)
     wait_for_state(host, event_id, "started")
     before()
     host.cut_power()
