@@ -72,6 +72,7 @@ options:
       - Ids of events to approve, in upper or lower case. An approval starts the event for all of its resources, not
         only for this VM.
       - An id that is not listed is an error, and then nothing is approved. An event that has started is skipped.
+      - While approvals are paused on the VM (RV(pause)), nothing is approved, and the task fails.
       - This is the operator's own decision. No policy is evaluated, and an event with RV(events[].problems) is approved
         too, with a warning.
     type: list
@@ -294,6 +295,14 @@ vm_problems:
   type: list
   elements: str
   sample: []
+pause:
+  description:
+    - Why nothing may be approved on this VM now, because C(forewarn pause) was run there; or why this user cannot tell.
+      V(none) if nothing is paused.
+    - It is not known of a VM with Windows, where no runner works.
+  returned: when the document was read
+  type: str
+  sample: "approvals are paused until 2026-11-27 14:00:00 UTC, by root (sudo: alice): release 4.2"
 approved:
   description: Ids of the events for which an approval was sent or, in check mode, would have been.
   returned: when the document was read
@@ -387,7 +396,7 @@ decisions:
         code:
           description:
             - V(approve) if it does. Otherwise V(refused-by-policy), V(not-ours), V(not-the-leader), V(no-time-left),
-              V(started), V(group-not-ready), V(no-slot) or V(needs-runner).
+              V(started), V(group-not-ready), V(no-slot), V(needs-runner) or V(paused).
           type: str
           sample: approve
         reason:

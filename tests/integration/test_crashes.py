@@ -23,9 +23,10 @@ from forewarn.runner.hooks.plan import Plan
 from forewarn.runner.hooks.records import OpenRecords
 from forewarn.runner.hooks.run import RECOVER, SKIPPED, Run
 from forewarn.runner.hooks.scheduler import HookScheduler
+from forewarn.runner.pausing import Pausing
 from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker
-from tools.crash_scripts import Silence, make_script
+from tools.crash_scripts import Held, Script, Silence, make_script
 from tools.crashes import EACH, Kill, Played, play, some_kills
 from tools.promises import BrokenPromise
 from tools.runner_profiles import GENERATIONS, policies
@@ -100,7 +101,35 @@ def test_an_approved_event_that_becomes_another_is_prepared_before_it_is_approve
     assert found["post"] >= 2
 
 
+PAUSED = ONE._replace(pauses=(Held(1.0, 20.0, None),))
+
+
+@pytest.mark.parametrize("script", [PAUSED, ONE._replace(pauses=(Held(3.5, None, 30.0),))], ids=["ends", "resumed"])
+def test_an_operators_pause_outlives_every_crash(script: Script) -> None:
+    points = play(script).points
+    step = 12 if NAME == "small" else 1
+    for point in range(1 + SEED % step, points + 1, step):
+        kill = Kill(point, 5.0, reboot=True) if point % 2 else Kill(point)
+        assert kinds(play(script, [kill]))["post"] >= 1, "once it is over"
+
+
 # The judge would notice
+
+
+def approve_during_a_pause(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Pausing, "obstacle", lambda _self: None)
+
+
+def ask_for_a_pause_only_when_it_is_sent(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reconciler, "_blocked", Reconciler._unready)
+
+
+def test_an_approval_during_a_pause_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_for_a_pause_only_when_it_is_sent(monkeypatch)
+    play(PAUSED)  # it is asked for again, right before the approval is sent
+    approve_during_a_pause(monkeypatch)
+    with pytest.raises(BrokenPromise, match="no approval while an operator has paused approvals"):
+        play(PAUSED)
 
 
 def see_no_change(patch: pytest.MonkeyPatch) -> None:

@@ -233,6 +233,7 @@ class RunnerMachine(VmMachine):
         self.answer_approvals_with(None)
         self.world.unreadable = frozenset()
         self.world.not_startable = False
+        self.resume()
         self.kept.broken = self.kept.hidden = False
         for event in self.events(SCHEDULED, STARTED):
             if event.spec.fields:

@@ -104,6 +104,32 @@ def test_a_drill_on_one_host_is_followed_to_its_end_and_told(lab: Lab, playbooks
     assert [request for request in lab.emulator.requests() if request["method"] == "POST"] == []
 
 
+def test_approvals_are_paused_on_hosts_and_resumed(lab: Lab, playbooks: Playbooks) -> None:
+    host = lab.hosts[-1]
+    where = {"forewarn_hosts": host.name}
+    missing = playbooks.play("forewarn.azure.pause", {**where, "forewarn_pause_for": "2h"})
+    assert refusal(missing, host.name).startswith("forewarn_pause_reason is missing")
+    asked = {**where, "forewarn_pause_for": "2h", "forewarn_pause_reason": "release 4.2; 'quoted'"}
+    paused = playbooks.play("forewarn.azure.pause", asked)
+    assert paused.code == 0, paused.text[-3000:]
+    assert "paused: until " in paused.text
+    event = lab.emulator.schedule("Reboot", [host.name], notice_seconds=600)
+    host.wait_for(lambda: "waits for  the end of the pause" in host.ssh("forewarn status", check=False).stdout)
+    host.ssh("systemctl kill -s KILL forewarn")
+    host.wait_for(lambda: host.properties("forewarn", "ActiveState")["ActiveState"] == "active")
+    shown = playbooks.play("forewarn.azure.status", {})
+    assert "APPROVALS PAUSED on 1 host" in shown.text
+    assert f"release 4.2; 'quoted': {host.name}" in shown.text
+    assert [request for request in lab.emulator.requests() if request["method"] == "POST"] == []
+    asked["forewarn_pause_for"] = "soon"
+    assert "'soon' is not a duration" in refusal(playbooks.play("forewarn.azure.pause", asked), host.name)
+    assert playbooks.play("forewarn.azure.resume", where).changed()[host.name] == 1
+    host.wait_for(lambda: lab.emulator.event(event)["status"] == "Started")
+    lab.emulator.finish(event)
+    host.wait_for(lambda: not status(host)["events"])
+    assert playbooks.play("forewarn.azure.resume", where).changed()[host.name] == 0
+
+
 @pytest.mark.full
 def test_a_drill_is_for_one_host_and_needs_a_runner(lab: Lab, playbooks: Playbooks) -> None:
     played = playbooks.play("forewarn.azure.drill", {})

@@ -81,6 +81,14 @@ class Silence(NamedTuple):
             world.post_fault = self.fault if silent else None
 
 
+class Held(NamedTuple):
+    """An operator pauses approvals for some seconds, or for None spoils the file of the pause; and may resume."""
+
+    at: float
+    seconds: float | None
+    resume_at: float | None
+
+
 class Script(NamedTuple):
     """What happens outside the runner, whatever it does."""
 
@@ -90,6 +98,7 @@ class Script(NamedTuple):
     silences: tuple[Silence, ...]
     changes: tuple[Change, ...] = ()
     reloads: tuple[tuple[float, int], ...] = ()  # when, and which generation of the policies
+    pauses: tuple[Held, ...] = ()
 
     @property
     def answers(self) -> bool:
@@ -172,7 +181,12 @@ def make_script(seed: int) -> Script:
     reloads: tuple[tuple[float, int], ...] = ()
     if chance.random() < 0.3:
         reloads = tuple(zip((chance.choice([1.5, 7.0, 30.0]), 60.0), (1, 0)))
-    return Script(seed, tuple(events), tuple(drills), tuple(silences), tuple(changes), reloads)
+    held: tuple[Held, ...] = ()
+    if chance.random() < 0.3:
+        begin, seconds = chance.choice([0.0, 1.2, 4.0, 9.0, 30.0]), chance.choice([3.0, 12.0, 60.0, None])
+        resumed = begin + chance.choice([2.0, 20.0, 50.0]) if seconds is None or chance.random() < 0.4 else None
+        held = (Held(begin, seconds, resumed),)
+    return Script(seed, tuple(events), tuple(drills), tuple(silences), tuple(changes), reloads, held)
 
 
 def _closing(silences: list[Silence], chance: random.Random) -> Iterator[Silence]:

@@ -38,6 +38,7 @@ from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.retry import LONGEST_DELAY_SECONDS
 from forewarn.runner.drills.store import DrillRecord, DrillStore
 from forewarn.runner.journal.reader import JournalReader
+from tools import pauses
 from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
 from tools.promptness import act_promptly
@@ -160,6 +161,15 @@ class Scene:
                 store = DrillStore(str(self.state))
                 store.inbox.path.mkdir(mode=0o700, exist_ok=True)
                 _hand_over(store, drill.event_id, DrillRecord(drill.request, instance.clocks.stamp()))
+        for held in self.script.pauses:
+            done = [entry.kind for entry in world.ledger if entry.kind in ("pause", "resume")]
+            if world.now >= held.at and not done:
+                if held.seconds is None:
+                    pauses.damage(world, str(self.state))
+                else:
+                    pauses.pause(world, str(self.state), held.seconds)
+            if held.resume_at is not None and world.now >= held.resume_at and "resume" not in done:
+                pauses.resume(world, str(self.state))
         wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
         if world.generation != wanted:
             world.generation = wanted

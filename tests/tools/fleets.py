@@ -31,7 +31,12 @@ def iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def report(events: Sequence[Mapping[str, Any]] = (), problems: Sequence[str] = (), **runner: Any) -> dict[str, Any]:
+def report(
+    events: Sequence[Mapping[str, Any]] = (),
+    problems: Sequence[str] = (),
+    pause: Mapping[str, Any] | None = None,
+    **runner: Any,
+) -> dict[str, Any]:
     """Return the result of runner_report on a host."""
     content = {
         "forewarn": {"schema": "status", "version": 1},
@@ -50,6 +55,7 @@ def report(events: Sequence[Mapping[str, Any]] = (), problems: Sequence[str] = (
             **runner,
         },
         "service": {"state": "ok", "text": "ok, last good poll at most 2.5 s ago"},
+        "pause": pause,
         "events": list(events),
         "problems": list(problems),
     }

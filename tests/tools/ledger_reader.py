@@ -8,6 +8,7 @@ It judges nothing: ``tools.promises`` does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ class LedgerReader:
         self.kills = 0
         self.wall_stepped = False  # an event without time left may have had some later
         self.generation = 0  # of the policies
+        self.paused_until: float | None = None  # by the wall clock: an operator's pause
         self.rebooted = False
         self.entries: list[Entry] = []
         self._by_uid: dict[int, Attempt] = {}
@@ -130,6 +132,13 @@ class LedgerReader:
 
     def _rehearse(self, at: float, event: str) -> None:
         """A drill is asked for: nothing to judge."""
+
+    def _pause(self, at: float, until: float | None) -> None:
+        """An operator pauses approvals, or, without an end, spoils the file: then it holds until somebody resumes."""
+        self.paused_until = math.inf if until is None else until
+
+    def _resume(self, at: float) -> None:
+        self.paused_until = None
 
     def _known(self, at: float) -> None:
         """The runner learns who its VM is: until then the policies decided nothing."""

@@ -246,6 +246,8 @@ class Judge(LedgerReader):
         self.demand(document != self._approved_by, "each approval has a document of its own", ids)
         self._approved_by = document
         self.demand(after == "document", "an approval is the first request after its document", ids, "after", after)
+        paused = self.paused_until is not None and wall < self.paused_until
+        self.demand(not paused, "no approval while an operator has paused approvals", ids)
         for event_id in ids:
             listing = self.listed.get((False, event_id.lower()))
             self.demand(listing is not None, "no approval for what is not listed, nor for a drill", event_id)

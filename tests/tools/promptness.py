@@ -67,10 +67,21 @@ def _prepared(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
     judge.demand(begun or not late, "what is announced is prepared at once", listing.event_id)
 
 
+def _paused_until(judge: Judge) -> float:
+    """Return when the last pause of approvals was over."""
+    until = 0.0
+    for entry in judge.entries:
+        if entry.kind == "pause":
+            until = math.inf if entry.fields["until"] is None else entry.fields["until"] - EPOCH
+        elif entry.kind == "resume":
+            until = entry.at
+    return until
+
+
 def _approved(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
     if not judge.to_be_approved(listing):
         return
     ends = [attempt.result_at for attempt in listing.every("prepare")]
-    ready = max([scheduled.since, *ends])
+    ready = max([scheduled.since, *ends, _paused_until(judge)])
     late = scheduled.until - ready > PATIENCE_SECONDS
     judge.demand(listing.tried or not late, "what is prepared is approved at once", listing.event_id)

@@ -18,6 +18,7 @@ from forewarn.runner.telemetry import log_writer
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from . import pauses
 from .logs import Lines, PipedLines
 from .promises import Judge
 from .runner_profiles import PROFILES, policies
@@ -170,6 +171,18 @@ class VmMachine(RuleBasedStateMachine):
     def set_the_clock(self, seconds: float) -> None:
         self.world.wall_error += seconds
         self.world.note("step", seconds=seconds)
+
+    @rule(seconds=st.sampled_from([2.0, 15.0, 70.0, 4000.0]))
+    def pause(self, seconds: float) -> None:
+        pauses.pause(self.world, self.directory, seconds)
+
+    @rule(content=st.sampled_from([b"", b"{", b"{}", b"[1]", b"\xff"]))
+    def spoil_the_pause(self, content: bytes) -> None:
+        pauses.damage(self.world, self.directory, content)
+
+    @rule()
+    def resume(self) -> None:
+        pauses.resume(self.world, self.directory)
 
     @rule(broken=st.booleans())
     def break_or_heal_the_disk(self, broken: bool) -> None:

@@ -26,6 +26,7 @@ from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookResult,
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Previous, Reloaded, Runner
+from forewarn.runner.pausing import told_by
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, VmIdentity
 from forewarn.runner.reconciler import Mode, Reconciler
 from forewarn.runner.requester import APPROVAL, INSTANCE, RequestResult
@@ -377,7 +378,7 @@ def new_runner(
         identity = VmIdentity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         if identity.vm.name is not None:
             world.note("known")
-        previous = Previous(last_poll, downtime(beat, clocks) if beat else None)
+        previous = Previous(last_poll, downtime(beat, clocks), told_by(beat)) if beat else Previous(last_poll)
         equipment = Equipment(
             clocks,
             log,

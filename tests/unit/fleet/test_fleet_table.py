@@ -201,3 +201,22 @@ def test_the_simulated_fleet(hosts: int) -> None:
     shown = text(fleet(hosts))
     assert shown.count("other host") <= 6
     assert len(shown.split("\n")) < 60
+
+
+def test_hosts_on_which_approvals_are_paused_are_named_with_who_until_when_and_why() -> None:
+    """Hosts that one playbook has paused end some seconds apart, and share a line."""
+
+    def pause(second: int, **changed: Any) -> dict[str, Any]:
+        return {"until": f"2026-11-27T14:00:0{second}Z", "by": "root (sudo: alice)", "reason": "release 4.2", **changed}
+
+    answers = {f"web_{number}": report(vm=f"web_{number}", pause=pause(number)) for number in range(3)}
+    answers["db_0"] = report(vm="db_0", pause=pause(0, reason="work on the disks"))
+    answers["db_1"] = report(vm="db_1")
+    answers["db_2"] = report(vm="db_2", problems=["approvals count as paused"], pause={"until": None, "problem": "x"})
+    shown = text(answers)
+    assert "APPROVALS PAUSED on 4 hosts" in shown
+    assert section(shown, "APPROVALS PAUSED").splitlines() == [
+        "  until 2026-11-27T14:00:00Z, by root (sudo: alice): work on the disks: db_0",
+        "  until 2026-11-27T14:00:00Z to 2026-11-27T14:00:02Z, by root (sudo: alice): release 4.2: web_0, web_1, web_2",
+    ]
+    assert "6 hosts, 1 with trouble" in shown

@@ -64,7 +64,7 @@ class Said:
 def test_of_no_event_it_is_not_said_that_it_would_be_approved() -> None:
     stream, clocks, nothing = io.StringIO(), ManualClocks(), None
     recorder = Recorder(NoJournal(clocks), Log(stream, "json"), Metrics())
-    approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing)  # type: ignore[arg-type]  # not asked
+    approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing, nothing)  # type: ignore[arg-type]  # not asked
     assert approvals.pretend([], nothing) == []  # type: ignore[arg-type]
     assert not stream.getvalue()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..events import Document, Event, Vm, parse_document, parse_time
-from ..policy.approval import SEND, Eligibility, eligibility
+from ..policy.approval import PAUSED, SEND, Eligibility, eligibility
 from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet
 from .task import SHOWN_EVENTS, ahead, unread_text
@@ -45,7 +45,7 @@ def decide_and_approve(
             return result
         reading = read(json.loads(json.dumps(result)))  # without Ansible's own subclasses of str and dict
         decisions = policy_set.decide(reading.document, reading.facts)
-        eligibilities = [assess(decision, reading.facts) for decision in decisions]
+        eligibilities = [assess(decision, reading.facts, result.get("pause")) for decision in decisions]
         wanted = [decision.event.event_id for decision, its in zip(decisions, eligibilities, strict=True) if its.send]
         if apply and wanted:
             # The incarnation should change with the document, but some services send none.
@@ -136,15 +136,18 @@ def _event(item: Mapping[str, Any]) -> Event:
     )
 
 
-def assess(decision: Decision, facts: Facts) -> Eligibility:
-    """Return whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and does not wait."""
+def assess(decision: Decision, facts: Facts, pause: str | None = None) -> Eligibility:
+    """Return whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and does not wait.
+
+    ``pause`` is why an operator lets the VM approve nothing now.
+    """
     its = eligibility(decision, facts.vm.name, facts.now)
     if its.send and decision.prepare:
         return Eligibility(
             NEEDS_RUNNER,
             f"rule {decision.rule} has hooks to run before the approval, which only the runner on the VM does",
         )
-    return its
+    return its if pause is None or not its.send else Eligibility(PAUSED, pause)
 
 
 def describe(decision: Decision, its: Eligibility) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ..imds.client import FIRST_PATIENCE_SECONDS, FIRST_READ_TIMEOUT_SECONDS, RE
 from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
 from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from ..imds.transport import Transport
+from ..policy import pause
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "endpoint": {"type": "str"},
@@ -104,6 +105,7 @@ def perform(
                 vm_problems=vm_problems,
                 approved=[],
                 changed=False,
+                pause=None if transport else _pause(),
             )
             if params["approve"]:
                 approve(params, check_mode, client, document, patience(), result, warn)
@@ -119,6 +121,12 @@ def _check(params: Mapping[str, Any]) -> None:
         raise Refused("timeout must be at least 1 second.")
     if params["patience"] < 0:
         raise Refused("patience must not be negative.")
+
+
+def _pause() -> str | None:
+    """Return why nothing may be approved on this VM now, as its operator has paused that, or None."""
+    found = pause.look(pause.SERVICE_STATE)
+    return found.in_words() if found is not None and found.lasts(time.time()) else None
 
 
 def _client(
@@ -283,6 +291,8 @@ def approve(
             + (f" And {unread_text(document.problems)}." if document.problems else "")
         )
     waiting = [event for event in events if event.event_status != "Started"]
+    if waiting and result["pause"] is not None:
+        raise Refused(f"{result['pause']}. Nothing was approved. To end a pause: forewarn resume, on the VM.")
     started = [event.event_id for event in events if event.event_status == "Started"]
     ids = [event.event_id for event in waiting]
     for event in waiting:  # a person who names an event has the last word

@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..events import Document, Event
 from ..imds.approving import approve_patiently
 from .console import Console, one_line, write_json
+from .pause import refuse_if_paused
 from .progress import waiting
 from .service import add_service_arguments, client_of
 
@@ -21,6 +22,9 @@ APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-li
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("event_ids", metavar="EVENT_ID", nargs="+", help="id of a listed event, in either case")
     add_service_arguments(parser)
+    parser.add_argument(
+        "--despite-pause", action="store_true", help="approve even while approvals are paused on this VM"
+    )
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
 
@@ -42,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
             results = {key: NOT_SENT if result == APPROVED else result for key, result in results.items()}
         else:
             to_send = [listed[key] for key, result in results.items() if result == APPROVED]
+            if to_send and not args.despite_pause:
+                refuse_if_paused()
             for event in to_send:  # a person who names an event has the last word
                 for text in event.doubts:
                     problems.warning(f"event {event.event_id}: {text}; approving it anyway")

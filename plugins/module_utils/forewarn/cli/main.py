@@ -35,6 +35,8 @@ COMMANDS = {
     "doctor": ("doctor", "check what the service needs on this VM, and say what to do"),
     "history": ("history", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
+    "pause": ("pause", "approve nothing on this VM for a while"),
+    "resume": ("resume", "end a pause"),
     "drill": ("drill", "rehearse an event through the running service"),
     "recover": ("recover", "run a recovery that fails again, or end it"),
     "hook": ("hook_list", "list, explain and try the kinds of hooks"),

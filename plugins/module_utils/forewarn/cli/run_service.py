@@ -26,6 +26,7 @@ from ..runner.hooks.needs import Needs, examine
 from ..runner.hooks.needs_watch import Look, NeedsWatch
 from ..runner.impact import downtime
 from ..runner.loop import Previous, Reloaded, Runner
+from ..runner.pausing import told_by
 from ..runner.poller import VmIdentity, identity_client
 from ..runner.reconciler import Mode
 from ..runner.requester import InlineRequester, Requester, ThreadRequester
@@ -122,7 +123,7 @@ def _serve(
         elsewhere=elsewhere,
         shadow=None if setup.shadow is None else Shadow(setup.shadow),
         reload=lambda: _reloaded(read_again(), setup, mode),
-        previous=Previous(_last_poll(beat), None if beat is None else downtime(beat, clocks)),
+        previous=_previous(beat, clocks),
         watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
         sink=None if mode.once else _sink(args, settings),
         group=None if mode.once or mode.dry_run else _group(setup, client, stop, clocks),
@@ -239,6 +240,12 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     python = ".".join(str(part) for part in sys.version_info[:3])
     metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
     metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
+
+
+def _previous(beat: Beat | None, clocks: Clocks) -> Previous:
+    if beat is None:
+        return Previous()
+    return Previous(_last_poll(beat), downtime(beat, clocks), told_by(beat))
 
 
 def _last_poll(beat: Beat | None) -> Stamp | None:

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..events import MAX_PROBLEMS
+from ..policy import pause
+from ..policy.pause import Pause
 from ..runner.clocks import Clocks
 from ..runner.journal import doubts
+from ..runner.pausing import FACT
 from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
 from . import failing, on_disk
 from .console import Console, one_line, write_json
 from .page import Page, announced_text, duration_text, iso, resources_text
+from .pause import as_json as pause_as_json
 from .state import (
     State,
     add_state_argument,
@@ -94,6 +98,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     failed: list[dict[str, Any]] = []
     fails: list[dict[str, Any]] = []
     runner = _runner(state, clocks)
+    paused = _pause(state.directory, fields if runner["condition"] == RUNNING else {}, clocks)
     if state.journal is not None:
         try:
             known = failing.FailingRecoveries(
@@ -117,6 +122,8 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the service {service['text']}")
     if runner["condition"] == RUNNING and runner["reload_problem"]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
+    if paused is not None and paused.problem is not None:
+        problems.append(paused.in_words())
     disk = on_disk.examine(state.directory, fields)
     if disk is not None:
         problems += on_disk.problems(runner, disk, running=runner["condition"] == RUNNING)
@@ -147,6 +154,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "service": service,
         "journal": {"trouble": trouble or None, "read": state.journal is not None},
         "unkept": {"number": unkept, "events": named},
+        "pause": None if paused is None else pause_as_json(paused),
         "document": {"problems": unread, "first": text_of(fields, "document_problem") or None},
         "damaged": [
             {"file": doubt.file, "event_keys": doubt.keys, "reason": doubt.reason, "text": doubt.in_words()}
@@ -157,6 +165,13 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "failed_recoveries": failed,
         "problems": problems,
     }
+
+
+def _pause(directory: str, fields: Mapping[str, Any], clocks: Clocks) -> Pause | None:
+    """Return the pause that lasts, as the file has it, or as a runner that works cannot read it."""
+    problem = text_of(object_of(fields, FACT), "problem")
+    found = pause.unknown(problem) if problem else pause.look(directory)
+    return found if found is not None and found.lasts(clocks.wall()) else None
 
 
 def _unread_text(number: int, first: str) -> str:
@@ -362,6 +377,9 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
         texts = [", ".join(runner["policies"]), runner["policy"], _source_text(runner["source"] or {})]
         for number, text in enumerate(text for text in texts if text):
             page.hanging(_label("" if number else "policy"), text)
+    if report["pause"] is not None:
+        styles = ("bold", "red") if report["pause"]["problem"] else ("yellow",)
+        page.hanging(_label("paused"), report["pause"]["text"], *styles)
     for text in runner["missing"]:
         page.hanging(_label("hooks"), f"one lacks what it needs: {text}", "bold", "red")
     if report["on_disk"] is not None:

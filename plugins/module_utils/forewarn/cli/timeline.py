@@ -21,7 +21,7 @@ DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 OF_THE_RUNNER = (
     *("runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered"),
     *("journal-trouble", "journal-recovered", "record-damaged", "damage-cleared"),
-    *(DRILL, "impact", "recovery-refused"),
+    *(DRILL, "impact", "recovery-refused", "paused", "resumed"),
 )
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
@@ -211,6 +211,10 @@ def _recovery_dealt_with(fields: Mapping[str, Any]) -> Line:
     return Line(f"recovery dealt with{_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
 
 
+def _paused(fields: Mapping[str, Any]) -> Line:
+    return Line(text_of(fields, "reason") or "approvals are paused", _WARNED)
+
+
 def _recovery_refused(fields: Mapping[str, Any]) -> Line:
     about = " ".join(text for text in (text_of(fields, "action"), text_of(fields, "event_id")) if text)
     about = about or text_of(fields, "request")
@@ -278,6 +282,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "impact": _impact,
     "shadow": _shadow,
     DRILL: _drill,
+    "paused": _paused,
+    "resumed": lambda fields: Line(f"the pause of approvals is over{_by(fields) or ': its time has come'}", ("cyan",)),
     "recovery-again": _recovery_again,
     "recovery-dealt-with": _recovery_dealt_with,
     "recovery-refused": _recovery_refused,

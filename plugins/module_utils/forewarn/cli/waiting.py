@@ -91,6 +91,8 @@ class Waiting:
             return why[len(_WAITS) :]
         if eligibility in (approval.NO_TIME, approval.GROUP, approval.NO_SLOT):
             return f"NotBefore: {why}"
+        if eligibility == approval.PAUSED:
+            return f"the end of the pause: {why}"
         if eligibility == approval.SEND:
             return self._approval(record)
         if eligibility == "preparing":  # none runs yet: too many others do, or one undoes what this hook does

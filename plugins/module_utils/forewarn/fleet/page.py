@@ -13,7 +13,7 @@ from typing import Any, List, Tuple
 from ..pages import render
 from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, moment_text, progress, source
 from .status import Event, HostState, affects, host_states, listed, mapping, names
-from .table import host_and_vm, policies, same_trouble, summary
+from .table import host_and_vm, pauses, policies, same_trouble, summary
 from .timeline import STEPS, clock, moment_of, number_of, seconds_left, span_text, timeline
 
 Facts = List[Tuple[str, Any]]  # names and values
@@ -41,6 +41,7 @@ def page(reports: Mapping[str, Mapping[str, Any]], made_at: str, since: str) -> 
         since=since,
         tiles=_tiles(states, pending),
         most_rows=_MOST_ROWS,
+        paused=[(names(hosts), text) for hosts, text in pauses(states)],
         trouble=[(names(hosts), problems) for hosts, problems in same_trouble(states)],
         pending=[_event(event, made_at) for event in pending],
         timeline=timeline(_affecting(states, {state.host: state.events for state in states}), made_at),
@@ -117,6 +118,7 @@ def _host(state: HostState) -> dict[str, Any]:
         "facts": _given(
             ("Runner", state.health.get("runner") or state.runner),
             ("Service", state.health.get("service") or state.service),
+            ("Approvals", None if state.pause is None else f"paused until {state.pause.until}"),
             *([("Group", state.health["group"])] if state.health.get("group") else []),
             ("Policy", None if state.policy is None else str(state.policy)),
             ("Version", state.version),

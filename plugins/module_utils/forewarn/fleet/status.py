@@ -35,6 +35,14 @@ class PolicyInUse(NamedTuple):
         return " ".join(text for text in (self.names, version, self.digest) if text) or "-"
 
 
+class Pause(NamedTuple):
+    """A pause of approvals on a host that an operator has begun: until when (ISO 8601), by whom, and why."""
+
+    until: str
+    by: str
+    reason: str
+
+
 class HostState(NamedTuple):
     """The state of a host; ``problems`` are sentences. ``vm`` is "" if unknown.
 
@@ -52,6 +60,7 @@ class HostState(NamedTuple):
     version: str = ""
     health: Mapping[str, str] = {}
     dry_run: bool = False
+    pause: Pause | None = None
 
     @property
     def level(self) -> str:
@@ -78,6 +87,7 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         problems += [text for text in missing if not any(text in problem for problem in problems)]
         if not problems and condition != "running":
             problems.append(f"the runner is {runner.get('text') or condition}")
+        pause = mapping(report.get("pause"))
         events = [event for event in listed(report["events"]) if isinstance(event, Mapping)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said = one_line(answer.get("msg") or "") or ("no status: its report cannot be read" if answer else "")
@@ -98,6 +108,8 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         str(runner.get("version") or ""),
         {name: str(value) for name, value in facts.items() if value},
         bool(runner.get("dry_run")),
+        # One that cannot be read is within the problems.
+        Pause(*(str(pause.get(name) or "?") for name in Pause._fields)) if pause.get("until") else None,
     )
 
 

@@ -29,7 +29,7 @@ class TableLine(NamedTuple):
 def table(states: Sequence[HostState]) -> list[TableLine]:
     """Return the table of the hosts, in which every host with trouble and every affected VM is named."""
     events = fleet_events(states)
-    sections = [list(_events(events)), list(_trouble(states)), list(_policies(states))]
+    sections = [list(_events(events)), list(_trouble(states)), list(_paused(states)), list(_policies(states))]
     lines = [line for section in sections if section for line in (*section, TableLine(""))]
     troubled = any(state.problems for state in states)
     lines.append(TableLine(summary(states, events), TROUBLE if troubled else GOOD))
@@ -109,6 +109,28 @@ def _trouble(states: Sequence[HostState]) -> Iterator[TableLine]:
         yield from (TableLine(f"  {'':<{width}}  {problem}", TROUBLE) for problem in problems[1:])
         if named:
             yield TableLine(f"  {'':<{width}}  {named}")
+
+
+def _paused(states: Sequence[HostState]) -> Iterator[TableLine]:
+    found = pauses(states)
+    if found:
+        yield TableLine(f"APPROVALS PAUSED on {counted(sum(len(hosts) for hosts, _text in found), 'host')}", HEADING)
+    for hosts, text in found:
+        yield TableLine(f"  {text}: {names(hosts, _MOST_NAMES)}", WARNING)
+
+
+def pauses(states: Sequence[HostState]) -> list[tuple[Sequence[str], str]]:
+    """Return the hosts on which approvals are paused, by who paused them and why, with a sentence on that."""
+    alike: dict[tuple[str, str], list[HostState]] = {}
+    for state in states:
+        if state.pause is not None:
+            alike.setdefault((state.pause.by, state.pause.reason), []).append(state)
+    found = []
+    for (by, reason), paused in alike.items():
+        until = sorted({state.pause.until for state in paused if state.pause is not None})
+        end = until[0] if len(until) == 1 else f"{until[0]} to {until[-1]}"
+        found.append(([state.host for state in paused], f"until {end}, by {by}: {reason}"))
+    return found
 
 
 def same_trouble(states: Sequence[HostState]) -> list[tuple[Sequence[str], Sequence[str]]]:

@@ -29,6 +29,7 @@ PREPARING = "preparing"
 NOT_PREPARED = "preparation-failed"
 NO_JOURNAL = "journal-trouble"
 NEEDS_RUNNER = "needs-runner"
+PAUSED = "paused"  # by an operator, see ``pause``
 IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
 
 

@@ -15,6 +15,7 @@ from ..imds.errors import NOT_SENT, Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
 from .hooks.records import OpenRecords
+from .pausing import Pausing
 from .reconciler import Mode, Reconciler
 from .telemetry.recorder import Recorder
 
@@ -30,6 +31,7 @@ class Approvals:
         clocks: Clocks,
         request: Callable[[], AbstractContextManager[None]],
         mode: Mode,
+        pausing: Pausing,
     ) -> None:
         self._client = client
         self._records = records
@@ -37,6 +39,7 @@ class Approvals:
         self._clocks = clocks
         self._request = request
         self._mode = mode
+        self._pausing = pausing
         self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
 
     def send(self, events: Sequence[Event], reconciler: Reconciler, document: Document) -> Fault | None:
@@ -53,13 +56,15 @@ class Approvals:
     def next(self, requests: list[list[Event]], reconciler: Reconciler) -> list[Event] | None:
         """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
 
-        None if nothing can be sent now: in a dry run, or while the request budget is used up, since the document that
-        the request rests on would be stale by the time it is sent.
+        None if nothing can be sent now: in a dry run, during an operator's pause, or while the request budget is used
+        up, since the document that the request rests on would be stale by the time it is sent.
         """
         if reconciler.drill:
             raise ValueError("what is rehearsed is never sent")
         while requests:
             if not self._mode.dry_run and self._client.limiter.delay() > 0:
+                return None
+            if self._pausing.obstacle() is not None:  # the latest moment: it may have begun since the decision
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:

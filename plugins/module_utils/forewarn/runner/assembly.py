@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..imds.client import Client
+from ..policy.pause import SERVICE_STATE
 from .approvals import Approvals
 from .clocks import Clocks
 from .controller import Controller
@@ -27,6 +28,7 @@ from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Previous, Reloaded, Runner, Stop
 from .observed import Observed
+from .pausing import Pausing
 from .poller import Poller, VmIdentity
 from .reconciler import Mode, Policy, Reconciler
 from .rehearsal import Rehearsal
@@ -109,10 +111,12 @@ def assemble(
         watch=equipment.watch,
     )
 
-    def reconciler(drill: bool) -> Reconciler:
-        return Reconciler(policies, scheduler, recorder, clocks, now, mode, drill=drill)
+    pausing = Pausing(directory or SERVICE_STATE, recorder, clocks, health.facts, equipment.previous.pause)
 
-    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode)
+    def reconciler(drill: bool) -> Reconciler:
+        return Reconciler(policies, scheduler, recorder, clocks, now, mode, pausing, drill=drill)
+
+    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, pausing)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
     observed = Observed(recorder, clocks)
     controller = Controller(
@@ -139,6 +143,7 @@ def assemble(
         exchange,
         scheduler,
         None if directory is None else RecoveryRequests(directory, scheduler.records, recorder),
+        pausing,
         recorder,
         health,
         observed,

@@ -70,6 +70,11 @@ class Exchange:
         """Whether a request is under way."""
         return self._requester.busy
 
+    @property
+    def sending(self) -> bool:
+        """Whether an approval is under way."""
+        return self._requester.busy and self._what == APPROVAL
+
     def once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
         """Read the document patiently, decide and approve, without another thread. ``request`` is around all reading.
 

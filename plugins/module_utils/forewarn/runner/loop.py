@@ -22,6 +22,7 @@ from .hooks.needs_watch import Look
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
+from .pausing import Pausing
 from .reconciler import Policy
 from .signals import Interrupted
 from .telemetry.health import HealthReporter
@@ -68,10 +69,13 @@ class Reloaded(NamedTuple):
 
 
 class Previous(NamedTuple):
-    """What is known of the previous runner: when it had its last answer, and how long a reboot since then took."""
+    """What is known of the previous runner: when it had its last answer, how long a reboot since then took, and the
+    pause that it had reported.
+    """
 
     last_poll: Stamp | None = None
     down_seconds: float | None = None
+    pause: str | None = None
 
 
 class Runner:
@@ -83,6 +87,7 @@ class Runner:
         exchange: Exchange,
         scheduler: HookScheduler,
         recoveries: RecoveryRequests | None,
+        pausing: Pausing,
         recorder: Recorder,
         health: HealthReporter,
         observed: Observed,
@@ -100,6 +105,7 @@ class Runner:
         self.health = health
         self._exchange = exchange
         self._recoveries = recoveries
+        self._pausing = pausing
         self._observed = observed
         self._clocks = clocks
         self._ticks = ticks
@@ -223,6 +229,7 @@ class Runner:
         self.health.keep()
 
     def _look_for_requests(self) -> None:
+        self._pausing.keep(sending=self._exchange.sending)
         if self._recoveries is not None:
             self._recoveries.look()
 

@@ -39,6 +39,7 @@ from .hooks.notifications import BEGAN, DECIDED
 from .hooks.records import RESUMING
 from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
+from .pausing import Pausing
 from .telemetry.log import shortened
 from .telemetry.recorder import Recorder
 from .tracker import Tracked, Tracker
@@ -95,6 +96,7 @@ class Reconciler:
         clocks: Clocks,
         now: Callable[[], datetime],
         mode: Mode,
+        pausing: Pausing,
         *,
         drill: bool = False,
     ) -> None:
@@ -110,6 +112,8 @@ class Reconciler:
         self._clocks = clocks
         self._now = now
         self._mode = mode
+        self._pausing = pausing
+        self._paused: Eligibility | None = None
         self._pretence = Pretence(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
@@ -221,6 +225,7 @@ class Reconciler:
     def _follow_decisions(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
         """Plan the hooks of all events; report, and return, the eligibility of those that the latest document shows."""
         shown = {event.key for event in self.document.events} if self.document else set()
+        self._paused = self._pausing.obstacle()
         found = []
         for decision in self._decisions:
             self._plan(decision, vm_name)
@@ -330,6 +335,10 @@ class Reconciler:
 
     def _blocked(self, decision: Decision, record: EventRecord) -> Eligibility | None:
         """Return what keeps this VM from approving, whatever the policies decide, or None."""
+        return self._unready(decision, record) or self._paused
+
+    def _unready(self, decision: Decision, record: EventRecord) -> Eligibility | None:
+        """Return what is still to be done, or known, before this VM may approve, or None."""
         if record.state == states.STARTED and decision.event.event_status != "Started":
             return Eligibility(STARTED, "it has started before, and an event starts only once")
         doubt = self._journal.doubt(record.event.key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from ...policy.approval import NO_SLOT, PREPARING, Agreement, Eligibility, needs_barrier
+from ...policy.approval import NO_SLOT, PAUSED, PREPARING, Agreement, Eligibility, needs_barrier
 from ...policy.decision import APPROVE, Decision
 from .. import event_record as states
 from ..event_record import EventRecord
@@ -109,7 +109,11 @@ class Member:
             barrier_key = documents.barrier_key(self.coordinator.settings.name, event.key)
         if barrier_key is not None and record.content and not record.undecided:
             statement = statement_of(decision, record.content, blocked)
-        want = None if need is None or not affected or record.undecided else self._want(decision, record, need, now)
+        want = (
+            None
+            if need is None or not affected or record.undecided
+            else self._want(decision, record, blocked, need, now)
+        )
         return Intent(
             event.event_id,
             record.identifier,
@@ -122,7 +126,9 @@ class Member:
             fresh=blocked is None and decision.output == APPROVE,
         )
 
-    def _want(self, decision: Decision, record: EventRecord, need: Need, now: datetime) -> Want | None:
+    def _want(
+        self, decision: Decision, record: EventRecord, blocked: Eligibility | None, need: Need, now: datetime
+    ) -> Want | None:
         """Return the slots that the event needs now, None if none: its time has not come, or it never gets them."""
         event, preparation = decision.event, self._scheduler.preparation
         disturbed = record.plan.begun() or record.approvals > 0 or record.unanswered
@@ -130,7 +136,9 @@ class Member:
         if need.impossible and not disturbed:
             return None
         stages = [stage for stage in record.plan.wanted() if stage.prepare]
-        if not disturbed and not (preparation.may_begin(record) if stages else decision.output == APPROVE):
+        paused = blocked is not None and blocked.code == PAUSED
+        soon = preparation.may_begin(record) if stages else decision.output == APPROVE and not paused
+        if not disturbed and not soon:
             return None
         moment = event.not_before
         return Want(

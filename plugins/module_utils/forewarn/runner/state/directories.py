@@ -122,6 +122,23 @@ class StateDirectory:
         self._locked = descriptor
         self._write_pid(f"{os.getpid()}\n")
 
+    def in_use(self) -> bool:
+        """Return whether a runner has locked the directory. Raises InputError if this user cannot tell."""
+        for path in (str(Path(self.path, LOCK)), self.path):
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:  # no runner could make it, or none has worked here
+                continue
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}.", f"Run as its owner, or {_ELSEWHERE}") from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(descriptor)
+        return False
+
     def release(self) -> None:
         """Release the lock."""
         if self._locked is not None:

@@ -53,6 +53,7 @@ class Inbox:
             opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
             with suppress(FileExistsError):
                 os.mkdir(self._name, 0o700, dir_fd=opened[0])
+                os.fsync(opened[0])  # or a boot could lose the directory, with the files in it
             opened.append(os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
             if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, now or by a command that was interrupted
                 _give(opened[1], opened[0])

@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import __version__
 from ...events import Document
+from ...policy.pause import Pause
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
@@ -161,6 +162,8 @@ class HealthReporter:
             parts.append(f"the service does not answer: {self.fault}")
         if self._journal.trouble is not None:
             parts.append(f"nothing can be kept: {self._journal.trouble}")
+        if self.facts.get("pause"):
+            parts.append(Pause(**self.facts["pause"]).in_words())
         failing = sum(len(record.plan.failing()) for record in records if record.state == states.RECOVERING)
         if failing:
             parts.append(f"{failing} {'recovery fails' if failing == 1 else 'recoveries fail'}: forewarn recover")

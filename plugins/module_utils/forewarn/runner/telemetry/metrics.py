@@ -125,6 +125,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             present=(("Freeze", "pause"), ("Reboot", "reboot"), ("Redeploy", "reboot")),
         ),
         "forewarn_drills_total": Metric(COUNTER, "Drills that have ended.", ("result",)),
+        "forewarn_paused": Metric(GAUGE, "1 while an operator's pause keeps this VM from approving, otherwise 0."),
+        "forewarn_pause_unreadable": Metric(
+            GAUGE, "1 if the file of an operator's pause cannot be read, which counts as a pause; otherwise 0."
+        ),
         "forewarn_journal_up": Metric(GAUGE, "1 if the journal is being kept, 0 if it cannot be."),
         "forewarn_journal_damaged_records": Metric(
             GAUGE, "Records of events that are damaged or lost, and that nobody has dealt with."

@@ -1,0 +1,138 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An operator's pause: as long as it lasts, this VM approves nothing. ``forewarn pause`` begins it.
+
+STATE/pause/pause.json is the latest pause of a state directory. It is only ever replaced, by another pause or by one
+that was ended early, so nobody removes a pause that somebody else has just begun. A file that is there and cannot be
+read counts as a pause.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+
+DIRECTORY, FILE_NAME = "pause", "pause.json"  # below a state directory
+# Where the service keeps its state: what approves beside it looks there.
+SERVICE_STATE = "/var/lib/forewarn"
+LONGEST_SECONDS = 30 * 86400.0
+
+_MOST_BYTES = 64 * 1024
+_LONGEST_REASON = 500
+_LONGEST_NAME = 200
+_SCHEMA = {"schema": "pause", "version": 1}
+_LATEST = datetime(9999, 1, 1, tzinfo=timezone.utc).timestamp()
+
+
+class Pause(NamedTuple):
+    """``by`` and ``ended_by`` name users. ``began`` and ``until`` are seconds since 1970, so a pause survives a boot.
+
+    ``problem`` is why the file cannot be read; nothing else is known then.
+    """
+
+    identifier: str
+    by: str
+    reason: str
+    began: float
+    until: float
+    ended_by: str | None = None
+    problem: str | None = None
+
+    def lasts(self, now: float) -> bool:
+        """Return whether nothing may be approved at ``now``, in seconds since 1970."""
+        return self.problem is not None or (self.ended_by is None and now < self.until)
+
+    def in_words(self) -> str:
+        """Return the reason for which nothing is approved."""
+        if self.problem is not None:
+            return f"approvals count as paused, since nobody can tell whether they are: {self.problem}"
+        end = datetime.fromtimestamp(self.until, timezone.utc)
+        return f"approvals are paused until {end:%Y-%m-%d %H:%M:%S} UTC, by {self.by}: {self.reason}"
+
+
+def check(pause: Pause) -> Pause:
+    """Return the pause if it is valid. Raises InputError with what is wrong."""
+    if not (pause.reason.strip() and _is_line(pause.reason, _LONGEST_REASON)):
+        raise InputError(
+            f"the reason is not one line of 1 to {_LONGEST_REASON} characters.",
+            "Say in a few words why nothing is to be approved; status and history show it.",
+        )
+    if not 0.0 < pause.until - pause.began <= LONGEST_SECONDS:
+        raise InputError(
+            f"a pause of {pause.until - pause.began:g} s is not longer than 0 s and at most {LONGEST_SECONDS:g} s "
+            "(30 days)."
+        )
+    if not 0.0 <= pause.began < pause.until < _LATEST:
+        raise InputError("the clock of this VM is wrong: the pause would be at no time that can be written.")
+    if not (pause.identifier and all(_is_line(text, _LONGEST_NAME) for text in (pause.identifier, pause.by))):
+        raise InputError("the pause does not say who began it.")
+    return pause
+
+
+def encoded(pause: Pause) -> bytes:
+    """Return the content of the file. Raises InputError if the pause is invalid."""
+    values = check(pause)._asdict()
+    del values["problem"]
+    return json.dumps({"forewarn": _SCHEMA, **values}).encode("ascii")
+
+
+def look(directory: str, read: Callable[[Path], bytes] | None = None) -> Pause | None:
+    """Return the latest pause of a state directory, even if it is over; None if there has never been one.
+
+    ``read`` returns the content of the file, or raises OSError or InputError. Never raises.
+    """
+    path = Path(directory, DIRECTORY, FILE_NAME)
+    try:
+        path.lstat()
+        return _decoded((read or _read)(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return unknown(f"{path}: {error.strerror or error}")
+    except (InputError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        return unknown(str(error) if str(path) in str(error) else f"{path} is not a pause: {error}")
+
+
+def unknown(problem: str) -> Pause:
+    """Return what counts as a pause, since the file cannot be read."""
+    return Pause("", "", "", 0.0, 0.0, None, problem)
+
+
+def _read(path: Path) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        return os.read(file, _MOST_BYTES + 1)
+    finally:
+        os.close(file)
+
+
+def _decoded(content: bytes) -> Pause:
+    """Return what ``encoded`` wrote. Raises InputError or a ValueError and the like for anything else."""
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"it is longer than {_MOST_BYTES} bytes")
+    data: Any = json.loads(content)
+    if not isinstance(data, dict) or data.keys() != {"forewarn", *Pause._fields[:-1]}:
+        raise ValueError(f"it has not exactly the keys forewarn, {', '.join(Pause._fields[:-1])}")
+    if data.pop("forewarn") != _SCHEMA:
+        raise ValueError("it is of another version of Forewarn")
+    for name in ("identifier", "by", "reason"):
+        if not isinstance(data[name], str):
+            raise TypeError(f"{name} is not a text")
+    if not (data["ended_by"] is None or isinstance(data["ended_by"], str)):
+        raise TypeError("ended_by is not a text")
+    for name in ("began", "until"):
+        if isinstance(data[name], bool) or not isinstance(data[name], (int, float)) or not math.isfinite(data[name]):
+            raise TypeError(f"{name} is not a time")
+    return check(Pause(**data))
+
+
+def _is_line(text: str, most: int) -> bool:
+    return 0 < len(text) <= most and text.isprintable()

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an operator's pause does to the runner: it holds each approval back, and is reported."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from ..policy import pause
+from ..policy.approval import PAUSED, Eligibility
+from ..policy.pause import Pause
+from .clocks import Clocks
+from .state.inbox import Inbox
+from .telemetry.heartbeat import Beat
+from .telemetry.recorder import Recorder
+
+BEGAN, ENDED = "paused", "resumed"  # kinds of entries in the journal, and lines in the log
+FACT = "pause"  # of the heartbeat: that the runner has taken a pause up
+
+
+def told_by(beat: Beat) -> str | None:
+    """Return the pause that a runner has reported, None if none lasted."""
+    reported = beat.fields.get(FACT)
+    name = (reported.get("identifier") or reported.get("problem")) if isinstance(reported, dict) else None
+    return name if isinstance(name, str) else None
+
+
+class Pausing:
+    """For the main thread alone; nothing here raises. A pause counts in the state directory ``directory``.
+
+    ``told`` names the pause that the previous runner has reported. ``facts`` are for the heartbeat.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        recorder: Recorder,
+        clocks: Clocks,
+        facts: MutableMapping[str, Any],
+        told: str | None = None,
+    ) -> None:
+        self._inbox = Inbox(directory, pause.DIRECTORY, "pause")
+        self._directory = directory
+        self._recorder = recorder
+        self._clocks = clocks
+        self._facts = facts
+        self._told = told
+        self._latest: Pause | None = None
+
+    def obstacle(self) -> Eligibility | None:
+        """Return what keeps this VM from approving, by the file as it is now, or None."""
+        found = self._look()
+        if found is None:
+            return None
+        wait = None if found.problem is not None else max(0.0, found.until - self._clocks.wall())
+        return Eligibility(PAUSED, found.in_words(), wait)
+
+    def keep(self, *, sending: bool) -> None:
+        """Report a pause that has begun or is over.
+
+        Not while an approval is under way (``sending``): once a pause is reported, none is sent any more.
+        """
+        found = self._look()
+        if sending:
+            return
+        metrics = self._recorder.metrics
+        metrics.set("forewarn_paused", 0.0 if found is None else 1.0)
+        metrics.set("forewarn_pause_unreadable", 1.0 if found is not None and found.problem is not None else 0.0)
+        self._facts[FACT] = None if found is None else found._asdict()
+        name = None if found is None else found.identifier or found.problem
+        if name != self._told:
+            self._tell(found)
+            self._told = name
+
+    def _look(self) -> Pause | None:
+        """Return the pause that lasts now."""
+        self._latest = pause.look(self._directory, lambda path: self._inbox.read(path.name))
+        return self._latest if self._latest is not None and self._latest.lasts(self._clocks.wall()) else None
+
+    def _tell(self, found: Pause | None) -> None:
+        journal, log, _metrics = self._recorder
+        if found is None:
+            ended = self._latest is not None and self._latest.identifier == self._told
+            by = self._latest.ended_by if ended and self._latest is not None else None
+            fields: dict[str, Any] = {"pause": self._told, "by": by}
+            log.info(ENDED, **fields)
+            journal.note(ENDED, None, **fields)
+            return
+        known = found.problem is None
+        fields = {
+            "pause": found.identifier or None,
+            "by": found.by or None,
+            "until": found.until if known else None,
+            "reason": found.in_words(),
+        }
+        (log.info if known else log.error)(BEGAN, **fields)
+        journal.note(BEGAN, None, **fields)
