@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.cli.main import main
+from forewarn.cli.run_group import doubtful_limits
 
 POLICY = """
 name: web
@@ -67,6 +68,20 @@ def test_what_a_limit_needs_is_checked(
 ) -> None:
     found, written = checked(limit, tmp_path, capsys, **config)
     assert (found, text in written) == (code, True), written
+
+
+def test_limits_of_different_groups_are_a_warning_of_check_config() -> None:
+    own, other = {"at_most": 1}, {"at_most": 2, "group": {"source": "vm.scale_set"}}
+
+    class Policies:
+        limits: tuple[Any, ...] = (("web/a", own), ("base/b", own))
+
+    assert doubtful_limits(Policies()) == []  # type: ignore[arg-type]  # that is all that it reads
+    Policies.limits = (("web/a", own), ("base/b", other))
+    (text,) = doubtful_limits(Policies())  # type: ignore[arg-type]
+    assert text.startswith("rules web/a and base/b limit different groups, the group of the VM and vm.scale_set: ")
+    Policies.limits = (("web/a", own), ("web/b", other))
+    assert doubtful_limits(Policies()) == [], "one policy decides by one rule"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--once"])

@@ -64,3 +64,36 @@ def test_the_advice_of_the_page_mends_its_example(tmp_path: Path) -> None:
     example, advice, _suppression = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert [one.rule for one in verified(tmp_path, HEAD + example) if one.code == "slot-not-freed"] == ["one-by-one"]
     assert not [one for one in verified(tmp_path, HEAD + advice + example) if one.code == "slot-not-freed"]
+
+
+SCALE_SET = "{id: b, output: approve, limit: {at_most: 2, group: vm.scale_set}}"
+
+
+def several(directory: Path, first: str, second: str) -> list[ProofFinding]:
+    """Return what is found where one policy has the first match, and another the second."""
+    other = f"name: other\nrule:\n  match:\n    - {second}\n"
+    found = verified(directory, f"{HEAD}    - {first}\n", other)
+    return [one for one in found if one.code == "several-groups"]
+
+
+def test_limits_of_different_groups_for_one_event_are_found_before_it_comes(tmp_path: Path) -> None:
+    (finding,) = several(tmp_path, f"{{id: a, {LIMITED}}}", SCALE_SET)
+    assert (finding.rule, finding.severity, finding.certain) == ("a", "warning", True)
+    assert "limit different groups, the VM's own and vm.scale_set" in finding.message
+    assert finding.case is not None
+    assert finding.case["decision"]["output"] == "approve"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (f"{{id: a, {LIMITED}}}", "{id: b, output: approve, limit: 2}"),
+        (SCALE_SET, "{id: b, output: approve, limit: {at_most: 1, group: vm.scale_set}}"),
+        (f"{{id: a, condition: event.EventType == 'Freeze', {LIMITED}}}", SCALE_SET.replace(
+            "{id: b,", "{id: b, condition: event.EventType == 'Reboot',")),
+        (f"{{id: a, {LIMITED}}}", SCALE_SET.replace("approve", "hold")),
+        (f"{{id: a, {LIMITED}}}", "{id: b, output: approve}"),
+    ],
+)  # fmt: skip
+def test_limits_that_never_meet_are_not(first: str, second: str, tmp_path: Path) -> None:
+    assert not several(tmp_path, first, second)

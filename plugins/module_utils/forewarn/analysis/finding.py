@@ -24,6 +24,7 @@ CODES = {
     "follower-approves": "A VM that does not lead approves an event of several VMs.",
     "approves-before-others": "A VM approves an event of several VMs while another prepares with `group: ready`.",
     "slot-not-freed": "A rule takes a slot for an event that deletes the VM, which never gives it back.",
+    "several-groups": "Two rules that approve the same event limit different groups, so it is never approved.",
     "prepared-not-recovered": "A rule prepares and never undoes it, though the event may be cancelled.",
     "prepares-early": "A VM is prepared long before an event that nobody approves, and stays so until then.",
     "recover-never-runs": "Recover hooks of a rule that decides started events only: nothing is prepared for them.",

@@ -22,7 +22,7 @@ from .recovering import early, recovery
 from .redundant import RedundancySearch
 from .rules import RuleSearch
 from .search import Search
-from .slots import not_freed
+from .slots import never_taken, not_freed
 from .smt.inputs import CONSTRAINTS
 from .symbolic.reading import read
 
@@ -57,7 +57,7 @@ def verify(
     progress("decisions of all policies together", 0, 0)
     single = len(artifact.data["policies"]) == 1
     found = [*together(search), *compared(search, beside), *before_others(artifact, given, progress)]
-    found += [*early(search), *not_freed(search)]
+    found += [*early(search), *not_freed(search), *never_taken(search)]
     by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
     found += _of_rules(search) if single else shown_differently(search)
     for data in () if single else artifact.data["policies"]:

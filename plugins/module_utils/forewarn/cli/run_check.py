@@ -17,7 +17,7 @@ from ..runner.hooks.commands import find_program
 from ..runner.hooks.needs import Needs, examine
 from . import run_config
 from .console import Console, one_line, write_json
-from .run_group import check_credential
+from .run_group import check_credential, doubtful_limits
 from .run_setup import Setup, read
 
 _SYSTEMD = "/run/systemd/system"  # exists where systemd is the init: sd_booted(3)
@@ -75,11 +75,12 @@ def _report(given: Mapping[str, Any], setup: Setup | None, needs: Needs, error: 
             for need in needs.credentials
         ],
         "missing": list(needs.missing()),
+        "warnings": [] if setup is None else doubtful_limits(setup.policies),
     }
 
 
 def _show(console: Console, setup: Setup, needs: Needs) -> None:
-    for text in needs.missing():
+    for text in (*needs.missing(), *doubtful_limits(setup.policies)):
         console.warning(text)
     names, hooks = setup.policies.names, len(needs.hooks)
     if not needs.missing():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection
+from itertools import combinations
 
 from ..errors import InputError
 from ..policy.engine import PolicySet
@@ -46,6 +47,21 @@ def check_credential(group: GroupSettings | None, directory: str | None, promise
     for source in (group.store.password, group.store.sas):
         if source is not None and source.credential not in promised:
             source.path(directory)
+
+
+def doubtful_limits(policies: PolicySet) -> list[str]:
+    """Return a sentence if two policies limit different groups: an event to which both limits apply gets no slot."""
+    found = [
+        (rule, " ".join(limit["group"]["source"].split()) if "group" in limit else "the group of the VM")
+        for rule, limit in policies.limits
+    ]
+    for (rule, group), (other, others) in combinations(found, 2):
+        if group != others and rule.partition("/")[0] != other.partition("/")[0]:
+            return [
+                f"rules {rule} and {other} limit different groups, {group} and {others}: an event to which both apply "
+                "waits for NotBefore, unapproved. forewarn policy verify says whether there is one"
+            ]
+    return []
 
 
 def check_limits(policies: PolicySet, group: GroupSettings | None) -> None:
