@@ -28,7 +28,7 @@ CONTENTS = (
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_group", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
-    *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
+    *("cli.page", "cli.recover", "cli.failing", "cli.on_disk", "cli.pause", "cli.resume"),
     *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
     *("cli.doctor_service", "cli.hook_list", "cli.hook_show", "cli.hook_try"),
     *("cli.group_common", "cli.group_create", "cli.group_release", "cli.group_status", "cli.doctor_group"),
