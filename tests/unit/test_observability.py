@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,44 @@ def test_an_alert_reads_metrics_that_there_are_and_says_what_to_do(alert: dict[s
 
 def test_the_page_has_a_section_for_each_alert_and_no_other() -> None:
     assert re.findall(r"^### (Forewarn\w+)$", README, re.MULTILINE) == [alert["alert"] for alert in ALERTS]
+
+
+# What says nothing bad by itself, each with its reason; and what means the same as a metric that has an alert.
+NO_TROUBLE = {
+    "forewarn_build_info": "a fact",
+    "forewarn_documents_total": "the service lists something else",
+    "forewarn_decisions_total": "policies decide, and holding may be meant",
+    "forewarn_event_to_approval_seconds": "how long it takes is up to the hooks",
+    "forewarn_hook_duration_seconds": "a hook that takes too long fails",
+    "forewarn_hooks_running": "hooks run",
+    "forewarn_event_impact_seconds": "events cost time",
+    "forewarn_drills_total": "somebody watches a drill",
+    "forewarn_group_slots": "slots are there to be taken",
+    "forewarn_group_conflicts_total": "they are tried again, and what fails is counted as a failed request",
+}
+SAME_AS = {
+    "forewarn_polls_total": "forewarn_last_good_poll_timestamp_seconds",
+    "forewarn_poll_errors_total": "forewarn_last_good_poll_timestamp_seconds",
+    "forewarn_last_good_poll_age_seconds": "forewarn_last_good_poll_timestamp_seconds",
+    "forewarn_sink_requests_total": "forewarn_sink_entries_behind",
+    "forewarn_sink_last_success_timestamp_seconds": "forewarn_sink_entries_behind",
+}
+
+
+def read_by(expressions: Iterable[str]) -> set[str]:
+    """Return the metrics of METRICS that expressions read."""
+    names = {name for expression in expressions for name, _ in Expression(expression).metrics}
+    return {name if name in METRICS else name.rpartition("_")[0] for name in names} & METRICS.keys()
+
+
+def test_each_metric_that_can_mean_trouble_has_an_alert_and_a_panel() -> None:
+    """A new metric has one, or says here why it needs none."""
+    alerted = read_by(alert["expr"] for alert in ALERTS)
+    shown = read_by(expression for _title, expression in dashboard_expressions())
+    assert NO_TROUBLE.keys() | SAME_AS.keys() | alerted == METRICS.keys()
+    assert not alerted & (NO_TROUBLE.keys() | SAME_AS.keys())
+    assert set(SAME_AS.values()) <= alerted
+    assert METRICS.keys() - shown <= {"forewarn_last_good_poll_age_seconds"}  # the same, by another clock
 
 
 def test_each_alert_is_tested_firing_and_silent() -> None:

@@ -27,6 +27,7 @@ class GroupReporter:
         self._journal, self._log, self._metrics = recorder
         self._facts = facts
         self._problem: str | None = None
+        self._metrics.count("forewarn_group_requests_total", 0.0, result="failed")  # so that the first is an increase
         self._said: dict[tuple[str, str], str] = {}  # by Event.key and group or barrier: the last line of the log
 
     def asked(self, *, failed: bool, swaps: int = 0) -> None:
@@ -49,6 +50,7 @@ class GroupReporter:
     def idle(self) -> None:
         """Forget the problem: nobody asks the store now, and nobody knows how it is."""
         self._problem = None
+        self._metrics.replace("forewarn_group_store_up", {})
 
     def unknown(self, error: ValueError) -> None:
         """Report that the file of what this VM owes cannot be read."""

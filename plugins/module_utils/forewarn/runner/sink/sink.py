@@ -78,6 +78,9 @@ class Sink:
         self._failures = 0
         self._failing_since = 0.0
         self._problem: str | None = None
+        for name in ("forewarn_sink_entries_lost_total", "forewarn_sink_entries_rejected_total"):
+            self._metrics.count(name, 0.0)  # so that the first is an increase
+        self._metrics.count("forewarn_sink_requests_total", 0.0, result="failed")
 
     def keep(self) -> None:
         """Start what is due. Call it at each tick."""

@@ -134,7 +134,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             GAUGE, "Records of events that are damaged or lost, and that nobody has dealt with."
         ),
         "forewarn_group_store_up": Metric(
-            GAUGE, "Whether the store of the VM's group answered when it was last asked: 1 or 0."
+            GAUGE,
+            "Whether the store of the VM's group does what this VM asks of it: 1 or 0, nothing if it asks nothing.",
         ),
         "forewarn_group_requests_total": Metric(
             COUNTER, "Documents of the group's store that were looked at, and perhaps changed.", ("result",)
