@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
 
 import pytest
+from forewarn.runner.groups import lineage
 from forewarn.runner.groups.azure_login import IdentityLogin
-from forewarn.runner.groups.store import MAX_VALUE_BYTES, TOO_LARGE, Store, StoreFault, Versioned
+from forewarn.runner.groups.lineage import Memory
+from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, Store, StoreFault, Versioned
+from forewarn.runner.groups.transaction import change
 from tools.azurite import Azurite, azurite, token_answer
 from tools.etcd_server import EtcdCluster, etcd_cluster
 from tools.memory_store import MemoryServer, MemoryStore
@@ -182,3 +187,88 @@ def test_nothing_is_lost_or_doubled_among_many_writers(store: Store, opened: Ope
         for each in stores:
             each.close()
     assert (count.swaps, count.faults) == (10 * len(stores), 0)
+
+
+# A backup that is restored
+
+
+class Vm:
+    """A VM that counts in a document, with what it has seen of it."""
+
+    def __init__(self, store: Store, kept: bool = True) -> None:
+        self._store = store
+        self._memory = Memory(kept)
+
+    def look(self, add: int = 0) -> int:
+        """Return the number, after adding to it."""
+
+        def decoded(value: bytes | None) -> int:
+            return 0 if value is None else int(json.loads(value)["number"])
+
+        def encoded(number: int) -> bytes:
+            return b'{"number":%d}' % number
+
+        changed = change(
+            *(self._store, KEY, decoded, encoded, lambda number: number + add, time.monotonic, lambda _attempt: None),
+            memory=self._memory,
+        )
+        return int(changed.document)
+
+
+def restored(store: Store, backup: bytes | None) -> None:
+    """Put an older value in the place of the newest: its version is newer than all that were seen."""
+    store.swap(KEY, backup, store.read(KEY).version)
+
+
+@pytest.mark.parametrize(("before", "lost", "others"), [(1, 1, 0), (2, 3, 3), (1, 1, 9)])
+@pytest.mark.parametrize("writes", [True, False], ids=["wrote", "read"])
+def test_who_has_seen_more_than_the_backup_notices(
+    opened: Open, store: Store, before: int, lost: int, others: int, writes: bool
+) -> None:
+    """Also where others have written as much again since then, and so no number tells."""
+    with closing(opened()) as second, closing(opened()) as third:
+        saw, other, late = Vm(store), Vm(second), Vm(third)
+        for _ in range(before):
+            assert other.look(add=1)
+        backup = store.read(KEY).value
+        for _ in range(lost):
+            (saw if writes else other).look(add=1)
+        assert saw.look() == before + lost
+        restored(store, backup)
+        for _ in range(others):
+            late.look(add=1)  # it has never seen the lost writes
+        for _ in range(2):
+            with pytest.raises(StoreFault, match="gone back to an older state") as caught:
+                saw.look(add=1)
+            assert (caught.value.kind, caught.value.lasting) == (LOST_DATA, True)
+            late.look(add=1)
+        assert late.look() == before + others + 2
+
+
+def test_who_goes_on_from_what_others_wrote_notices_nothing(
+    opened: Open, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lineage, "KEPT", 4)
+    with closing(opened()) as second:
+        one, other = Vm(store), Vm(second)
+        assert one.look(add=1) == 1
+        for _ in range(9):  # more than the document remembers
+            other.look(add=1)
+        assert one.look(add=1) == 11
+        assert other.look() == 11
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_document_that_was_removed_and_written_anew(opened: Open, store: Store, kept: bool) -> None:
+    """Nobody removes a semaphore; of a barrier it is usual."""
+    with closing(opened()) as second:
+        one, other = Vm(store, kept), Vm(second, kept=False)
+        for _ in range(3):
+            one.look(add=1)
+        restored(store, None)
+        assert other.look(add=1) == 1
+        if kept:
+            with pytest.raises(StoreFault, match="gone back"):
+                one.look()
+        else:
+            assert one.look() == 1

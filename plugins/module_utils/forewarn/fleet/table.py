@@ -125,7 +125,7 @@ def pauses(states: Sequence[HostState]) -> list[tuple[Sequence[str], str]]:
     for state in states:
         if state.pause is not None:
             alike.setdefault((state.pause.by, state.pause.reason), []).append(state)
-    found = []
+    found: list[tuple[Sequence[str], str]] = []
     for (by, reason), paused in alike.items():
         until = sorted({state.pause.until for state in paused if state.pause is not None})
         end = until[0] if len(until) == 1 else f"{until[0]} to {until[-1]}"

@@ -59,6 +59,36 @@ def test_one_document_that_is_missing_is_one_problem_until_it_is_there(group: Gr
     assert len(group.lines("a", "group-store-recovered")) == 1
 
 
+@pytest.mark.parametrize("idle", [False, True], ids=["while an event is listed", "between two events"])
+def test_a_store_that_was_restored_is_noticed_though_others_have_caught_up(idle: bool, running: Group) -> None:
+    """b, which has never read the store, cannot know; a has seen more, and holds."""
+    running.seconds["a"] = 2.0 if idle else 20.0
+    running.schedule("one", "c")
+    running.pass_time(60.0)
+    backup = running.server.backup()
+    running.schedule("one", "a", notice=300.0)
+    running.pass_time(60.0 if idle else 5.0)
+    assert running.holders() == ([] if idle else ["a"])
+    seen = running.server.revision()
+    running.troubles["a"] = OUTAGE
+    running.server.restore(backup)
+    running.schedule("one", "b", notice=600.0)
+    running.pass_time(60.0)
+    for number in range(10):
+        running.server.swap(f"forewarn/other/{number}", b"{}", "")
+    assert running.server.revision() > seen
+    del running.troubles["a"]
+    if idle:
+        running.schedule("one", "a")
+    running.pass_time(20.0)
+    assert "gone back to an older state" in running.lines("a", "group-store-failed")[-1]["reason"]
+    if idle:
+        code, reason = running.why("a")
+        assert (code, "gone back to an older state" in reason) == ("no-slot", True)
+    posts = [entry for entry in running.members["a"].world.ledger if entry.kind == "post"]
+    assert len(posts) == idle, "only that of before"
+
+
 def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None:
     running.troubles["a"] = LOST_ANSWER
     running.schedule("one", "a")

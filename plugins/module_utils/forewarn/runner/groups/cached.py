@@ -11,6 +11,7 @@ from typing import Any
 from ...imds.errors import Fault
 from .barrier import Barrier
 from .intent import Need
+from .lineage import Memory
 from .semaphore import Semaphore
 
 # An approval rests on nothing that was read earlier than this.
@@ -29,10 +30,11 @@ class CachedDocument:
     ``document`` first had the value ``closed``.
     """
 
-    def __init__(self, fence: bool) -> None:
+    def __init__(self, fence: bool, memory: Memory) -> None:
         self.document: Any = None
         self.at = 0.0
         self.fence = fence
+        self.memory = memory  # for the thread that asks the store
         self.due = 0.0
         self.failures = 0
         self.fault: Fault | None = None

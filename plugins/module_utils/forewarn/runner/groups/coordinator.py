@@ -23,6 +23,7 @@ from . import barrier, cached, documents, obligations, semaphore, transaction
 from .barrier import READY, Barrier
 from .cached import CachedDocument
 from .intent import Intent, Need
+from .lineage import Memory
 from .obligations import Obligations, Owed
 from .observations import Gone, Queue
 from .reporter import GroupReporter
@@ -74,6 +75,7 @@ class Coordinator:
         self._forgot = False  # what an earlier runner has written cannot be read
         self._barriers: dict[str, CachedDocument] = {}
         self._semaphores: dict[str, CachedDocument] = {}
+        self._memories: dict[str, Memory] = {}  # of semaphores, also while nobody asks the store
         self._queues: dict[str, Queue] = {}
         self._gone = Gone()
         self._tasks: list[Task] = []
@@ -252,7 +254,7 @@ class Coordinator:
         return tasks + [self._semaphore_task(group, each) for group, each in wants.items()]
 
     def _barrier_task(self, key: str, barrier_key: str, intent: Intent | None) -> Task:
-        known = self._barriers.setdefault(barrier_key, CachedDocument(self._resumed))
+        known = self._barriers.setdefault(barrier_key, CachedDocument(self._resumed, Memory()))
         here = intent if intent is not None and intent.barrier == barrier_key else Intent("", 0)
         own = here.statement
         step = partial(barrier.step, me=self._me, own=own, names=here.names)
@@ -261,18 +263,19 @@ class Coordinator:
         takes_back = own is None or (own.state != READY and barrier_key in self._owed[key].ready)
         closed = own is not None and known.document is not None and known.document.closed_for(own.content) is not None
         fence = known.fence or (takes_back and not closed)
-        request = partial(self._change, barrier_key, barrier.decoded, encode, step, fence)
+        request = partial(self._change, known, barrier_key, barrier.decoded, encode, step, fence)
         return Task(known, barrier_key, step, request, fence, key, own is None)
 
     def _semaphore_task(self, group: str, wants: Sequence[Want]) -> Task:
-        known = self._semaphores.setdefault(group, CachedDocument(self._resumed))
+        memory = self._memories.setdefault(group, Memory(kept=True))
+        known = self._semaphores.setdefault(group, CachedDocument(self._resumed, memory))
         wants = [*wants, *(Want(key, RELEASE) for key in self._left_over(known.document))] if wants else wants
         passed_over = self._queues[group].passed_over if group in self._queues else frozenset()
         step = partial(semaphore.step, me=self._me, wants=wants, passed_over=passed_over, orphans=self._gone.orphans)
         # A slot is free only when the store has acknowledged that.
         fence = bool(wants) and (known.fence or any(want.state == RELEASE for want in wants))
         decode = partial(decoded_semaphore, group)
-        request = partial(self._change, documents.semaphore_key(group), decode, semaphore.encoded, step, fence)
+        request = partial(self._change, known, documents.semaphore_key(group), decode, semaphore.encoded, step, fence)
         return Task(known, group, step, request, fence, wants=tuple(wants))
 
     def _left_over(self, document: Semaphore | None) -> list[str]:
@@ -284,6 +287,7 @@ class Coordinator:
 
     def _change(
         self,
+        known: CachedDocument,
         key: str,
         decode: Callable[[bytes | None], Any],
         encode: Callable[[Any], bytes | None],
@@ -291,7 +295,10 @@ class Coordinator:
         fence: bool,
     ) -> transaction.Changed:
         """Look at a document. Runs in the requester's thread."""
-        return transaction.change(self._store, key, decode, encode, step, self._clock, self._pause, fence=fence)
+        clock, memory = self._clock, known.memory
+        return transaction.change(
+            self._store, key, decode, encode, step, clock, self._pause, fence=fence, memory=memory
+        )
 
     def _pause(self, attempt: int) -> None:
         longest = min(transaction.FIRST_PAUSE_SECONDS * 2.0**attempt, transaction.LONGEST_PAUSE_SECONDS)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...imds.errors import GARBAGE
 from .documents import SharedDocumentError
+from .lineage import NONE, Memory, continued
 from .store import CONFLICT, Store, StoreFault
 
 # With 200 VMs at one document the last has its turn within about a second.
@@ -38,17 +39,21 @@ def change(
     pause: Callable[[int], None],
     *,
     fence: bool = False,
+    memory: Memory | None = None,
 ) -> Changed:
     """Return the document after ``step``.
 
     ``fence``: write it even if nothing changes, so that no earlier write of this VM, whose answer was lost, can still
-    take effect. ``pause`` waits before another attempt, whose number it gets. Raises StoreFault.
+    take effect. ``pause`` waits before another attempt, whose number it gets. ``memory`` is what this VM has seen
+    of the document. Raises StoreFault, also where that was lost.
     """
     until = clock() + PATIENCE_SECONDS
     swaps = 0
+    memory = memory or Memory()
     while True:
         at = clock()
         found = store.read(key)
+        lineage = memory.read(found.value, f"{key} in the store")
         try:
             before = decode(found.value)
         except SharedDocumentError as error:
@@ -60,7 +65,10 @@ def change(
         if value is None and found.version == "":
             return Changed(after, at, swaps)  # there is nothing, and nothing is to be there
         swaps += 1
+        if value is not None:
+            value, lineage = continued(value, lineage)
         if store.swap(key, value, found.version) is not None:
+            memory.wrote(lineage if value is not None else NONE)
             return Changed(after, at, swaps)
         if clock() >= until:
             text = f"other VMs changed {key} each time that this one wanted to, {swaps} times."

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a document goes on from what a VM has seen: every order of writes, reads and restored backups."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from forewarn.runner.groups import lineage
+from forewarn.runner.groups.lineage import NONE, Memory, continued, lineage_of
+from forewarn.runner.groups.store import StoreFault
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tools.sizes import examples
+
+EMPTY = b'{"number":0}'
+
+
+@settings(deadline=None, max_examples=examples(300))
+@given(st.lists(st.sampled_from(["write", "read", "back up", "restore"]), max_size=40), st.sampled_from([3, 100]))
+def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kept: int) -> None:
+    """The judge keeps every write ever made, and knows which of them the document rests on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lineage, "KEPT", kept)
+        memory = Memory(kept=True)
+        value, _ = continued(EMPTY, NONE)
+        history: list[int] = [0]  # the writes that the document rests on, by their number of all that were made
+        seen: list[int] = []
+        backup, made, forked = (value, list(history)), 1, False
+        for step in steps:
+            if step == "write":
+                value, _ = continued(EMPTY, lineage_of(value))
+                history.append(made)
+                made += 1
+            elif step == "back up":
+                backup = (value, list(history))
+            elif step == "restore":
+                value, history = backup[0], list(backup[1])
+            else:
+                goes_on = history[: len(seen)] == seen
+                told = len(history) - len(seen) < kept  # the document still has the token
+                forked = forked or (not goes_on and len(history) >= len(seen) and told)
+                if forked or len(history) < len(seen):
+                    with pytest.raises(StoreFault, match="gone back to an older state"):
+                        memory.read(value, "it")
+                else:
+                    memory.read(value, "it")
+                    seen = list(history)
+
+
+@pytest.mark.parametrize(
+    "value", [None, b"", b"{", b"[]", b"{}", b'{"lineage":[]}', b'{"lineage":["a",0,""]}', b'{"lineage":["a",1,"b c"]}']
+)
+def test_what_has_no_lineage_is_for_others_to_judge(value: bytes | None) -> None:
+    memory = Memory(kept=True)
+    first, _ = continued(EMPTY, NONE)
+    memory.read(first, "it")
+    assert memory.read(value, "it") == NONE
+    assert memory.read(first, "it").number == 1, "it has come back"
+
+
+def test_a_document_stays_what_it_was() -> None:
+    value, after = continued(b'{"forewarn":{"schema":"semaphore"},"slots":{}}', NONE)
+    data = json.loads(value)
+    assert data.pop("lineage") == [after.root, 1, after.root]
+    assert data == {"forewarn": {"schema": "semaphore"}, "slots": {}}
+    assert lineage_of(value) == after
