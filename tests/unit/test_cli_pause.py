@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from forewarn.events import Event, Vm
 from forewarn.policy import pause
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.pause import Pause
+from forewarn.runner.clocks import Clocks
 from tools.recorded_state import Recorded
 from tools.scripted_imds import ScriptedServer, document, instance
 
@@ -115,12 +118,12 @@ def test_what_cannot_be_read_is_said_and_resume_mends_it(at: Path, capsys: pytes
 def test_a_person_approves_nothing_during_a_pause_unless_they_mean_it(
     at: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command.Clocks, "wall", lambda _self: 1.0e9 + 30)
+    monkeypatch.setattr(Clocks, "wall", lambda _self: 1.0e9 + 30)
     paused(at)
     with pytest.raises(InputError, match=r"release 4\.2\. Nothing was approved\.") as raised:
         command.refuse_if_paused()
     assert "--despite-pause" in raised.value.hint
-    monkeypatch.setattr(command.Clocks, "wall", lambda _self: 1.0e9 + 61)
+    monkeypatch.setattr(Clocks, "wall", lambda _self: 1.0e9 + 61)
     command.refuse_if_paused()
     (at / "pause" / "pause.json").write_text("")
     with pytest.raises(InputError, match="nobody can tell"):
@@ -130,7 +133,7 @@ def test_a_person_approves_nothing_during_a_pause_unless_they_mean_it(
 def test_the_ad_hoc_task_decides_and_refuses_likewise() -> None:
     event = Event("a1", "Reboot", resources=("web_0",), event_status="Scheduled")
     decision = Decision(event, "approve", "web", "drain", "because")
-    facts = Facts(now=task.datetime.now(task.timezone.utc), vm=Vm(name="web_0"))
+    facts = Facts(now=datetime.now(timezone.utc), vm=Vm(name="web_0"))
     assert assess(decision, facts).send
     held = assess(decision, facts, "approvals are paused until tomorrow")
     assert (held.send, held.code, held.reason) == (False, "paused", "approvals are paused until tomorrow")
@@ -143,7 +146,7 @@ def test_the_ad_hoc_task_sends_nothing_during_a_pause(
     paused(at)
     if content is not None:
         (at / "pause" / "pause.json").write_bytes(content)
-    monkeypatch.setattr(task.time, "time", lambda: 1.0e9 + 30)
+    monkeypatch.setattr(time, "time", lambda: 1.0e9 + 30)
     params = {name: option.get("default") for name, option in task.ARGUMENTS.items()}
     item = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
     with ScriptedServer(document(item), instance("web_0"), document(item), instance("web_0")) as server:

@@ -56,9 +56,19 @@ def test_the_page_has_no_markup_but_its_own_and_asks_nobody() -> None:
     its = event(0, [], bad, event_id=bad, event=fields, decision=decision, waits_for=bad, failure=bad, starts=bad)
     its["hooks"] = [dict.fromkeys(("phase", "hook", "status"), bad)]
     gone = {**its, "event_id": f"{bad} 2", "life_id": 9, "outcome": bad, "gone_at": bad}
-    runner = {"vm": bad, "text": bad, "version": bad, "policies": [bad], "source": {"ref": bad, "commit": bad}}
+    runner: dict[str, Any] = {
+        "vm": bad,
+        "text": bad,
+        "version": bad,
+        "policies": [bad],
+        "source": {"ref": bad, "commit": bad},
+    }
     for made_at in (bad, NOW):
-        made = page({bad: with_history(report([its], [bad], **runner), gone)}, made_at, bad)
+        made = page(
+            {bad: with_history(report([its], [bad], dict.fromkeys(("until", "by", "reason"), bad), **runner), gone)},
+            made_at,
+            bad,
+        )
         assert "<img" not in made
         assert "&lt;img src=" in made
         assert bad in html.unescape(made)

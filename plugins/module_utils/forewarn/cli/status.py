@@ -378,8 +378,8 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
         for number, text in enumerate(text for text in texts if text):
             page.hanging(_label("" if number else "policy"), text)
     if report["pause"] is not None:
-        styles = ("bold", "red") if report["pause"]["problem"] else ("yellow",)
-        page.hanging(_label("paused"), report["pause"]["text"], *styles)
+        colour = ("bold", "red") if report["pause"]["problem"] else ("yellow",)
+        page.hanging(_label("paused"), report["pause"]["text"], *colour)
     for text in runner["missing"]:
         page.hanging(_label("hooks"), f"one lacks what it needs: {text}", "bold", "red")
     if report["on_disk"] is not None:

@@ -35,7 +35,7 @@ class PolicyInUse(NamedTuple):
         return " ".join(text for text in (self.names, version, self.digest) if text) or "-"
 
 
-class Pause(NamedTuple):
+class PausedBy(NamedTuple):
     """A pause of approvals on a host that an operator has begun: until when (ISO 8601), by whom, and why."""
 
     until: str
@@ -60,7 +60,7 @@ class HostState(NamedTuple):
     version: str = ""
     health: Mapping[str, str] = {}
     dry_run: bool = False
-    pause: Pause | None = None
+    pause: PausedBy | None = None
 
     @property
     def level(self) -> str:
@@ -109,7 +109,7 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         {name: str(value) for name, value in facts.items() if value},
         bool(runner.get("dry_run")),
         # One that cannot be read is within the problems.
-        Pause(*(str(pause.get(name) or "?") for name in Pause._fields)) if pause.get("until") else None,
+        PausedBy(*(str(pause.get(name) or "?") for name in PausedBy._fields)) if pause.get("until") else None,
     )
 
 
