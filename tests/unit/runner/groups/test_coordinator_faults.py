@@ -35,6 +35,23 @@ def test_without_the_store_it_holds_with_the_reason_and_recovers(running: Group)
     assert running.lines("a", "group-store-recovered")
 
 
+def test_a_store_that_nobody_asks_is_neither_up_nor_down(running: Group) -> None:
+    def up() -> str:
+        made = running.members["a"].instance
+        assert made is not None
+        shown = made.runner.recorder.metrics.render().splitlines()
+        return "".join(line for line in shown if line.startswith("forewarn_group_store_up "))
+
+    running.troubles["a"] = OUTAGE
+    event = running.schedule("one", "a", notice=600.0)
+    running.pass_time(10.0)
+    assert up() == "forewarn_group_store_up 0"
+    running.troubles.clear()
+    running.model.cancel(event)
+    running.pass_time(70.0)
+    assert up() == "", "an alert ends with the event"
+
+
 def test_nobody_takes_a_slot_of_a_semaphore_that_is_not_there(group: Group) -> None:
     group.begin()
     group.schedule("one", "a")
