@@ -11,15 +11,18 @@ import pytest
 from forewarn.runner.groups import lineage
 from forewarn.runner.groups.lineage import NONE, Memory, continued, lineage_of
 from forewarn.runner.groups.store import StoreFault
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tools.sizes import examples
 
 EMPTY = b'{"number":0}'
+STEPS = ["write", "write", "read", "read", "back up", "restore"]
 
 
 @settings(deadline=None, max_examples=examples(300))
-@given(st.lists(st.sampled_from(["write", "read", "back up", "restore"]), max_size=40), st.sampled_from([3, 100]))
+@given(st.lists(st.sampled_from(STEPS), min_size=8, max_size=40), st.sampled_from([3, 100]))
+@example(["back up", "write", "read", "restore", "write", "read"], 100)  # as many writes as were lost
+@example(["back up", "write", "read", "restore", "write", "write", "write", "write", "read"], 3)  # it cannot be known
 def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kept: int) -> None:
     """The judge keeps every write ever made, and knows which of them the document rests on."""
     with pytest.MonkeyPatch.context() as patch:
