@@ -1,0 +1,65 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of variables: those that users may set are all known, and a slip of a finger in one of them is found."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from tools.misspelled import misspelled
+
+
+@pytest.fixture
+def variables(collections_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(collections_path))
+    return importlib.import_module("ansible_collections.forewarn.azure.plugins.plugin_utils._variables")
+
+
+def test_the_known_names_are_those_of_the_role_and_of_the_playbooks(variables: ModuleType, repository: Path) -> None:
+    """So a playbook that reads a further variable, or keeps something under such a name, is noticed."""
+    role = yaml.safe_load((repository / "roles" / "forewarn" / "meta" / "argument_specs.yml").read_text())
+    options = role["argument_specs"]["main"]["options"].keys()
+    texts = [path.read_text() for path in (repository / "playbooks").iterdir()]
+    read = {name for text in texts for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", text)}
+    assert read - options == set(variables.OF_PLAYBOOKS)
+    assert variables.known() == options | set(variables.OF_PLAYBOOKS)
+
+
+def test_every_slip_in_every_name_is_found_and_the_name_that_was_meant(variables: ModuleType) -> None:
+    """A letter is dropped, doubled, added, replaced, or swapped with the next, or another case is used."""
+    known = variables.known()
+    tried = 0
+    for name in known:
+        wrong = misspelled(name) - known
+        found = variables.unknown(wrong)
+        assert found.keys() == wrong
+        assert {meant for slip, meant in found.items()} == {name}
+        tried += len(wrong)
+    assert tried > 5000
+
+
+def test_what_has_the_prefix_and_no_likeness_is_refused_too(variables: ModuleType) -> None:
+    assert variables.unknown(["forewarn_zzzzzzzzzz"]) == {"forewarn_zzzzzzzzzz": None}
+    assert variables.unknown(["forewarn_policy"])["forewarn_policy"] in variables.known()
+
+
+def test_names_that_are_not_meant_for_the_collection_are_left_alone(variables: ModuleType) -> None:
+    others = ["forewarn", "ansible_host", "__forewarn_policies", "my_forewarn_policies", "policies", "foreman_url"]
+    assert variables.unknown([*others, *variables.known()]) == {}
+
+
+def test_the_collections_own_names_are_known(variables: ModuleType, repository: Path) -> None:
+    """Documentation, demo and tests set only what there is."""
+    places = [repository / "demo", repository / "docs", repository / "README.md", repository / "tests" / "lab"]
+    files = [path for place in places for path in ([place] if place.is_file() else place.rglob("*"))]
+    texts = [path.read_text() for path in files if path.suffix in (".md", ".yml", ".sh", ".py")]
+    set_there = {name for text in texts for name in re.findall(r"-e '?\"?(forewarn_[a-z_]+)=", text)}
+    set_there |= {name for text in texts for name in re.findall(r"^ *(?:- )?\"?(forewarn_[a-z_]+)\"?: ", text, re.M)}
+    assert len(set_there) > 20
+    assert set_there <= variables.known()
