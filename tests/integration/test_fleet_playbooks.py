@@ -194,3 +194,34 @@ def test_the_report_has_the_history_of_the_time_that_was_asked_for(playbooks: Pl
     assert "3 earlier events in 30d" in content
     for name in results:
         assert name in content
+
+
+HOOK = "run /usr/local/bin/drain"
+# How far this VM is with an event: its hooks, and the state of the event.
+WITH_EVENTS: list[tuple[str, list[dict[str, Any]], bool]] = [
+    ("held", [], False),  # an event of another VM
+    ("preparing", [{"phase": "prepare", "hook": HOOK, "status": "running", "attempts": 1}], True),
+    ("prepared", [{"phase": "prepare", "hook": HOOK, "status": "succeeded", "attempts": 1}], True),
+    ("failed", [{"phase": "prepare", "hook": HOOK, "status": "failed", "attempts": 3}], True),
+    ("approved", [{"phase": "notify", "hook": HOOK, "status": "succeeded", "attempts": 1}], False),
+    ("held", [{"phase": "prepare", "hook": HOOK, "status": "waiting", "attempts": 0}], False),
+    ("seen", [{"phase": "recover", "hook": HOOK, "status": "waiting", "attempts": 0}], False),
+    ("started", [{"phase": "recover", "hook": HOOK, "status": "waiting", "attempts": 0}], True),
+    ("started", [], False),
+    ("recovering", [{"phase": "recover", "hook": HOOK, "status": "failed", "attempts": 3}], True),
+    ("recovering", [{"phase": "recover", "hook": HOOK, "status": "skipped", "attempts": 0}], False),
+]
+
+
+def test_only_what_was_prepared_on_a_host_keeps_its_runner_there(playbooks: Playbooks) -> None:
+    """The list has the events of other VMs too. What goes on asks the host, which then does not answer."""
+    for number, (state, hooks, _kept) in enumerate(WITH_EVENTS):
+        listed = [event(1, ["db_0"], "held", hooks=[]), event(2, ["web_1"], state, hooks=hooks)]
+        answer = report(listed)
+        playbooks.host(f"web_{number}", {"status": [0, answer["stdout"], ""], "other": [1, "", "gone away"]})
+    code, stdout, _stderr = playbooks.play("forewarn.azure.remove")
+    assert code == 2
+    kept = set(re.findall(r"fatal: \[web_(\d+)\].*This host was prepared for an event that has not ended", stdout))
+    assert kept == {str(number) for number, (_state, _hooks, kept) in enumerate(WITH_EVENTS) if kept}
+    code, stdout, _stderr = playbooks.play("forewarn.azure.remove", "-e", "forewarn_force=true")
+    assert "This host was prepared" not in stdout

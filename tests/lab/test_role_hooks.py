@@ -203,7 +203,7 @@ def test_a_host_that_is_prepared_is_not_left_without_its_runner(lab: Lab, playbo
     event_id = lab.emulator.schedule("Reboot", [host.name])
     host.wait_for(lambda: lab.emulator.event(event_id)["status"] == "Started")
     message = refusal(playbooks.play("forewarn.azure.remove", {"forewarn_hosts": host.name}), host.name)
-    assert message.startswith("1 of its events has not ended, and without the runner nothing recovers")
+    assert message.startswith("This host was prepared for an event that has not ended, by run /opt/forewarn/hooks/")
     lab.emulator.finish(event_id)
     host.wait_for(lambda: not status(host)["events"])
     played = playbooks.play("forewarn.azure.remove", {})

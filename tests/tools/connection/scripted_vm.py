@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An Ansible connection to a VM that is not there: it answers the runner's commands from a file.
 
-SCRIPTED_VMS names a directory with a JSON file for each host: ``unreachable`` (Ansible's message), or ``status`` and
-``history``, each a list of an exit code, the standard output and the standard error.
+SCRIPTED_VMS names a directory with a JSON file for each host: ``unreachable`` (Ansible's message), or ``status``,
+``history`` and ``other`` (commands), each a list of an exit code, the standard output and the standard error.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ class Connection(ConnectionBase):  # type: ignore[misc]  # ansible-core has no t
         )
         if "unreachable" in script:
             raise AnsibleConnectionFailure(script["unreachable"])
-        (which,) = (name for name in ("status", "history") if f"forewarn {name} --json" in cmd)
+        which = next((name for name in ("status", "history") if f"forewarn {name} --json" in cmd), "other")
         code, stdout, stderr = script[which]
         return code, stdout.encode(), stderr.encode()
