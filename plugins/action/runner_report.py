@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from shlex import quote
 from typing import Any
 
@@ -18,6 +17,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.sile
     one_line,
 )
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import options_of
+from ansible_collections.forewarn.azure.plugins.plugin_utils._remote import json_in
 
 ARGUMENTS = {"since": {"type": "str"}}
 
@@ -34,10 +34,10 @@ class ActionModule(ActionBase):
         since = options_of(self._task.args, ARGUMENTS)["since"]
         try:
             code, stdout, stderr = self._execute(f"{PROGRAM} status --json")
-            report = _json_in(stdout)
+            report = json_in(stdout)[0]
             if report is None:
                 return {"failed": True, "msg": no_report(code, stdout, stderr)}
-            history = None if since is None else _json_in(self._execute(_history(since))[1])
+            history = None if since is None else json_in(self._execute(_history(since))[1])[0]
         except AnsibleConnectionFailure as error:
             return {"failed": True, "msg": no_connection(str(error))}
         except AnsibleError as error:  # of the privilege escalation, for example
@@ -51,13 +51,3 @@ class ActionModule(ActionBase):
 
 def _history(since: str) -> str:
     return f"{PROGRAM} history --json --since {quote(since)}"
-
-
-def _json_in(stdout: str) -> str | None:
-    """Return the JSON object in an output, or None. On a pseudo-terminal, warnings of a shell can be before it."""
-    begin = 0 if stdout.startswith("{") else stdout.find("\n{") + 1
-    try:
-        found, end = json.JSONDecoder().raw_decode(stdout, begin)
-    except (ValueError, RecursionError):
-        return None
-    return stdout[begin:end] if isinstance(found, dict) else None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tools.sizes import NAME, SEED
 
-from .control_node import HOOK, POLICY_HEAD, ROLE_PLAY, ROLLOUT, SITE, status
+from .control_node import HOOK, POLICY_HEAD, ROLE_PLAY, ROLLOUT, SITE, refusal, status
 from .hosts import Host
 from .lab import Lab
 from .playbooks import Playbooks
@@ -329,7 +329,10 @@ except urllib.error.HTTPError as error: print(error.code)
     host.wait_for(lambda: ask("readyz") == "200")
     assert host.read("/var/log/hooks/calls") == calls
 
-    assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] > 0
+    unsaid = refusal(playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1"), "web_1")
+    assert "In use is a dry run, and forewarn_dry_run is not set" in unsaid
+    wanted = {**VARIABLES, "forewarn_dry_run": False, "forewarn_accept_less": True}  # the probe is gone
+    assert playbooks.play(ROLLOUT, wanted, "--limit", "web_1").changed()["web_1"] > 0
     found = status(host)
     assert (found["runner"]["dry_run"], found["state_directory"]) == (False, "/var/lib/forewarn")
     assert len(json.loads(host.ssh("forewarn history --json").stdout)["events"]) == live

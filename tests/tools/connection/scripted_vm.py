@@ -4,7 +4,8 @@
 """An Ansible connection to a VM that is not there: it answers the runner's commands from a file.
 
 SCRIPTED_VMS names a directory with a JSON file for each host: ``unreachable`` (Ansible's message), or ``status``,
-``history`` and ``other`` (commands), each a list of an exit code, the standard output and the standard error.
+``history``, ``in_use`` (configuration), ``file`` (compiled policies), ``preflight`` and ``other`` (commands), each a
+list of an exit code, the standard output and the standard error. ``asked`` beside it counts the commands.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class Connection(ConnectionBase):  # type: ignore[misc]  # ansible-core has no t
         )
         if "unreachable" in script:
             raise AnsibleConnectionFailure(script["unreachable"])
-        which = next((name for name in ("status", "history") if f"forewarn {name} --json" in cmd), "other")
-        code, stdout, stderr = script[which]
+        known = {"status": "forewarn status --json", "history": "forewarn history --json"}
+        known |= {"in_use": "sha256sum", "file": "base64 ", "preflight": "user=$(id -u)"}
+        which = next((name for name, part in known.items() if part in cmd), "other")
+        with Path(os.environ["SCRIPTED_VMS"], "asked").open("a") as asked:
+            asked.write(f"{self._play_context.remote_addr} {which}\n")
+        code, stdout, stderr = script.get(which) or script["other"]
         return code, stdout.encode(), stderr.encode()

@@ -50,7 +50,9 @@ def render(repository: Path) -> Callable[..., str]:
 
     def rendered(**variables: Any) -> str:
         # The template sees the role's variables under the names that have them as their types.
-        typed = {f"__{name.removeprefix('__')}": value for name, value in {**defaults, **variables}.items()}
+        unsaid = {"forewarn_policies": [], "forewarn_dry_run": False}
+        given = {**defaults, **unsaid, **variables}
+        typed = {f"__{name.removeprefix('__')}": value for name, value in given.items()}
         return environment.get_template("forewarn.service.j2").render({**_HERE, **typed})
 
     return rendered

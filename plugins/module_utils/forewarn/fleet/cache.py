@@ -47,7 +47,7 @@ class Cache:
         of ``of``: files may have changed meanwhile. A result that cannot be kept, or cannot be read again (ValueError,
         KeyError, InputError), is made again. Raises what ``make`` raises.
         """
-        path = self._kept / kind / f"{digest([__version__, sys.version, _package_state(), of])}"
+        path = self._kept / kind / digest([self._package(), of])
         with suppress(OSError, ValueError, KeyError, InputError):
             return _find(path, read)
         with self.locked(f"{kind}-{path.name}"):
@@ -57,6 +57,18 @@ class Cache:
             if belongs(content):
                 _keep(path, content)
         return read(content)
+
+    def _package(self) -> str:
+        """Return a digest of what computes results, found out once in a run: it takes a while, and hosts are many."""
+        path = self.run / "forewarn-package"
+        with suppress(OSError):
+            return path.read_text(encoding="ascii")
+        found = digest([__version__, sys.version, _package_state()])
+        part = path.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            part.write_text(found, encoding="ascii")
+            part.replace(path)
+        return found
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:

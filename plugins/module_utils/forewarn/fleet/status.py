@@ -104,7 +104,7 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         list(dict.fromkeys(problems)),
         condition,
         serving,
-        _policy(runner),
+        policy_in_use(runner),
         str(runner.get("version") or ""),
         {name: str(value) for name, value in facts.items() if value},
         bool(runner.get("dry_run")),
@@ -121,7 +121,8 @@ def _group(group: Mapping[str, Any]) -> str:
     return f"{group.get('name')}: holds slots for {held} events, waits for {waiting}"
 
 
-def _policy(runner: Mapping[str, Any]) -> PolicyInUse:
+def policy_in_use(runner: Mapping[str, Any]) -> PolicyInUse:
+    """Return the policies of a runner: ``policies`` are names, ``policy`` a digest, ``source`` a commit, if known."""
     source = mapping(runner.get("source"))
     commit = str(source.get("commit") or "")[:_DIGITS]
     modified = ", modified" if source.get("modified") else ""
