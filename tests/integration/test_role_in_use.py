@@ -212,7 +212,11 @@ def test_what_is_not_refused_is_summed_up_wherever_it_ends(roll_out: Callable[..
 # What a host without sudo, or with another way to become root, answers; or which variables it has.
 NO_ROOT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"preflight": [127, "", "bash: line 1: sudo: command not found\n"]}, {}, "bash: line 1: sudo: command not found"),
-    ({"preflight": [127, "\r\nsh: 1: sudo: not found\r\n", ""]}, {}, "sh: 1: sudo: not found"),
+    (
+        {"preflight": [127, "\r\nsh: 1: sudo: not found\r\n", "Shared connection to x closed.\r\n"]},
+        {},
+        "sh: 1: sudo: not found",
+    ),
     (
         {"preflight": [1, "", "su: Authentication failure\n"]},
         {"ansible_become_method": "su"},
