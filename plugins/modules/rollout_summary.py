@@ -41,7 +41,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: On how many hosts it is done, and on which it is not, the first twelve by name.
+  description: On how many hosts it is done, and on which it is not, the first eight by name.
   returned: failed
   type: str
   sample: "60 hosts: 57 done, 2 failed, 1 not reached, 0 not begun. Not done: web_2, web_7, web_10"

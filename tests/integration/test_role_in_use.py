@@ -22,10 +22,21 @@ from tools.adhoc import AdHoc
 from tools.ansible_cores import ansible
 from tools.commands import run_program
 
+pytestmark = pytest.mark.in_turn(3)
+
 ROLLOUT = "forewarn.azure.rollout"
 PREFLIGHT = "user=0\nsystemd=252\npython=3.11\npython3=/usr/bin/python3.11\nunit=present\n"
 NO_ROUTE = "Failed to connect to the host via ssh: ssh: connect to host x port 22: No route to host"
 HOOK = "\n      prepare: [{unit: drain.service, action: start}]"
+
+# What is needed on the control node is imported once, not in the process that Ansible forks for each host and task.
+PRELOAD = """\
+from ansible.plugins.callback import CallbackBase
+from ansible_collections.forewarn.azure.plugins.action import known_variables, policy_change, runner_build
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION, CALLBACK_NAME, CALLBACK_NEEDS_ENABLED = 2.0, "preload", True
+"""
 
 
 def policy(name: str, approved: str, prepare: str = "") -> str:
@@ -68,7 +79,10 @@ def roll_out(
         **AdHoc(directory, collections_path).environ,
         "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "connection"),
         "SCRIPTED_VMS": str(vms),
+        "ANSIBLE_CALLBACK_PLUGINS": str(directory),
+        "ANSIBLE_CALLBACKS_ENABLED": "preload",
     }
+    (directory / "preload.py").write_text(PRELOAD)
     compiled = {}
     for name, text in POLICIES.items():
         (directory / name).mkdir()

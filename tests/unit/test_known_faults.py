@@ -22,7 +22,7 @@ def test_each_fault_is_listed_once() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=[one.commit for one in FAULTS])
 def test_it_can_be_brought_back_and_its_test_exists(fault: KnownFault, repository: Path) -> None:
     assert re.fullmatch("[0-9a-f]{8}", fault.commit)
-    assert fault.file.startswith(("plugins/", "roles/", "demo/"))
+    assert fault.file.startswith(("demo/", "playbooks/", "plugins/", "roles/"))
     source = (repository / fault.file).read_text(encoding="utf-8")
     changed = fault.changed(source)
     assert changed != source

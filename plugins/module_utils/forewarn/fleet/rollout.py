@@ -15,7 +15,7 @@ from .status import PolicyInUse, listed, mapping, names, policy_in_use
 from .table import GOOD, HEADING, PLAIN, TROUBLE, WARNING, TableLine
 
 DONE, FAILED, NOT_REACHED, NOT_BEGUN = "done", "failed", "not reached", "not begun"
-_MOST_NAMES = 12  # of hosts in one entry
+_MOST_NAMES = 8  # of hosts in one entry
 
 
 class HostRollout(NamedTuple):
