@@ -25,6 +25,8 @@ OF_PLAYBOOKS = (
     "forewarn_etcd_users",
     "forewarn_force",
     "forewarn_hosts",
+    "forewarn_pause_for",
+    "forewarn_pause_reason",
     "forewarn_report",
     "forewarn_serial",
     "forewarn_since",
