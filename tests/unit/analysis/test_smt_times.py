@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from calendar import isleap
+from datetime import date, datetime, timezone
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, tra
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
+from tools.sizes import enough
 from tools.smt_facts import Facts
 
 HOUR, DAY = 3600 * SECOND, 86_400 * SECOND
@@ -57,6 +59,17 @@ def test_a_field_of_a_time(function: str) -> None:
             expected = evaluated(function, time) if zone is None else evaluated(function, time, zone)
             if function != "milliseconds" or expected is not None:
                 assert (None if found.error else found.value) == expected, (time, zone)
+
+
+def test_the_day_of_the_year_of_every_day() -> None:
+    problem, first = Problem(), datetime(1970, 1, 1, tzinfo=timezone.utc).toordinal()
+    every = enough(1) > 0  # of all years; otherwise of 400, after which the calendar repeats, and a few of the others
+    for year in range(1, 10_000):
+        begin = date(year, 1, 1).toordinal()
+        days = 366 if isleap(year) else 365
+        for day in range(days) if every or 1900 <= year < 2300 else (0, 31, 58, 59, 60, days - 1):
+            found = accessor(problem, "day_of_year", (begin + day - first) * DAY, None)
+            assert found == (day, False), (year, day)
 
 
 @pytest.mark.parametrize("zone", ZONES)

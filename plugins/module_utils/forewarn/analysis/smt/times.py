@@ -90,25 +90,32 @@ def _days(seconds: Any) -> Any:
     return floor_div(seconds, _DAY)
 
 
-def _civil(seconds: Any) -> tuple[Any, Any, Any]:
-    """Return the year, the month from 1 and the day from 1."""
+def _march_year(seconds: Any) -> tuple[Any, Any, Any]:
+    """Return the first of 400 years, how many years after it, from 0, and the day of that year, from 0: the years
+    begin in March, so that a leap day is the last of its year.
+    """
     shifted = _days(seconds) + 719_468
     era = floor_div(shifted, 146_097)
     of_era = shifted - era * 146_097
     years = floor_div(of_era - floor_div(of_era, 1460) + floor_div(of_era, 36_524) - floor_div(of_era, 146_096), 365)
-    of_year = of_era - (365 * years + floor_div(years, 4) - floor_div(years, 100))
+    return era * 400, years, of_era - (365 * years + floor_div(years, 4) - floor_div(years, 100))
+
+
+def _civil(seconds: Any) -> tuple[Any, Any, Any]:
+    """Return the year, the month from 1 and the day from 1."""
+    first, years, of_year = _march_year(seconds)
     month = floor_div(5 * of_year + 2, 153)
     day = of_year - floor_div(153 * month + 2, 5) + 1
     month = ite(month < 10, month + 3, month - 9)
-    year = years + era * 400
+    year = years + first
     return ite(month <= 2, year + 1, year), month, day
 
 
 def _day_of_year(seconds: Any) -> Any:
-    """Return the day of the year, from 0."""
-    year = _civil(seconds)[0] - 1
-    before = 365 * year + floor_div(year, 4) - floor_div(year, 100) + floor_div(year, 400)
-    return _days(seconds) + 719_162 - before
+    """Return the day of the year, from 0. It divides the year no further, which costs a solver much."""
+    _first, years, of_year = _march_year(seconds)
+    leap = conj((years % 4 == 0, disj((years % 100 != 0, years == 0))))
+    return ite(of_year >= 306, of_year - 306, of_year + 59 + ite(leap, 1, 0))
 
 
 _FIELDS: Mapping[str, Callable[[Any], Any]] = {
