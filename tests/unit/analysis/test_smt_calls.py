@@ -217,7 +217,8 @@ def test_what_a_function_makes_of_what_another_makes() -> None:
     assert inner.value.key in outer.value.key
     further = text_called("starts_with", "string", ("string", "string"), inner.value, "a")
     assert further is not None
-    assert further.value.relation is None
+    assert further.value.relation == ("matches", [["a", "^"], ["c", [65, 66, 97, 98]], ["m"]])
+    assert outer.value.relation is None
     failing = text_called("char_at", "string", ("string", "int"), inner.value, 1)
     assert failing is not None
     assert not failing.value.total

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.patterns import texts_matching
+from forewarn.analysis.smt.patterns import in_case, texts_matching
 from forewarn.analysis.smt.terms import require
 from forewarn.analysis.smt.translation import samples
+from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
 from tools.policy_files import HEAD, verified
@@ -41,6 +42,26 @@ def drawn(chance: random.Random, depth: int) -> str:
     if kind == "ends":
         return chance.choice(("^{}", "{}$", "^{}$", "^{}|{}$")).format(*inner)
     return f"(?:{inner[0]}){chance.choice(('*', '+', '?', '{2}', '{1,3}', '{0}', '{2,}'))}"
+
+
+@pytest.mark.parametrize("kind", ["eq", "in", "starts_with", "ends_with", "contains", "matches"])
+@pytest.mark.parametrize("case", ["lower_ascii", "upper_ascii"])
+def test_what_holds_of_a_text_in_other_case_is_a_pattern(case: str, kind: str) -> None:
+    chance, found = random.Random(f"{case} {kind}"), set()
+
+    def text(most: int) -> str:
+        return "".join(chance.choices("aAzZ[`{@09é", k=chance.randint(0, most)))
+
+    for _ in range(1000):
+        one, other = text(4), text(2)
+        part: Any = [text(2) for _ in range(chance.randint(0, 3))] if kind == "in" else other
+        if kind == "matches":
+            part = compile_pattern(chance.choice(("^a", "[A-Z]", "[^a-z]z$", "(?i)az|Z", ".", "[@-Z]")))
+        made = FUNCTIONS[case](one)
+        expected = compile_program(part)(made) if kind == "matches" else FUNCTIONS[kind](made, part)
+        assert compile_program(in_case(case, kind, part))(one) == expected, (one, part)
+        found.add(expected)
+    assert found == {True, False}
 
 
 def test_random_patterns_and_texts() -> None:

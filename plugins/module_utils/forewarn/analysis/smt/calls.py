@@ -16,6 +16,7 @@ from ...policy.functions import INT_MAX, INT_MIN, UINT_MAX
 from ...policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
 from .inputs import Tags
 from .params import exact
+from .patterns import in_case
 from .problem import NUMBERS, Problem, Translated, Untranslated, failure
 from .resources import Resources
 from .terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, require, same
@@ -23,6 +24,7 @@ from .times import ACCESSORS, accessor, duration_field
 from .words import Mapped
 
 _RELATIONS = ("starts_with", "ends_with", "contains")
+_IN_CASE = (*_RELATIONS, "eq", "in")
 # Functions that have a value wherever their arguments have one: no text reaches the evaluator's limit (CONSTRAINTS).
 TOTAL = frozenset(
     (
@@ -116,6 +118,11 @@ def _of_one_text(arguments: Arguments) -> Translated | None:
     open_ = [place for place, one in enumerate(others) if not is_python(one)]
     if len(open_) != 1:
         return None
+    if arguments.form.function == "ne":  # so that the solver learns of one function, not of two
+        form = arguments.form
+        equal_form = Call((form.type, form.start, form.end), "eq", *form.arguments)
+        equal = _of_one_text(arguments._replace(form=equal_form))
+        return None if equal is None else Translated(neg(equal.value), equal.error)
     (place,) = open_
     text = others[place]
     if not isinstance(text.value, Mapped) and (
@@ -136,9 +143,11 @@ def _of_one_text(arguments: Arguments) -> Translated | None:
         return function(*given)
 
     name = arguments.form.function
-    relation = None
+    relation: tuple[str, Any] | None = None
     if inner is None and name in _RELATIONS and place == 0:
         relation = (name, constants[0])
+    elif inner is not None and inner.case is not None and (place == 0 or name == "eq") and name in _IN_CASE:
+        relation = ("matches", in_case(inner.case, name, constants[0]))
     outer = ", ".join(["·" if inner is None else inner.key, *map(repr, constants)]) + f" at {place}"
     found = Mapped(
         text.value if inner is None else inner.term,
@@ -148,6 +157,7 @@ def _of_one_text(arguments: Arguments) -> Translated | None:
         (*(() if inner is None else inner.constants), *_samples(constants)),
         relation,
         name in TOTAL and (inner is None or inner.total),
+        name if inner is None and name in ("lower_ascii", "upper_ascii") else None,
     )
     return arguments.plain(Translated(found, text.error)) if found.type == "bool" else Translated(found, text.error)
 

@@ -9,6 +9,7 @@ start to its end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,35 @@ def texts_matching(program: list[Any], context: Any) -> Any | None:
     if len(bounds) > _MOST_CHARACTERS or ["a", "b"] in program or beyond:
         return None
     return _Automaton(program, context).expression()
+
+
+def in_case(case: str, kind: str, part: Any) -> list[Any]:
+    """Return the pattern for the texts of which ``lower_ascii`` or ``upper_ascii`` makes a text in a relation.
+
+    ``kind`` is ``eq``, ``starts_with``, ``ends_with`` or ``contains`` with a text, ``in`` with a list of texts, or
+    ``matches`` with a compiled pattern.
+    """
+    if kind == "matches":
+        return [["c", _before(case, one[1])] if one[0] == "c" else one for one in part]
+    texts = part if kind == "in" else [part]
+    begin = [] if kind in ("ends_with", "contains") else [["a", "^"]]
+    end = [] if kind in ("starts_with", "contains") else [["a", "$"]]
+    program: list[Any] = []
+    for text in texts:
+        one = [*begin, *(["c", _before(case, [ord(letter), ord(letter) + 1])] for letter in text), *end]
+        program = [["s", 1, len(one) + 2], *one, ["j", len(program) + 1], *program] if program else one
+    return [*(program if texts else [["c", []]]), ["m"]]  # none at all for no texts
+
+
+def _before(case: str, bounds: list[int]) -> list[int]:
+    """Return the characters of which a function of case makes characters of some ranges."""
+    changed, into = (65, 97) if case == "lower_ascii" else (97, 65)  # the first letters
+    made = ((point, point - changed + into if 0 <= point - changed < 26 else point) for point in range(65, 123))
+    cuts = [min(bound, 65) for bound in bounds] + [max(bound, 123) for bound in bounds]
+    for point, other in made:
+        if sum(bound <= other for bound in bounds) % 2:
+            cuts += (point, point + 1)
+    return sorted(cut for cut, times in Counter(cuts).items() if times % 2)
 
 
 class _Automaton:

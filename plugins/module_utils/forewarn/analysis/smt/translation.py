@@ -25,6 +25,7 @@ from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags
 from .operands import ConditionPart
+from .patterns import in_case
 from .problem import SORTS, Kept, Problem, Translated, Untranslated, failure
 from .resources import Resources
 from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
@@ -291,7 +292,9 @@ class Translation:
         term = operand.value if inner is None else inner.term
         constants = (*(() if inner is None else inner.constants), *samples(program))
         total = inner is None or inner.total
-        relation = ("matches", program) if inner is None else None
+        relation: tuple[str, Any] | None = ("matches", program) if inner is None else None
+        if inner is not None and inner.case is not None:
+            relation = ("matches", in_case(inner.case, "matches", program))
         return self._plain(Translated(Mapped(term, key, function, "bool", constants, relation, total), operand.error))
 
     # Loops

@@ -20,8 +20,11 @@ from .patterns import LAST_CHARACTER, texts_matching
 from .terms import require
 
 _MOST = 4000  # candidates for one text
+_FEW = 300  # of them, before z3 is asked
 _MOST_LONG = 300  # characters that a candidate is made longer by
 _RLIMIT = 3_000_000  # of z3: about a second
+_MOST_TURNS = 40  # of questions to z3 for one text
+_MOST_LACKING = 4  # results of which z3 learns at once
 _FILLINGS = ("x", "0", "_", "A", "-", " ", "z9", "é")
 
 
@@ -31,7 +34,8 @@ class Mapped:
 
     ``function`` raises EvaluationError where it has no value. ``constants`` are those that it uses, samples of texts
     among them. ``relation`` is its meaning for a solver of texts, where it has one: ``starts_with``, ``ends_with`` or
-    ``contains``, with the text, or ``matches``, with the compiled pattern.
+    ``contains``, with the text, or ``matches``, with the compiled pattern. ``case`` is the function that it is,
+    ``lower_ascii`` or ``upper_ascii``, if it is one of a text itself.
     """
 
     term: Any
@@ -41,6 +45,7 @@ class Mapped:
     constants: tuple[Any, ...] = ()
     relation: tuple[str, Any] | None = None
     total: bool = False  # it has a value for every text
+    case: str | None = None
 
 
 Result = Tuple[Mapped, bool, Any]  # a function, whether it fails, and its value otherwise (None: any text)
@@ -58,8 +63,16 @@ class Wanted:
     like: str | None = None
 
     def fits(self, text: str) -> bool:
-        """Return whether a text has all results."""
-        return all(one(text) for one in self.allowed) and all(_has(text, *one) for one in self.results.values())
+        """Return whether a text has all results: what the last text lacked is looked at first."""
+        for key, one in self.results.items():
+            if not _has(text, *one):
+                self.results = {key: one, **self.results}
+                return False
+        return all(one(text) for one in self.allowed)
+
+    def likely(self) -> list[Result]:
+        """Return the results, those first that few texts have."""
+        return sorted(self.results.values(), key=lambda one: one[1] or one[2] in (False, None))
 
 
 class NoWord(NamedTuple):
@@ -98,15 +111,20 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
             lower = {text.lower() for text in taken}
             before = [derived[value] for _mapped, value in makes if value in derived]
             candidates = _spellings(like) if like is not None else _candidates(one, [*before, *known])
-            for text in itertools.islice(candidates, _MOST):
+            solved: str | NoWord | None = NoWord() if like is not None or makes else None
+            for tried, text in enumerate(itertools.islice(candidates, _MOST)):
+                if tried == _FEW and solved is None:  # often there is none at all
+                    solved = _solve(one, taken)
+                    if isinstance(solved, NoWord) and solved.impossible:
+                        return solved._replace(number=number)
                 apart = like is not None or before or text.lower() not in lower
                 fits = text not in taken and apart and one.fits(text) and _alike(text, number, found, wanted, known)
                 if fits and _derived(text, number, makes, {**derived, **found}, taken) is not None:
                     break
             else:
-                solved = None if like is not None or makes else _solve(one, taken)
-                if not isinstance(solved, str):
-                    return NoWord(() if solved is None else solved.impossible, number)
+                solved = _solve(one, taken) if solved is None else solved
+                if isinstance(solved, NoWord):
+                    return solved._replace(number=number)
                 text = solved
         found[number] = text
         derived.update(_derived(text, number, makes, {**derived, **found}, taken - {text}) or {})
@@ -178,7 +196,7 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
     """Yield texts, the most readable ones first."""
     yield from (f"vm_{number}" if wanted.name else f"other{number or ''}" for number in range(20))
     yield from (f"Other{number or ''} " for number in range(20))  # which is another text in most spellings
-    constants = [one for mapped, _fails, _result in wanted.results.values() for one in mapped.constants]
+    constants = [one for mapped, _fails, _result in wanted.likely() for one in mapped.constants]
     results = [result for _mapped, fails, result in wanted.results.values() if not fails]
     parts = list(dict.fromkeys(one for one in constants if isinstance(one, str)))
     numbers = (one for one in (*constants, *results) if isinstance(one, int) and not isinstance(one, bool))
@@ -197,6 +215,7 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
         if 0 <= size <= 4096:
             yield from ((begin + middle).ljust(size - len(end), filling) + end for filling in _FILLINGS[:3])
     yield from ("", *_FILLINGS, "0", "1", "42", "-1", "true", "false")
+    yield from parts
     for text in (*parts, *known[:50]):
         yield from (text, text.upper(), text.lower(), text.swapcase(), text.capitalize(), text[:-1], text[1:])
         for filling in _FILLINGS:
@@ -206,36 +225,40 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
 
 
 def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
-    """Ask z3 for a text, if it knows all functions."""
+    """Ask z3 for a text with the results of the functions that it knows, some first, others as texts lack them."""
     z3 = require()
     context = z3.Context()
     text = z3.String("text", context)
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", _RLIMIT)
+    known = [one for one in wanted.likely() if one[0].relation is not None and not one[1]]
+    patterns = any(mapped.relation is not None and mapped.relation[0] == "matches" for mapped, *_ in known)
     marks: dict[str, Result] = {}
-    patterns = any(
-        mapped.relation[0] == "matches" for mapped, _fails, _result in wanted.results.values() if mapped.relation
-    )
-    for number, asked in enumerate(wanted.results.values()):
-        mapped, fails, result = asked
-        if fails or mapped.relation is None:
-            return NoWord()
-        holds = _holds(text, *mapped.relation, patterns=patterns)
-        if holds is None:
-            return NoWord()
-        solver.assert_and_track(holds if result else z3.Not(holds), f"result {number}")
-        marks[f"result {number}"] = asked
-    if solver.check() == z3.unsat:
-        return NoWord(tuple(marks[str(mark)] for mark in solver.unsat_core()))
-    for one in filter(_is_literal, sorted(taken)):  # what is found is compared with the others below
-        solver.add(text != z3.StringVal(one, context))
-    for _turn in range(20):
-        if solver.check() != z3.sat:
+    lacking = [one for one in known if one[2]] or known[:1]
+    excluded = False  # texts that have all results
+    for _turn in range(_MOST_TURNS):
+        for one in lacking:
+            known.remove(one)
+            holds = _holds(text, *(one[0].relation or ()), patterns=patterns)
+            if holds is not None:
+                solver.assert_and_track(holds if one[2] else z3.Not(holds), f"result {len(marks)}")
+                marks[f"result {len(marks)}"] = one
+        answer = solver.check()
+        if answer == z3.unsat and not excluded:
+            return NoWord(tuple(marks[str(mark)] for mark in solver.unsat_core()))
+        if answer != z3.sat:
             return NoWord()
         value = solver.model().eval(text, True)
         word = str(value.py_value())
+        lacking = [one for one in known if not _has(word, *one)][:_MOST_LACKING]
+        if lacking:
+            continue
         if _is_literal(word) and wanted.fits(word) and word.lower() not in {one.lower() for one in taken}:
             return word
+        if not excluded:
+            for other in filter(_is_literal, sorted(taken)):  # what is found is compared with the others above
+                solver.add(text != z3.StringVal(other, context))
+        excluded = True
         solver.add(text != value)
     return NoWord()
 
