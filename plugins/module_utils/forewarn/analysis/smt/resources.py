@@ -44,6 +44,8 @@ class Resources:
         self._has = self._z3.Function(
             "in event.Resources", self._z3.IntSort(problem.context), self._z3.BoolSort(problem.context)
         )
+        integer = self._z3.IntSort(problem.context)
+        self._spelling = self._z3.Function("the spelling in event.Resources", integer, integer)
         self.names: dict[Any, Any] = {}  # every name that something reads: a text or a term, by itself or by its id
         self._elements: set[int] = set()  # ids of names that are made for the list itself
         self._loops: list[NameLoop] = []
@@ -88,12 +90,16 @@ class Resources:
         problem = self._problem
         if key in self._by_key:
             return self._by_key[key]
-        loop = NameLoop(predicate, deciding, problem.boolean(f"decided: {key}"), problem.boolean(f"failed: {key}"))
-        for number, what in enumerate((loop.decided, loop.failed)):
+        decided, failed = problem.boolean(f"decided: {key}"), problem.boolean(f"failed: {key}")
+        for number, what in enumerate((decided, failed)):
             name = self._element(f"{number} of {key}")
             value, error = predicate(name)
             is_so = conj((neg(error), same(value, deciding))) if number == 0 else error
             problem.facts.append(implies(what, conj((self.has(name), is_so))))
+            if error is False:  # it fails for no name
+                failed = False
+                break
+        loop = NameLoop(predicate, deciding, decided, failed)
         self._loops.append(loop)
         self._by_key[key] = loop
         return loop
@@ -121,7 +127,7 @@ class Resources:
             once = conj((more, self.each_once))  # otherwise it may be a name that is listed twice
             facts += (implies(once, neg(conj((self.has(name), self._alike(name, other))))) for name in names)
             names.append(other)
-        for place, name in enumerate(names):
+        for name in names:
             there = self.has(name)
             for loop in self._loops:
                 value, error = loop.predicate(name)
@@ -129,11 +135,9 @@ class Resources:
                 facts.append(implies(conj((there, error)), loop.failed))
             for own, affected in self._affects.values():
                 facts.append(implies(conj((there, self._alike(name, own))), affected))
-            for other in names[:place]:
-                alike = self._alike(name, other)
-                if alike is not False:
-                    equal = same(self._code(name), self._code(other))
-                    facts.append(implies(conj((self.each_once, there, self.has(other), alike)), equal))
+            if len(names) > 1:  # one in the list is there in no other case
+                spelled = self._spelling(self._problem.texts.fold(name))
+                facts.append(implies(conj((self.each_once, there)), spelled == self._code(name)))
         facts.append(self.count >= self._distinct(names))
         return facts
 

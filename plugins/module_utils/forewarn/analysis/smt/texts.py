@@ -151,6 +151,7 @@ class Texts:
         Guess where none were found, though there may be some.
         """
         allowed = {term.get_id(): can_be for term, can_be in self._variables.values()}
+        by_term: dict[int, int] = {}  # the codes of terms
         wanted: dict[int, Wanted] = {}
         made: dict[int, list[tuple[Mapped, int]]] = {}
         codes = {name: self._code_of(model, term) for name, term in terms.items()}
@@ -163,7 +164,9 @@ class Texts:
                 if terms[name].get_id() in allowed:
                     one.allowed.append(allowed[terms[name].get_id()])
         for key, term in self._applied.values():
-            code = self._code_of(model, term)
+            code = by_term.get(term.get_id())
+            if code is None:
+                code = by_term[term.get_id()] = self._code_of(model, term)
             if code < 0:
                 mapped, value, error = self._functions[key]
                 fails = not mapped.total and self._z3.is_true(model.eval(error(term), True))
