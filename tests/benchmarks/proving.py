@@ -46,6 +46,12 @@ print(json.dumps([seconds, opinion[0], resource.getrusage(resource.RUSAGE_SELF).
 """
 _GOALS = {5: 0.05, 50: 0.5, 200: 1.5, 800: 5.0}  # seconds by number of rules
 _DIFF_GOAL = 0.5
+_KINDS: dict[str, tuple[str, float | None]] = {  # a condition of 50 rules, and the goal
+    "names by pattern": ("vm.name.matches('^(web|db{0})[-_][0-9]+$') && event.EventType == 'Freeze'", 2.0),
+    "Description": ("event.Description.contains('w{0}') || event.Description.lowerAscii() == 'x{0}'", 2.0),
+    "Resources": ("event.Resources.exists(r, r.startsWith('n{0}_')) && size(event.Resources) > 1", None),
+    "days of two zones": ("now.getDayOfYear('America/New_York') == {0} && now.getDayOfYear() == {0} + 1", None),
+}
 _MEMORY_GOAL = 250.0  # MiB of the whole process
 _REPEATS = 3
 _REPEATED = 50  # rules: larger policies are measured once
@@ -102,6 +108,15 @@ def policy(rules: int, constants: int | None = None, seed: int = 1) -> str:
     return "\n".join(text) + "\n"
 
 
+def alike(condition: str, rules: int = 50) -> str:
+    """Return a policy of rules of one kind: ``{0}`` is the number of the rule."""
+    every = [
+        f"    - {{id: r{number}, condition: {json.dumps(condition.format(number))}, output: hold}}\n"
+        for number in range(rules)
+    ]
+    return "".join(["name: alike\nrule:\n  match:\n", *every, "    - {id: rest, output: approve}\n"])
+
+
 def changed(text: str) -> str:
     """Return a policy as somebody might change it: one rule's output, another one's limit, one rule less."""
     lines = text.splitlines(keepends=True)
@@ -150,6 +165,8 @@ def run() -> Report:
 
     for size, goal in _GOALS.items():
         note(f"verify {size} rules", measure(policy(size), repeats=_REPEATS if size <= _REPEATED else 1), goal)
+    for name, (condition, limit) in _KINDS.items():
+        note(f"verify 50 rules on {name}", measure(alike(condition)), limit)
     fifty = policy(50)
     note("diff of 50 rules and 50", measure(fifty, changed(fifty), repeats=_REPEATS), _DIFF_GOAL)
     note("verify 50 rules of 100 different constants", measure(policy(50, 100)), None)

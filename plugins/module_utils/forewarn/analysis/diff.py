@@ -25,6 +25,7 @@ from .kinds import ALIKE, EXPLANATION, INCOMPARABLE, KINDS, LESS, MORE, UNPROVEN
 from .progress import Progress, silent
 from .proof import Proof, Shown
 from .smt.decisions import Decisions, OutcomeFormula
+from .smt.effort import within_limits
 from .smt.problem import Untranslated
 from .smt.solver import SolverAnswer
 from .smt.terms import Formula, conj, disj, neg, same
@@ -107,6 +108,7 @@ class _Pair(NamedTuple):
     when: Formula
 
 
+@within_limits
 def compare(
     old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None, progress: Progress = silent
 ) -> Difference:

@@ -14,12 +14,14 @@ from .answering import Answered, answered
 from .contexts import contexts
 from .progress import Progress, silent
 from .proof import Proof, Shown
+from .smt.effort import within_limits
 from .smt.terms import conj, neg
 
 # What may be claimed of A and B.
 IMPLIES, EQUIVALENT, DISJOINT = "implies", "equivalent", "disjoint"
 
 
+@within_limits
 def exceptions(
     relation: str,
     one: Artifact,

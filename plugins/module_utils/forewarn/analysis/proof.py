@@ -16,6 +16,7 @@ from ..policy.decision import HOLD, Decision
 from .claims import Claim, claims
 from .engine import Engine
 from .smt.decisions import FAILED, Decisions
+from .smt.effort import set_aside
 from .smt.inputs import Inputs
 from .smt.params import Params
 from .smt.problem import Problem
@@ -77,6 +78,7 @@ class Proof:
         self.decisions = tuple(self.decided(self.inputs, number) for number in range(len(versions)))
         last = self.decisions[-1]
         self.claims: tuple[Claim, ...] = tuple(claims(last, self.params, versions[-1], invariants))
+        self.params.assumptions += set_aside(self.problem.effort.aside, self.problem.opaque)
         self.extra = _extra(versions)
         self.normal = self.inputs.normal(self.extra)
         soon = between(_MODEST_TIMES[0], self.inputs.now_us, _MODEST_TIMES[1])

@@ -15,8 +15,10 @@ from .contexts import contexts
 from .predicate import compiled, predicate
 from .progress import Progress, silent
 from .proof import Proof
+from .smt.effort import within_limits
 
 
+@within_limits
 def query(
     versions: Sequence[Artifact],
     expression: str,

@@ -23,6 +23,7 @@ from .redundant import RedundancySearch
 from .rules import RuleSearch
 from .search import Search
 from .slots import never_taken, not_freed
+from .smt.effort import within_limits
 from .smt.inputs import CONSTRAINTS
 from .symbolic.reading import read
 
@@ -39,6 +40,7 @@ class Verification:
     constraints: tuple[str, ...] = CONSTRAINTS
 
 
+@within_limits
 def verify(
     artifact: Artifact,
     params: Mapping[str, Any] | None = None,

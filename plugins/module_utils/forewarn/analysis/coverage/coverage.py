@@ -25,6 +25,7 @@ from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
 from ..progress import Progress, silent
 from ..proof import Proof, Shown, Unproven
+from ..smt.effort import within_limits
 from ..smt.solver import SolverAnswer
 from ..smt.terms import require
 from ..symbolic.concrete import Witness
@@ -70,6 +71,7 @@ class Gaps:
     trouble: str | None = None
 
 
+@within_limits
 def find_gaps(files: Sequence[Tested], *, alone: bool = False, progress: Progress = silent) -> list[Gaps]:
     """Return what the tests leave out, by test file. A policy with several test files is covered by any of them.
 

@@ -129,6 +129,7 @@ class _Walk:
         self._problem: Problem = inputs.problem
         self._prefix = f"{data['name']} in version {version} for {inputs.number}"
         self._translation = Translation(inputs, lambda name: params.value(version, data["name"], name))
+        self._translation.file = data["source"]
         self._outcomes: list[OutcomeFormula] = []
         self._number = 0
 

@@ -9,6 +9,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .effort import Readable, current
 from .terms import Formula, require
 from .texts import Texts
 
@@ -67,6 +68,9 @@ class Problem:
         self.facts: list[Formula] = []
         self.definitions: list[Formula] = []
         self.opaque: dict[str, str] = {}
+        self.effort = current()
+        self.spent = 0  # units of z3, by all solvers of the problem
+        self.readable: dict[str, Readable] = {}  # parts of expressions that may cost too much, by their sources
         self.numbers = itertools.count(1)  # for names that must be unique
         self.exact = True  # whether each value of the solver is one of CEL
         self._anything: dict[str, Translated] = {}

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..symbolic.concrete import Witness
+from .effort import TEXTS
 from .inputs import Inputs
 from .params import Params
 from .problem import Problem
@@ -19,7 +20,7 @@ from .terms import Formula, require
 from .texts import Guess
 from .witness import Concrete
 
-RLIMIT = 20_000_000  # of z3 for one question: some seconds
+RLIMIT = 2_000_000  # of z3 for one question: a second or two
 _MOST_GUESSES = 20
 _MOST_LEARNT = 200  # facts about texts that one question may need
 
@@ -56,7 +57,7 @@ class Solver:
 
     def __init__(self, problem: Problem, params: Params, inputs: Inputs, *, definitions: bool = True) -> None:
         z3 = require()
-        self._unsat, self._sat = z3.unsat, z3.sat
+        self._unsat, self._sat, self._unknown = z3.unsat, z3.sat, z3.unknown
         self.problem, self.inputs = problem, inputs
         self._concrete = Concrete(problem, params)
         self._solver = z3.SimpleSolver(ctx=problem.context)
@@ -79,13 +80,14 @@ class Solver:
         self.learn()
         guesses: list[Formula] = []  # which exclude models for which no texts were found
         for _turn in range(_MOST_LEARNT):
-            answer = self._solver.check(*asked, *guesses)
+            answer = self._check(*asked, *guesses)
             if answer == self._unsat:
                 return Found(SolverAnswer.UNKNOWN if guesses else SolverAnswer.NEVER)
             if answer != self._sat:
                 return Found(SolverAnswer.UNKNOWN)
             model = self._solver.model()
             texts = self._concrete.texts(model, of)
+            self.problem.effort.left -= TEXTS
             if isinstance(texts, dict):
                 return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
             if isinstance(texts, Guess):
@@ -102,7 +104,22 @@ class Solver:
         about texts and may prove what this cannot.
         """
         self.learn()
-        return formula is False or bool(self._solver.check(formula) == self._unsat)
+        return formula is False or bool(self._check(formula) == self._unsat)
+
+    def _check(self, *formulas: Formula) -> Any:
+        """Return z3's answer, "unknown" beyond a limit. Raises TooCostlyError there if something can be set aside."""
+        effort = self.problem.effort
+        if effort.left <= 0:
+            effort.reached(self.problem.readable)
+            return self._unknown
+        answer = self._solver.check(*formulas)
+        found = self._solver.statistics()
+        units = next((int(value) for name, value in found if name == "rlimit count"), 0)  # of the context so far
+        effort.left -= max(0, units - self.problem.spent)
+        self.problem.spent = max(units, self.problem.spent)
+        if answer == self._unknown:
+            effort.reached(self.problem.readable)
+        return answer
 
     def learn(self) -> tuple[int, ...]:
         """Learn the facts about what was asked for since the last question; return how much is known."""
@@ -144,13 +161,13 @@ class Solver:
         """
         given = [one for one in formulas if one is not True]
         left = {one.get_id(): place for place, one in enumerate(further) if not isinstance(one, bool)}
-        if self._solver.check(*given, *(further[place] for place in left.values())) != self._unsat:
+        if self._check(*given, *(further[place] for place in left.values())) != self._unsat:
             return set()
         core = {one.get_id() for one in self._solver.unsat_core()}
         needed = [place for number, place in left.items() if number in core]
         for place in reversed(needed[:]):  # it may have more than it takes
             others = [one for one in needed if one != place]
-            if self._solver.check(*given, *(further[one] for one in others)) == self._unsat:
+            if self._check(*given, *(further[one] for one in others)) == self._unsat:
                 needed = others
         return set(needed)
 

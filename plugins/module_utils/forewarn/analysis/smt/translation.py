@@ -23,6 +23,7 @@ from ...policy.function_table import FUNCTIONS
 from ...policy.patterns import compile_pattern
 from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
+from .effort import Readable
 from .inputs import Inputs, Tags
 from .operands import ConditionPart
 from .patterns import in_case
@@ -32,6 +33,9 @@ from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
 from .words import Mapped
 
 _OPTIONAL = frozenset(("none", "some", "has_value", "value_of", "defined"))
+_LIGHT = frozenset(  # functions that cost nothing beside what their arguments do
+    ("eq", "ne", "lt", "le", "gt", "ge", "not", "same", "size", "index_map", "index_list", "in", "eq_deep", "ne_deep")
+)
 _MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
 _TIMED = ("event", "events", "notice", "age", "now")
 _OF_VM = ("vm", "affects_me", "leader")
@@ -57,26 +61,27 @@ class Translation:
         self._locals: dict[int, Translated] = {}
         self._bound: dict[int, tuple[str, Translated]] = {}  # by cel.bind(), each with the key of its value
         self._over_names = False  # inside a loop over Resources
-        self._source = ""
+        self._expression: Mapping[str, Any] = {"source": ""}
+        self.file = ""  # of expressions that do not name theirs
 
     def declare(self, name: str, expression: Mapping[str, Any]) -> None:
         """Have a variable of the policy."""
-        form, self._source = read_form(expression["form"]), expression["source"]
+        form, self._expression = read_form(expression["form"]), expression
         self._variables[name] = self._key(form), self._translate(form)
 
     def value(self, expression: Mapping[str, Any]) -> Translated:
         """Return the value of an expression of an artifact, as a term."""
-        self._source = expression["source"]
+        self._expression = expression
         return self._plain(self._translate(read_form(expression["form"])))
 
     def condition(self, expression: Mapping[str, Any]) -> ConditionPart:
         """Return an expression of an artifact whose value is a truth, with its operands."""
-        self._source = expression["source"]
+        self._expression = expression
         return self._operand(read_form(expression["form"]))
 
     def error(self, expression: Mapping[str, Any]) -> Formula:
         """Return whether an expression of an artifact has no value."""
-        self._source = expression["source"]
+        self._expression = expression
         found = self._translate(read_form(expression["form"]))
         if isinstance(found.value, Mapped) and found.value.total:
             return found.error
@@ -87,7 +92,25 @@ class Translation:
         return self._key(read_form(expression["form"]))
 
     def _translate(self, form: Form) -> Translated:
-        return _TRANSLATIONS[type(form)](self, form)
+        loop = isinstance(form, (f.All, f.Exists, f.ExistsOne))
+        readable = loop or isinstance(form, f.Matches) or (isinstance(form, f.Call) and form.function not in _LIGHT)
+        if not readable or self._locals or form.type not in SORTS:
+            return _TRANSLATIONS[type(form)](self, form)
+        source = self._text(form)
+        if source in self.problem.effort.aside:
+            return self._opaque(form)
+        found = _TRANSLATIONS[type(form)](self, form)
+        if source not in self.problem.readable:
+            self.problem.readable[source] = Readable(source, self._place(form), found.value, loop)
+        return found
+
+    def _text(self, form: Form) -> str:
+        return " ".join(self._expression["source"][form.start : form.end].split())
+
+    def _place(self, form: Form) -> str:
+        """Return where a form begins, for people."""
+        line = self._expression.get("line", 1) + self._expression["source"][: form.start].count("\n")
+        return f"{self._expression.get('file', self.file)}:{line}"
 
     def _plain(self, one: Translated) -> Translated:
         """Return a value as a term: the solver learns what a function makes of a text."""
@@ -104,8 +127,7 @@ class Translation:
 
     def _opaque(self, form: Form) -> Translated:
         """Return the value of a form that cannot be translated."""
-        source = " ".join(self._source[form.start : form.end].split())
-        return self.problem.anything(self._key(form), source, form.type)
+        return self.problem.anything(self._key(form), self._text(form), form.type)
 
     def _key(self, form: Form) -> str:
         """Return a text that is the same for forms that have the same value."""
@@ -341,15 +363,15 @@ class Translation:
 
     def _predicate(self, form: f.Loop) -> Callable[[Any], Translated]:
         """Return a function from a name to the predicate's value, which may be called at any time."""
-        source, outer = self._source, self._locals
+        expression, outer = self._expression, self._locals
 
         def predicate(name: Any) -> Translated:
-            before = self._source, self._locals
-            self._source, self._locals, self._over_names = source, outer, True
+            before = self._expression, self._locals
+            self._expression, self._locals, self._over_names = expression, outer, True
             try:
                 return self._with(form, Translated(name))
             finally:
-                (self._source, self._locals), self._over_names = before, False
+                (self._expression, self._locals), self._over_names = before, False
 
         return predicate
 

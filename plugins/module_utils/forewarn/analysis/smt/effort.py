@@ -1,0 +1,141 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an analysis may cost. Where that is too much, an expression is set aside, and the analysis begins again.
+
+What is set aside may have any value, like all that is not understood: what depends on it is not proven, and nothing
+else suffers. The limits are in z3's own units, not in seconds, so that they do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+from .terms import is_constant, require
+
+TOTAL = 8_000_000  # units of z3 for all questions of one turn: some seconds
+TEXTS = 5_000  # what one search for the texts of a model counts as
+_TURNS = 3  # analyses; the last one answers what it can
+_LOOP = 400  # what a loop over names weighs: its formulas are not in its term
+_DIVISION = 20  # what a division weighs, in terms
+_LITERALS = re.compile(r"\"[^\"]*\"|'[^']*'|\b\d+(\.\d+)?u?\b")
+_Work = TypeVar("_Work", bound=Callable[..., Any])
+
+
+class Readable(NamedTuple):
+    """A part of an expression that z3 knows. ``place`` is where it stands first: file, line."""
+
+    source: str
+    place: str
+    value: Any
+    is_loop: bool
+
+    @property
+    def shape(self) -> str:
+        """The part without its literals: parts of one shape cost alike."""
+        return _LITERALS.sub("…", self.source)
+
+
+class TooCostlyError(Exception):
+    """A question reached the limit; ``expressions`` are to be set aside, by their sources, with their places."""
+
+    def __init__(self, expressions: Mapping[str, str]) -> None:
+        super().__init__(", ".join(expressions))
+        self.expressions = expressions
+
+
+class Effort:
+    """What is left of the limit of one analysis, and what was set aside, by its source, with its place."""
+
+    def __init__(self, aside: Mapping[str, str] | None = None, *, last: bool = True) -> None:
+        self.aside = dict(aside or {})
+        self.left: float = TOTAL
+        self._last = last
+
+    def reached(self, readable: Mapping[str, Readable]) -> None:
+        """Say that a question reached a limit. Raises TooCostlyError where something can be set aside in time."""
+        found = {} if self._last else _costliest(readable, self.aside)
+        if found:
+            raise TooCostlyError(found)
+
+
+_current: ContextVar[Effort | None] = ContextVar("effort", default=None)
+
+
+def current() -> Effort:
+    """Return the effort of the analysis that is under way; outside of one, only single questions have a limit."""
+    found = _current.get()
+    if found is None:
+        found = Effort()
+        found.left = math.inf
+    return found
+
+
+def within_limits(work: _Work) -> _Work:
+    """Return an analysis that begins again without what costs too much."""
+
+    @wraps(work)
+    def limited(*arguments: Any, **options: Any) -> Any:
+        aside: dict[str, str] = {}
+        for _turn in range(1, _TURNS):
+            token = _current.set(Effort(aside, last=False))
+            try:
+                return work(*arguments, **options)
+            except TooCostlyError as found:
+                aside.update(found.expressions)
+            finally:
+                _current.reset(token)
+        token = _current.set(Effort(aside))
+        try:
+            return work(*arguments, **options)
+        finally:
+            _current.reset(token)
+
+    return limited  # type: ignore[return-value]  # it takes and returns the same
+
+
+def set_aside(aside: Mapping[str, str], opaque: Collection[str]) -> list[str]:
+    """Return in words which expressions may have any value because they cost too much: one for each shape."""
+    shapes: dict[str, list[str]] = {}
+    for source in aside:
+        if source in opaque:
+            shapes.setdefault(_LITERALS.sub("…", source), []).append(source)
+    found = []
+    for first, *more in shapes.values():
+        others = f" and {len(more)} more like it" if more else ""
+        found.append(
+            f"{first} ({aside[first]}){others} may have any value, since to know more costs too much: "
+            "what depends on it is not proven"
+        )
+    return found
+
+
+def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> dict[str, str]:
+    """Return the parts of the shape that weighs most, all in all."""
+    weights: dict[str, int] = {}
+    for one in readable.values():
+        if one.source not in aside and not is_constant(one.value):
+            weight = _LOOP if one.is_loop else sum(_weights(one.value))
+            weights[one.shape] = weights.get(one.shape, 0) + weight
+    if not weights:
+        return {}
+    worst = max(weights, key=lambda shape: weights[shape])
+    return {one.source: one.place for one in readable.values() if one.shape == worst}
+
+
+def _weights(term: Any) -> Iterator[int]:
+    """Yield the weight of each operation in a term."""
+    z3 = require()
+    divisions = (z3.Z3_OP_IDIV, z3.Z3_OP_MOD, z3.Z3_OP_DIV, z3.Z3_OP_REM)
+    seen, stack = set(), [term]
+    while stack:
+        one = stack.pop()
+        if one.get_id() not in seen:
+            seen.add(one.get_id())
+            yield _DIVISION if one.decl().kind() in divisions else 1
+            stack += one.children()
