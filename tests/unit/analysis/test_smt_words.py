@@ -137,7 +137,11 @@ def test_what_the_last_text_lacked_is_looked_at_first() -> None:
     looked: list[str] = []
 
     def seen(key: str, fits: Callable[[str], bool]) -> Mapped:
-        return Mapped(None, key, lambda text: looked.append(key) or fits(text), "bool", total=True)
+        def function(text: str) -> bool:
+            looked.append(key)
+            return fits(text)
+
+        return Mapped(None, key, function, "bool", total=True)
 
     one_, other = seen("any", lambda text: True), seen("short", lambda text: len(text) < 3)
     text = wanted((one_, True), (other, True))

@@ -164,9 +164,9 @@ class Texts:
                 if terms[name].get_id() in allowed:
                     one.allowed.append(allowed[terms[name].get_id()])
         for key, term in self._applied.values():
-            code = by_term.get(term.get_id())
-            if code is None:
-                code = by_term[term.get_id()] = self._code_of(model, term)
+            if term.get_id() not in by_term:
+                by_term[term.get_id()] = self._code_of(model, term)
+            code = by_term[term.get_id()]
             if code < 0:
                 mapped, value, error = self._functions[key]
                 fails = not mapped.total and self._z3.is_true(model.eval(error(term), True))
