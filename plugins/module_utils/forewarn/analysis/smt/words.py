@@ -232,6 +232,9 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", _RLIMIT)
     known = [one for one in wanted.likely() if one[0].relation is not None and not one[1]]
+    if not known:
+        return NoWord()
+    whole = len(known) == len(wanted.results)
     patterns = any(mapped.relation is not None and mapped.relation[0] == "matches" for mapped, *_ in known)
     marks: dict[str, Result] = {}
     lacking = [one for one in known if one[2]] or known[:1]
@@ -255,6 +258,8 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
             continue
         if _is_literal(word) and wanted.fits(word) and word.lower() not in {one.lower() for one in taken}:
             return word
+        if not whole:  # z3 does not know what the text lacks
+            return NoWord()
         if not excluded:
             for other in filter(_is_literal, sorted(taken)):  # what is found is compared with the others above
                 solver.add(text != z3.StringVal(other, context))
