@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from .terms import is_constant, require
 
-TOTAL = 8_000_000  # units of z3 for all questions of one turn: some seconds
-TEXTS = 5_000  # what one search for the texts of a model counts as
+TOTAL = 12_000_000  # units of z3 for all questions of one turn: some seconds
+TEXTS = 2  # for each function of a text, in one search for the texts of a model
 _TURNS = 3  # analyses; the last one answers what it can
 _LOOP = 400  # what a loop over names weighs: its formulas are not in its term
 _DIVISION = 20  # what a division weighs, in terms

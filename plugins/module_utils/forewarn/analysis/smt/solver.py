@@ -87,7 +87,7 @@ class Solver:
                 return Found(SolverAnswer.UNKNOWN)
             model = self._solver.model()
             texts = self._concrete.texts(model, of)
-            self.problem.effort.left -= TEXTS
+            self.problem.effort.left -= TEXTS * self.problem.texts.applied
             if isinstance(texts, dict):
                 return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
             if isinstance(texts, Guess):

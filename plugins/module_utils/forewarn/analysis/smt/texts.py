@@ -49,6 +49,11 @@ class Texts:
         """How much there is to define."""
         return tuple(map(len, (self._listed, self._variables, self._functions, self._folded)))
 
+    @property
+    def applied(self) -> int:
+        """How many functions of texts there are to read in a model."""
+        return len(self._applied)
+
     # Making terms
 
     def code(self, value: Any) -> Any:
