@@ -37,7 +37,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 # What a VM runs: packages, and modules of packages.
 STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "hook_kinds", "imds", "policy", "runner"),
-    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
+    *("cli.main", "cli.starting", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_group", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing", "cli.on_disk", "cli.pause", "cli.resume"),

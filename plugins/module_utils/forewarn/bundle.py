@@ -25,7 +25,7 @@ from .errors import InputError
 # Packages, and modules of cli. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
     *("errors", "events", "hook_kinds", "imds", "policy", "runner"),
-    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
+    *("cli.main", "cli.starting", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_group", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing", "cli.on_disk", "cli.pause", "cli.resume"),
@@ -49,6 +49,10 @@ if sys.version_info < {OLDEST_PYTHON}:
         % ((sys.executable,) + tuple(sys.version_info[:2]))
     )
     raise SystemExit(2)
+
+from forewarn.cli.starting import keep_reloads
+
+keep_reloads()
 
 from forewarn.cli.main import main
 

@@ -24,6 +24,7 @@ from typing import Any
 from .. import __version__
 from ..errors import ForewarnError, InputError
 from .console import Console
+from .starting import keep_reloads
 
 # Command -> (module of this package, one line of help). A module has add_arguments(parser) and run(args), which returns
 # the exit code. It is imported only when its command is used: the runner must start fast, and a VM does not have the
@@ -101,6 +102,8 @@ _NOT_WRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, e
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    if argv is None:  # otherwise the process is not ours
+        keep_reloads()
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale cannot write must not end a command

@@ -41,6 +41,7 @@ class StopSignals:
         self._writer.setblocking(False)
         self._previous: dict[int, object] = {}
         self._previous_wakeup = -1
+        self._previous_mask: set[int] = set()
 
     def __enter__(self) -> StopSignals:
         handlers = {
@@ -52,10 +53,13 @@ class StopSignals:
         for number, handler in handlers.items():
             self._previous[number] = signal.signal(number, handler)
         self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        # Since the start of the process a SIGHUP may have waited for this (cli.starting).
+        self._previous_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._clear_alarm()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._previous_mask)
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal returned
         signal.set_wakeup_fd(self._previous_wakeup)
