@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli.page import duration_text
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.imds import retry
+from forewarn.texts import duration_text
 from tools.commands import FOREWARN, forewarn, in_process
 from tools.events import in_minutes, listed
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status

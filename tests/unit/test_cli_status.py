@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.cli import main as cli
-from forewarn.cli.page import duration_text, exact_text
+from forewarn.texts import duration_text, exact_text
 from tools.recorded_state import Recorded, Run, decided
 
 

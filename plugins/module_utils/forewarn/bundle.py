@@ -24,7 +24,7 @@ from .errors import InputError
 
 # Packages, and modules of cli. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
-    *("errors", "events", "hook_kinds", "imds", "policy", "runner"),
+    *("errors", "events", "texts", "hook_kinds", "imds", "policy", "runner"),
     *("cli.main", "cli.starting", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_group", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),

@@ -53,7 +53,7 @@ def decision(output: str, code: str) -> dict[str, Any]:
 
 def test_an_event_is_shown_as_a_runner_reports_it() -> None:
     text = shown(result())
-    assert "  Reboot in 10 min 0 s (not before 2026-05-04 12:10:00 UTC), from Platform, lasts 9 s, A1" in text
+    assert "  Reboot in 10 min (not before 2026-05-04 12:10:00 UTC), from Platform, lasts 9 s, A1" in text
     assert "    h (web_1)  scheduled" in text
     assert "    web_0      -          not among the hosts of this run" in text
     assert "decided" not in text

@@ -18,6 +18,7 @@ from typing import Any
 from ..policy.bodies import as_asked
 from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
 from ..policy.interpolated import written
+from ..texts import escaped
 
 _RETRY = (("delay_seconds", "again after"), ("max_delay_seconds", "pauses of at most"))
 _IN_WORDS = {
@@ -91,15 +92,13 @@ def quoted(text: str) -> str:
     """
     if shows_as_it_is(text):
         return shlex.quote(text)
-    escaped = "".join(
-        one if one.isascii() and one.isprintable() and one not in "\\' " else _escape(one) for one in text
-    )
-    return f"$'{escaped}'"
+    shown = "".join(one if one.isascii() and one.isprintable() and one not in "\\' " else _escape(one) for one in text)
+    return f"$'{shown}'"
 
 
 def shows_as_it_is(text: str) -> bool:
     """Return whether no page, table or terminal would show another text in the same way."""
-    return text.isprintable() and "  " not in text and unicodedata.is_normalized("NFC", text)
+    return escaped(text) == text and "  " not in text and unicodedata.is_normalized("NFC", text)
 
 
 def _escape(character: str) -> str:

@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from ..texts import escaped
+
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-# Texts from the service or from files are shown, never obeyed. These characters are escaped: terminal controls,
-# bidirectional controls (which show text in another order than it is written), further line ends, and lone surrogates,
-# which no encoding can write.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 class Console:
@@ -101,10 +96,10 @@ def json_text(schema: str, content: Mapping[str, Any]) -> str:
 
 
 def clean(text: str) -> str:
-    """Return the text with control characters escaped, except line ends and tabs."""
-    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    """Return the text with every character escaped that would hide or rearrange it, except line ends and tabs."""
+    return escaped(text, keep="\n\t")
 
 
 def one_line(text: str) -> str:
-    """Return the text with every control character escaped, so that it cannot pass for a line of ours."""
-    return clean(text).replace("\n", "\\n").replace("\t", "\\t")
+    """Return the text with every such character escaped, so that it cannot pass for a line of ours."""
+    return escaped(text)

@@ -15,8 +15,8 @@ from ..runner.clocks import Clocks
 from ..runner.drills import drill
 from ..runner.drills.store import DrillRequest, check
 from ..runner.event_record import LISTED, RECOVERING
+from ..texts import duration_text
 from .console import Console, one_line, write_json
-from .page import duration_text
 from .state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
 
 _DURATION = 30.0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from ..texts import exact_text
 from .emulate_common import add_control_arguments, client_of, report, seconds
-from .page import exact_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,9 @@ from ..emulator.lifecycle import SCHEDULED
 from ..emulator.spec import SEEN_BY, START_ON
 from ..errors import InputError
 from ..events import EVENT_TYPE_SINCE, NOTICE_SECONDS, UNKNOWN_DURATION
+from ..texts import duration_text
 from .emulate_common import add_control_arguments, client_of, report, seconds
-from .page import duration_text, iso
+from .page import iso
 
 # Options that are keys of an event in the scenario's schema, and those that --hardware-failure excludes.
 _KEYS = (

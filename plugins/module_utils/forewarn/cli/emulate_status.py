@@ -10,9 +10,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..texts import exact_text
 from .console import Console, one_line, write_json
 from .emulate_common import add_control_arguments, client_of
-from .page import exact_text, iso, resources_text
+from .page import iso, resources_text
 
 _VM_HEADER = ("VM", "GROUP", "FAULT DOMAIN", "INCARNATION", "LISTED", "AFFECTED BY")
 _EVENT_HEADER = ("TYPE", "STATUS", "NOT BEFORE", "SOURCE", "RESOURCES", "NAME", "EVENT ID")

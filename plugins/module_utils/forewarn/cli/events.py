@@ -14,8 +14,9 @@ from typing import Any
 from ..errors import ServiceError
 from ..events import Document, Event, format_time
 from ..imds.client import Client
+from ..texts import duration_text
 from .console import Console, one_line, write_json
-from .page import Page, announced_text, duration_text, fitted, resources_text, wrap
+from .page import Page, announced_text, fitted, resources_text, wrap
 from .progress import slow_start, waiting
 from .service import add_service_arguments, client_of, refuse_empty_name
 

@@ -13,7 +13,8 @@ from ..runner.event_record import RECOVERING
 from ..runner.hooks.plan import Plan
 from ..runner.hooks.recovery_requests import ANSWERS, unfinished
 from ..runner.hooks.run import FAILED, RECOVER, RUNNING, Run
-from .page import Page, duration_text, iso
+from ..texts import duration_text
+from .page import Page, iso
 from .state import event_id_of, hook_text, number_of, object_of, of_event, text_of
 
 if TYPE_CHECKING:

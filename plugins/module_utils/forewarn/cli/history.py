@@ -18,9 +18,10 @@ from ..events import parse_time
 from ..runner.clocks import Clocks, Stamp
 from ..runner.journal.reader import JournalReader
 from ..runner.state import dry_runs
+from ..texts import exact_text
 from . import history_compare
 from .console import Console, write_json
-from .page import Page, announced_text, cut, exact_text, iso, resources_text
+from .page import Page, announced_text, cut, iso, resources_text
 from .state import (
     add_state_argument,
     event_id_of,

@@ -30,25 +30,6 @@ def iso(wall: float, timespec: str = "seconds") -> str:
     return moment.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
 
 
-def duration_text(duration_seconds: float) -> str:
-    """Return a time span for people, in its two largest units: ``14 min 3 s``."""
-    rest = int(duration_seconds)
-    parts = []
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, rest = divmod(rest, length)
-        if count:
-            parts.append(f"{count} {unit}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
-
-
-def exact_text(duration_seconds: float) -> str:
-    """Return a measured time span for people, below a minute to a tenth of a second: ``4.8 s``."""
-    tenths = round(duration_seconds, 1)
-    return f"{tenths:g} s" if tenths < 60 else duration_text(tenths)
-
-
 def announced_text(duration_in_seconds: float | None) -> str:
     """Return DurationInSeconds for people (SE-19)."""
     if duration_in_seconds is None:

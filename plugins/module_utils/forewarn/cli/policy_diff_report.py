@@ -13,6 +13,7 @@ from typing import Any
 from ..analysis.declarations import OLD, Declaration
 from ..analysis.diff import Change, Difference
 from ..analysis.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
+from ..texts import escaped
 from .console import Console
 from .policy_diff_forbid import CODE, Forbidden
 from .sarif import sarif_location, sarif_log, sarif_rule
@@ -120,7 +121,7 @@ def _row(*cells: str) -> str:
 def _plain(text: str) -> str:
     for character in "\\|`*_<>[]":
         text = text.replace(character, "\\" + character)
-    return " ".join(text.split())
+    return escaped(" ".join(text.split()))
 
 
 def as_sarif(difference: Difference, new: str, forbidden: Sequence[Forbidden] = ()) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from ..analysis.replay.recordings import Past
 from ..analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Replayed, TimedDecision
 from ..analysis.replay.statistics import OUTCOMES, Statistics, by
 from ..events import format_time
+from ..texts import exact_text
 from .console import Console
-from .page import Page, exact_text, resources_text
+from .page import Page, resources_text
 from .policy_common import plural
 
 _SHOWN_CHANGES = 10

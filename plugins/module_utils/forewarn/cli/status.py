@@ -19,9 +19,10 @@ from ..runner.journal import doubts
 from ..runner.pausing import FACT
 from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
+from ..texts import duration_text
 from . import failing, on_disk
 from .console import Console, one_line, write_json
-from .page import Page, announced_text, duration_text, iso, resources_text
+from .page import Page, announced_text, iso, resources_text
 from .pause import as_json as pause_as_json
 from .state import (
     State,

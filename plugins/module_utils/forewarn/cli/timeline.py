@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ..policy import approval
-from .page import duration_text, exact_text
+from ..texts import duration_text, exact_text
 from .state import list_of, number_of, object_of, reason_of, text_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..policy import approval
 from ..runner.clocks import Clocks
+from ..texts import duration_text
 from .failing import FailingRecoveries, tried
-from .page import duration_text
 from .state import hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
 
 if TYPE_CHECKING:

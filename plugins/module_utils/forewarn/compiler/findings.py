@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from ..texts import escaped
 from .types import Severity
 
 # Every code of a finding about a file, and its meaning; expression.CODES has those about expressions.
@@ -193,7 +194,7 @@ def render(finding: Finding, console: Styler | None = None) -> list[str]:
     """Return the lines that show a finding: its place and message, the source line, a caret, and the hint."""
 
     def style(text: str, *styles: str) -> str:
-        return console.style(text, *styles) if console else text
+        return console.style(text, *styles) if console else escaped(text, keep="\n\t")
 
     colour = "red" if finding.severity == "error" else "yellow"
     lines = [
@@ -202,8 +203,8 @@ def render(finding: Finding, console: Styler | None = None) -> list[str]:
     ]
     if finding.source_line.strip():
         first = finding.source_column
-        before = finding.source_line[: finding.column - first]
-        marked = finding.source_line[finding.column - first : finding.end_column - first]
+        before = escaped(finding.source_line[: finding.column - first], keep="\t")
+        marked = escaped(finding.source_line[finding.column - first : finding.end_column - first])
         caret = "^" * max(1, _width(marked))
         lines.append("  | " + style(finding.source_line).replace("\\x09", "\t"))
         # Tabs are repeated, so that the caret stands below its text however wide the terminal makes them.

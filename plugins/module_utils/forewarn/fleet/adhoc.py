@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..texts import duration_text
 from .silence import lines, no_connection, one_line
 from .status import Event, HostState, listed, mapping
-from .timeline import number_of, span_text
+from .timeline import number_of
 
 # The fields of an event, in the result and under the service's own names.
 _FIELDS = {
@@ -79,4 +80,4 @@ def _event(fields: Mapping[str, Any], decision: Mapping[str, Any], state: str, r
 def _starts(left: float | None) -> str:
     if left is None:
         return "at an unknown time"
-    return f"in {span_text(left)}" if left > 0 else "any moment"
+    return f"in {duration_text(left)}" if left > 0 else "any moment"

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, List, Tuple
 
 from ..pages import render
+from ..texts import duration_text
 from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, moment_text, progress, source
 from .status import Event, HostState, affects, host_states, listed, mapping, names
 from .table import host_and_vm, pauses, policies, same_trouble, summary
-from .timeline import STEPS, clock, moment_of, number_of, seconds_left, span_text, timeline
+from .timeline import STEPS, clock, moment_of, number_of, seconds_left, timeline
 
 Facts = List[Tuple[str, Any]]  # names and values
 
@@ -58,7 +59,7 @@ def _tiles(states: Sequence[HostState], pending: Sequence[FleetEvent]) -> list[t
         (len(states), "host" if len(states) == 1 else "hosts"),
         (sum(state.level == "trouble" for state in states), "with trouble"),
         (len(pending), "event pending" if len(pending) == 1 else "events pending"),
-        (span_text(min(times)) if times else "–", "until the next one starts"),
+        (duration_text(min(times)) if times else "–", "until the next one starts"),
     ]
 
 

@@ -156,12 +156,3 @@ def seconds_left(event: Event) -> float | None:
     """Return the seconds to NotBefore when the host was asked, or None if unknown or the event has started."""
     started = event.get("started_at") or event.get("gone_at")
     return None if started else number_of(event.get("seconds_to_not_before"))
-
-
-def span_text(seconds: float) -> str:
-    """Return a span of time for people, in its two largest units."""
-    rest = int(seconds)
-    for unit, length, smaller_unit, smaller in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if rest >= length:
-            return f"{rest // length} {unit} {rest % length // smaller} {smaller_unit}"
-    return f"{rest} s"

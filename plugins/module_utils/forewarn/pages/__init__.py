@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..texts import escaped
+
 _HERE = Path(__file__).parent
 
 
@@ -63,11 +65,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def printable(value: object, newline: str = " ") -> str:
-    """Return anything as a text of printable characters: others are written as escapes, line breaks as ``newline``."""
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else newline if char == "\n" else ascii(char)[1:-1] for char in text)
+    """Return anything as a text that shows each of its characters (``texts``); line breaks become ``newline``."""
+    return escaped(str(value).replace("\n", newline), keep=newline)
 
 
 def _text(path: Path) -> str:

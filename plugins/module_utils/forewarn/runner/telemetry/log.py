@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Callable, TextIO
 
+from ...texts import escaped
+
 if TYPE_CHECKING:
     from .log_writer import LogWriter
 
@@ -153,4 +155,4 @@ def _text(value: object) -> str:
     text = str(value)
     if _BARE.fullmatch(text):
         return text
-    return json.dumps(text, ensure_ascii=False) if text.isprintable() else to_json(text)
+    return json.dumps(text, ensure_ascii=False) if escaped(text) == text else to_json(text)

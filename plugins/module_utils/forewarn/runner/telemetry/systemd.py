@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import MutableMapping
 
+from ...texts import escaped
 from ..clocks import Clocks
 
 # systemd drops a datagram of more than 4096 bytes; one line of `systemctl status` shows less.
@@ -110,5 +111,5 @@ def _watchdog_seconds(usec: str, pid: str) -> float:
 
 def _line(text: str) -> str:
     """Return the text as one line. Each line of a message is an assignment, so a line break could forge one."""
-    line = "".join(char if char.isprintable() else " " for char in text)
+    line = escaped(text)
     return line if len(line) <= MAX_STATUS_CHARACTERS else line[: MAX_STATUS_CHARACTERS - 1] + "…"
