@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import subprocess
@@ -14,12 +15,14 @@ import jsonschema
 import pytest
 from forewarn.analysis.diff import Difference, compare
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
+from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
 from forewarn.analysis.proof import Proof
 from forewarn.analysis.symbolic.changes import changed_classes
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read_together
+from forewarn.cli.console import Console
 from forewarn.cli.main import main
+from forewarn.cli.policy_diff_report import as_json, show
 from forewarn.compiler.policyfile import load_policies
 from tools.policy_files import DIRECTORY, loaded
 from tools.random_events import case
@@ -311,3 +314,49 @@ def test_sarif_names_files_as_annotations_need_them(
 def test_hooks_that_read_alike_are_two(tmp_path: Path, old: str, new: str) -> None:
     (change,) = difference(tmp_path, *(brief(9, f"\n      prepare: [{one}]") for one in (old, new))).changes
     assert len(set(change.what.removeprefix("prepare: ").split(" → "))) == 2
+
+
+# The solver does not understand what is compared with the text, and no event can show that it is another.
+_NEVER = "params.words.sort().map(one, one + 'x') == params.words"
+_PERHAPS = """name: p
+params: [{{name: words, type: list(string), default: [a]}}]
+rule:
+  match:
+    - {{id: odd, condition: {condition}, output: {output}}}
+    - {{id: sure, condition: event.EventType == "Freeze", output: {sure}}}
+    - {{id: rest, output: {rest}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (("hold", "hold", "hold"), ("approve", "hold", "hold"), UNPROVEN),
+        (("approve", "hold", "approve"), ("hold", "hold", "approve"), UNPROVEN),
+        (("approve", "hold", "hold"), ("hold", "approve", "hold"), UNPROVEN),
+        (("hold", "hold", "hold"), ("hold", "approve", "hold"), MORE),
+    ],
+)
+def test_a_verdict_rests_on_events_that_the_engine_decides(
+    tmp_path: Path, before: tuple[str, ...], after: tuple[str, ...], verdict: str
+) -> None:
+    old, new = (
+        _PERHAPS.format(condition=json.dumps(_NEVER), output=output, sure=sure, rest=rest)
+        for output, sure, rest in (before, after)
+    )
+    found = difference(tmp_path, old, new)
+    assert found.verdict == verdict
+    assert bool(found.unproven) == (verdict == UNPROVEN)
+    for change in found.changes:
+        for part in change.parts:
+            known = (part.case, part.old, part.new)
+            assert (part.why == "") == part.certain == all(known) == any(known)
+    stream = io.StringIO()
+    show(found, Console(stream, {}))
+    doubtful = [change for change in found.changes if not change.certain]
+    assert stream.getvalue().count("for example") == sum(part.certain for one in found.changes for part in one.parts)
+    assert stream.getvalue().count("perhaps ") == len(doubtful)
+    assert as_json(found)["unproven"] == found.unproven
+    if verdict == UNPROVEN:
+        assert "not understood" not in found.unproven
+        assert f"not proven: {found.unproven}" in stream.getvalue()

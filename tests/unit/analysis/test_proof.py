@@ -115,7 +115,9 @@ rule:
         for condition in (unknown, f"{unknown} || event.EventType == 'Terminate'")
     )
     found = [change for change in compare(old, new).changes if change.what.startswith("hold, for another reason")]
-    assert [part.certain for change in found for part in change.parts] == [False]
+    (part,) = [part for change in found for part in change.parts]
+    assert (part.certain, part.case, part.old, part.new) == (False, None, None, None)
+    assert "params.numbers.sort()" in part.why
 
 
 def test_a_condition_and_an_explanation_that_fail_are_two_findings(tmp_path: Path) -> None:

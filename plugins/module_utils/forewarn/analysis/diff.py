@@ -29,27 +29,29 @@ from .smt.effort import within_limits
 from .smt.problem import Untranslated
 from .smt.solver import SolverAnswer
 from .smt.terms import Formula, conj, disj, neg, same
-from .symbolic.concrete import Witness
 from .symbolic.reading import Reading
 from .symbolic.regions import ANY
 from .symbolic.translation import ReadMatch
 
+_GAVE_UP = "the solver did not find all changes within its limits, so there may be others"
 _MOST_PARTS = 8  # of one change
 _MOST_PAIRS = 2000  # outcomes before and after
 
 
 class Part(NamedTuple):
-    """The events of one change as text, with an example and its decisions before and after.
+    """The events of one change as text, with an example and its decisions before and after, as the engine makes them.
 
-    ``usual`` is False if only events that the service does not send are among them.
+    ``usual`` is False if only events that the service does not send are among them. Where no event was found that shows
+    the change, it is not ``certain``: there is no example and no decision, and ``why`` says what stands in the way.
     """
 
     when: str
     usual: bool
-    case: Mapping[str, Any]
-    old: Mapping[str, Any]
-    new: Mapping[str, Any]
+    case: Mapping[str, Any] | None
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
     certain: bool
+    why: str = ""
 
 
 @dataclass
@@ -65,6 +67,11 @@ class Change:
     parts: list[Part] = field(default_factory=list)
     complete: bool = True  # whether ``parts`` has all parts
     kinds: tuple[str, ...] = ()  # the most important one first
+
+    @property
+    def certain(self) -> bool:
+        """Whether an event shows it."""
+        return any(part.certain for part in self.parts)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the change for ``--format json``."""
@@ -83,7 +90,8 @@ class Change:
 class Difference:
     """All changes, of what happens to events and of what policies declare, and their overall effect.
 
-    ``unproven`` says why there may be further changes; empty if that is excluded.
+    ``unproven`` says why the verdict is not proven, empty if it is. With ``incomplete`` there may be further changes;
+    without, each that is possible is among these.
     """
 
     verdict: str
@@ -92,6 +100,7 @@ class Difference:
     not_understood: tuple[str, ...]
     declarations: tuple[Declaration, ...] = ()
     unproven: str = ""
+    incomplete: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -116,11 +125,11 @@ def compare(
     given = dict(params or {})
     proof = Proof([old, new], given)
     found: dict[Description, list[_Pair]] = {}
-    unproven = ""
+    incomplete = False
     for number, pair in enumerate(_pairs(proof)):
         progress("pairs of rules that differ", number, 0)
         if pair is None:
-            unproven = "the solver did not find all changes within its limits"
+            incomplete = True
             continue
         description = describe(behaviour(pair.old), behaviour(pair.new))
         if description.kinds != (EXPLANATION,):  # the declarations have it, without any event
@@ -135,11 +144,18 @@ def compare(
         key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what),
     )
     declared = changed_declarations(old, new)
-    effects = [*(one.effect for one in ordered), *(one.effect for one in declared)]
-    verdict = UNPROVEN if unproven else joint_effect(effects)
-    return Difference(
-        verdict, tuple(ordered), tuple(proof.params.assumptions), proof.not_understood, declared, unproven
-    )
+    unproven = _GAVE_UP if incomplete else _doubt(ordered)
+    verdict = UNPROVEN if unproven else joint_effect([one.effect for one in (*ordered, *declared)])
+    assumptions = tuple(proof.params.assumptions)
+    return Difference(verdict, tuple(ordered), assumptions, proof.not_understood, declared, unproven, incomplete)
+
+
+def _doubt(changes: Sequence[Change]) -> str:
+    """Return why changes that no event shows leave the verdict open, empty if they do not."""
+    shown = joint_effect(one.effect for one in changes if one.certain or one.effect == ALIKE)
+    if joint_effect(one.effect for one in changes) == shown:
+        return ""
+    return next(part.why for one in changes if not one.certain and one.effect != ALIKE for part in one.parts)
 
 
 def _pairs(proof: Proof) -> Iterator[_Pair | None]:
@@ -238,11 +254,7 @@ def _change(
             sides = [_decided(one) for one in shown.decisions]
             change.parts.append(Part(when, usual, shown.witness.as_dict(), sides[0], sides[1], certain=True))
         else:
-            pair = pairs[0]
-            case: Witness | None = proof.solver.ask(formula, part).witness
-            event = {"event": {}} if case is None else case.as_dict()
-            sides = [_predicted(side) for side in (pair.old, pair.new)]
-            change.parts.append(Part(when, usual, event, sides[0], sides[1], certain=False))
+            change.parts.append(Part(when, usual, None, None, None, certain=False, why=shown.why))
     return change if change.parts else None
 
 
@@ -276,9 +288,3 @@ def _rule(proof: Proof, decision: Decision) -> tuple[str, str, str, int, int] | 
 
 def _decided(one: Decision) -> dict[str, Any]:
     return {"output": one.output, "policy": one.policy, "rule": one.rule, "reason": one.reason}
-
-
-def _predicted(outcomes: Sequence[OutcomeFormula]) -> dict[str, Any]:
-    """Return what the translation says, where no event was found."""
-    reason = behaviour(outcomes).reason
-    return {"output": behaviour(outcomes).output, "policy": reason.policy, "rule": reason.rule, "reason": None}

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         show_forbidden(forbidden, (args.old, args.new), Console(sys.stdout))
     if any(one.found.verdict != NONE for one in forbidden):
         return 1
-    if difference.unproven and "none" not in args.fail_on:
+    if difference.incomplete and "none" not in args.fail_on:
         return 1
     failed = any(fails(args.fail_on, change.effect, change.kinds) for change in difference.changes)
     return int(failed or any(fails(args.fail_on, one.effect, (one.kind,)) for one in difference.declarations))

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.declarations import OLD, Declaration
-from ..analysis.diff import Change, Difference
+from ..analysis.diff import Change, Difference, Part
 from ..analysis.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
+from ..analysis.symbolic.regions import ANY
 from ..texts import escaped
 from .console import Console
 from .policy_diff_forbid import CODE, Forbidden
@@ -25,7 +26,7 @@ _WORDS = {
     FEWER: "fewer promises: policies claim or prove less, and nothing more is approved",
     ALIKE: "neither more nor less permissive",
     NO_CHANGE: "no change",
-    UNPROVEN: "not proven: there may be other changes",
+    UNPROVEN: "not proven",
 }
 _COLOURS = {UNPROVEN: "red", MORE: "red", INCOMPARABLE: "red", LESS: "yellow", FEWER: "yellow", ALIKE: "cyan"}
 _LEVELS = {MORE: "error", INCOMPARABLE: "error", LESS: "warning", FEWER: "warning", ALIKE: "note"}
@@ -35,6 +36,7 @@ def as_json(difference: Difference, forbidden: Sequence[Forbidden] = ()) -> dict
     """Return what ``--format json`` writes, below its schema."""
     return {
         "verdict": difference.verdict,
+        "unproven": difference.unproven,
         "kinds": list(difference.kinds),
         "changes": [change.as_dict() for change in difference.changes],
         "declarations": [one.as_dict() for one in difference.declarations],
@@ -47,14 +49,16 @@ def as_json(difference: Difference, forbidden: Sequence[Forbidden] = ()) -> dict
 def show(difference: Difference, console: Console) -> None:
     """Write the difference for people."""
     for change in difference.changes:
-        head = console.style(change.what, "bold", _COLOURS[change.effect])
+        head = console.style(_what(change), "bold", _COLOURS[change.effect])
         console.line(head + console.style(f"  {change.effect} ({', '.join(change.kinds)})"))
         for part in change.parts:
-            console.line("  when " + console.style(part.when))
-            for note in _notes(part.usual, part.certain):
+            if part.certain or part.when != ANY:
+                console.line("  when " + console.style(part.when))
+            for note in _notes(part):
                 console.line(console.style(f"    {note}", "dim"))
-            console.line(console.style(f"    for example {json.dumps(part.case['event'])}", "dim"))
-            if part.new["reason"]:
+            if part.case is not None:
+                console.line(console.style(f"    for example {json.dumps(part.case['event'])}", "dim"))
+            if part.old is not None and part.new is not None and part.new["reason"]:
                 console.line(console.style(f"    {part.old['reason']} → {part.new['reason']}", "dim"))
         if not change.complete:
             console.line("  and in other cases")
@@ -71,7 +75,7 @@ def show(difference: Difference, console: Console) -> None:
         console.line(console.style("assumed: ", "dim") + console.style(assumption))
     for source in difference.not_understood:
         console.line(console.style("not understood: ", "dim") + console.style(source))
-    why = f" ({difference.unproven})" if difference.unproven else ""
+    why = f": {difference.unproven}" if difference.unproven else ""
     console.line(console.style(_WORDS[difference.verdict] + why, "bold"))
 
 
@@ -82,27 +86,28 @@ def _where(one: Declaration) -> str:
     return f"  {one.place.path}{line}{' before' if one.place.version == OLD else ''}"
 
 
-def _notes(usual: bool, certain: bool) -> list[str]:
-    notes = [] if usual else ["by its documentation the service does not send such events"]
-    return (
-        notes
-        if certain
-        else [*notes, "perhaps: an expression is not understood, and no event was found that shows this"]
-    )
+def _what(change: Change) -> str:
+    return change.what if change.certain else f"perhaps {change.what}"
+
+
+def _notes(part: Part) -> list[str]:
+    notes = [] if part.usual else ["by its documentation the service does not send such events"]
+    return notes if part.certain else [*notes, f"not proven: {part.why}"]
 
 
 def as_markdown(difference: Difference, old: str, new: str, forbidden: Sequence[Forbidden] = ()) -> str:
     """Return the difference as Markdown, for a comment on a change."""
-    lines = [f"**{_WORDS[difference.verdict]}** (`{_plain(old)}` → `{_plain(new)}`)", ""]
+    why = f": {_plain(difference.unproven)}" if difference.unproven else ""
+    lines = [f"**{_WORDS[difference.verdict]}**{why} (`{_plain(old)}` → `{_plain(new)}`)", ""]
     if difference.changes:
         lines += ["| Change | Effect | When | Decided by | Kind |", "| --- | --- | --- | --- | --- |"]
     for change in difference.changes:
         by = "" if change.rule is None else f"{change.rule[0]}/{change.rule[1]}"
         for part in change.parts:
-            notes = "".join(f" ({note})" for note in _notes(part.usual, part.certain))
-            lines.append(_row(change.what, change.effect, part.when + notes, by, ", ".join(change.kinds)))
+            notes = "".join(f" ({note})" for note in _notes(part))
+            lines.append(_row(_what(change), change.effect, part.when + notes, by, ", ".join(change.kinds)))
         if not change.complete:
-            lines.append(_row(change.what, change.effect, "and in other cases", "", ", ".join(change.kinds)))
+            lines.append(_row(_what(change), change.effect, "and in other cases", "", ", ".join(change.kinds)))
     if difference.declarations:
         lines += ["", "| Declaration | Effect | Where | Kind |", "| --- | --- | --- | --- |"]
     lines += [_row(one.what, one.effect, _where(one), one.kind) for one in difference.declarations]
@@ -145,8 +150,8 @@ def _results(change: Change, new: str) -> list[dict[str, Any]]:
     results = []
     place = None if change.rule is None else change.rule[2:]
     for part in change.parts:
-        notes = "".join(f" ({note})" for note in _notes(part.usual, part.certain))
-        results.append(_result(f"{change.what} when {part.when}{notes}", change.effect, change.kinds, new, place))
+        notes = "".join(f" ({note})" for note in _notes(part))
+        results.append(_result(f"{_what(change)} when {part.when}{notes}", change.effect, change.kinds, new, place))
     return results
 
 

@@ -42,7 +42,7 @@ _VERDICTS = {
     FEWER: "Decisions allow no more than before, but policies promise less.",
     ALIKE: "Neither more nor less permissive.",
     NO_CHANGE: "Nothing changes.",
-    UNPROVEN: "Not proven: there may be other changes.",
+    UNPROVEN: "Not proven.",
 }
 Anchors = Dict[Tuple[str, str], str]  # policy and rule -> where the page has it
 
@@ -114,7 +114,7 @@ def difference_page(
                 [
                     (
                         part,
-                        _example(part.case, f"Before: {said[0].quoted(part.old)}; After: {said[1].quoted(part.new)}"),
+                        part.case and part.old and part.new and _before_and_after(part.case, part.old, part.new, said),
                     )
                     for part in one.parts
                 ],
@@ -124,6 +124,12 @@ def difference_page(
         old_rules=_policies(old, 0, ())[0],
         new_rules=rules,
     )
+
+
+def _before_and_after(
+    case: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any], said: tuple[_Said, _Said]
+) -> dict[str, str]:
+    return _example(case, f"Before: {said[0].quoted(old)}; After: {said[1].quoted(new)}")
 
 
 def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
