@@ -43,6 +43,8 @@ def test_every_combination_of_answers(prepare: str, tmp_path: Path) -> None:
         for command in (("check",), ("test", "--require-coverage"), ("verify", "--strict"), ("fmt", "--check")):
             done = policy(*command, directory)
             assert done.returncode == 0, done.stdout
+            if command[0] == "verify":
+                assert done.stdout.endswith("1 policy verified for every event: nothing found\n"), done.stdout
         text = (directory / "maintenance.yml").read_text()
         assert (f"default: {freeze}\n" in text) == (freeze != "hold")
         assert (prepare in text) == (prepare != "none")

@@ -49,7 +49,7 @@ class VerifyJudge:
         self._claims = self._claim_artifacts(_ANYTHING)
         self._probes = self._probe_artifact()
         self._failing = {(one.policy, one.rule) for one in proof.having("rule-can-fail")}
-        known = "perhaps also"  # a note says so where it is not proven that others do not fail
+        known = "it is not proven that"  # a note says so where it is not proven that others do not fail
         failing = proof.having("rule-can-fail")
         usual = [one for one in failing if one.severity != "note" or not one.certain or known in one.message]
         self._only_unusual = self._failing - {(one.policy, one.rule) for one in usual}

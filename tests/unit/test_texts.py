@@ -115,7 +115,7 @@ def test_no_policy_command_shows_it_raw(seed: int, tmp_path: Any) -> None:
         literal=literal(f"event.Description == {quoted}"),
         explained=literal(f'"because of {text}"'),
     )
-    changed = policy.replace("output: approve, prepare", "output: hold, prepare")
+    changed = policy.replace("'variables.odd', output: approve", "'variables.odd', output: hold")
     broken = policy.replace("vm.name ==", "x\u200b\u202e\u0301 ==")
     old, new, wrong = written(tmp_path, policy, changed, broken)
     event = tmp_path / "event.json"

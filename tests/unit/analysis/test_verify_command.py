@@ -184,3 +184,39 @@ def test_a_finding_is_suppressed_with_a_reason(tmp_path: Path, capsys: pytest.Ca
     }
     path.write_text(CLASSIC + "suppress:\n  - {code: rule-can-fail}\n")
     assert main(["policy", "verify", str(path)]) == 2  # no reason
+
+
+_TYPES = ("Freeze", "Reboot", "Redeploy", "Terminate", "Preempt")
+_RULES = """
+    - {{id: brief-{type}, condition: event.EventType == "{type}" && event.DurationInSeconds < 5, output: hold}}
+    - {{id: other-{type}, condition: event.EventType == "{type}" && !affects_me, output: hold}}
+"""
+
+
+@pytest.mark.parametrize("types", [_TYPES[:1], _TYPES[:2], _TYPES])
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
+def test_notes_of_one_cause_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], types: tuple[str, ...], names: list[str]
+) -> None:
+    for name in names:
+        rules = "".join(_RULES.format(type=one) for one in types)
+        (tmp_path / f"{name}.yml").write_text(
+            f"name: {name}\nrule:\n  match:{rules}    - {{id: rest, output: hold}}\n"
+        )
+    count = len(types) * len(names)
+    assert main(["policy", "verify", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "note rule-can-fail" in line]
+    known = [f"an event without DurationInSeconds is held, by {count} rules: a/brief-Freeze, "] if count > 1 else []
+    known += [f"an event is held where affects_me is not known, by {count} rules: a/other-Freeze, "] if known else []
+    assert [text for text in known if not any(text in line for line in lines)] == []
+    assert len(lines) == 2
+    assert main(["policy", "verify", "--verbose", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count(": note rule-can-fail") == 2 * count
+    suppressed = "suppress: [{code: rule-can-fail, reason: what cannot be judged is held}]\n"
+    for name in names:
+        path = tmp_path / f"{name}.yml"
+        path.write_text(path.read_text() + suppressed)
+    assert main(["policy", "verify", str(tmp_path)]) == 0
+    assert "rule-can-fail" not in capsys.readouterr().out
+    assert main(["policy", "verify", "--verbose", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("suppressed: rule-can-fail") == 2 * count

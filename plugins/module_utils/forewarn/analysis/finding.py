@@ -43,7 +43,8 @@ class ProofFinding:
     another VM to show it, ``case`` has what that one decides as ``other_vm``.
 
     ``explain`` are arguments of ``forewarn policy explain`` that repeat it. ``certain`` is False where an
-    expression that is not understood prevents a proof. ``suppressed`` is the reason given in the file.
+    expression that is not understood prevents a proof. ``suppressed`` is the reason given in the file. ``cause`` is
+    what findings about different rules may have in common: why a rule has no value, or why a proof is prevented.
     """
 
     code: str
@@ -59,6 +60,7 @@ class ProofFinding:
     explain: tuple[str, ...] = ()
     certain: bool = True
     suppressed: str | None = None
+    cause: str = ""
     alone: bool = False  # the case has the decision of this policy alone, though there are others
 
     def as_dict(self) -> dict[str, Any]:

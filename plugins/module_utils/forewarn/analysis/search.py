@@ -63,9 +63,9 @@ class Search:
         text = finding.message.replace(WHEN, ANY) if brief else finding.message
         finding = replace(finding, message=self._message(text, formula, among, about))
         if isinstance(found, Unproven):
-            yield replace(
-                finding, severity="note", certain=False, message="perhaps: " + finding.message, suggestion=found.why
-            )
+            message = "perhaps: " + _without_any(finding.message)
+            why = found.why
+            yield replace(finding, severity="note", certain=False, message=message, suggestion=why, cause=why)
         elif brief or f" when {ANY}" in finding.message:
             yield self.by_example(finding, found, unusual=brief)
         else:
@@ -80,8 +80,8 @@ class Search:
         errors = [one.error for one in shown.decisions[0].verdicts if one.error and one.policy == finding.policy]
         if errors and finding.code == "rule-can-fail":
             why = f", for example: {errors[0]}"
-        message = finding.message.replace(WHEN, ANY).replace(f" when {ANY}", "").rstrip(",") + why
-        return self.with_case(replace(finding, message=message), shown)
+            finding = replace(finding, cause=errors[0])
+        return self.with_case(replace(finding, message=_without_any(finding.message) + why), shown)
 
     def by_severity(
         self, finding: ProofFinding, formula: Formula, *, brief: bool = True, **more: Any
@@ -96,7 +96,7 @@ class Search:
             if any(one.certain for one in found):
                 yield from found
                 return
-            perhaps = "; perhaps also for events that it sends"
+            perhaps = "; it is not proven that the service sends no such event"
         for one in self.shown(replace(finding, severity="note"), formula, **more, brief=brief):
             yield replace(one, message=one.message + perhaps)
 
@@ -167,6 +167,11 @@ class Search:
             if others:
                 message += f"; likewise for {' and '.join(', '.join(others).rsplit(', ', 1))}"
         return message
+
+
+def _without_any(message: str) -> str:
+    """Return a message without the words for any event."""
+    return message.replace(WHEN, ANY).replace(f" when {ANY}", "").rstrip(",")
 
 
 def at_rule(

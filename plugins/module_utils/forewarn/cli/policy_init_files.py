@@ -53,8 +53,16 @@ def policy_text(name: str, answers: Answers) -> str:
             "    description: Freezes that are shorter, in seconds, are approved.",
             "",
         ]
-    lines += ["rule:", "  match:", *_rules(answers), "", "invariants:", *_invariants(answers)]
+    lines += ["rule:", "  match:", *_rules(answers), "", "invariants:", *_invariants(answers), ""]
+    lines += ["suppress:", "  # What a rule cannot judge is held, and that is meant."]
+    lines += _meant("not-mine", "where the name of this VM is not known, every event is held")
+    if answers.freeze is not None:
+        lines += _meant("brief-freeze", "a freeze without a duration is held")
     return "\n".join(lines) + "\n"
+
+
+def _meant(rule: str, reason: str) -> list[str]:
+    return [f'  - {{code: rule-can-fail, rule: {rule}, reason: "{reason}"}}']
 
 
 def _scalar(text: str) -> str:

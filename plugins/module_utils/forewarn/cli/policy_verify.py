@@ -24,6 +24,7 @@ from .analysed import analysed
 from .console import Console
 from .formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
 from .policy_common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
+from .policy_verify_notes import in_one_sentence, note_groups
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--invariants", type=Path, metavar="FILE", help="a file of further claims to prove: a list of name, expression"
     )
     add_param(parser, "a parameter's value (default: every value that its limits allow, or its default)")
+    parser.add_argument(
+        "--verbose", action="store_true", help="show each note by itself, and suppressed ones too (default: by cause)"
+    )
     parser.add_argument("--strict", action="store_true", help="also fail on warnings")
     add_format(parser)
     add_html(parser)
@@ -50,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     report = analysed(lambda progress: verify(artifact, given, claims, progress), invariants=claims)
     report = _placed(report, compilation)
     failing = {"error", "warning"} if args.strict else {"error"}
-    written = _report(report, compilation, args.paths, failing)
+    written = _report(report, compilation, args.paths, failing, args.verbose)
     if args.html is not None:
         write_html(args.html, verification_page(artifact, report, compilation.files, given))
     if args.html != "-":  # otherwise the page is the output
@@ -59,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(
-    report: Verification, compilation: Compilation, paths: Sequence[Path], failing: AbstractSet[str]
+    report: Verification, compilation: Compilation, paths: Sequence[Path], failing: AbstractSet[str], verbose: bool
 ) -> FindingsReport:
     """Return the report in every format. ``failing`` are the severities that the command ends with 1 for."""
     return FindingsReport(
@@ -69,7 +73,7 @@ def _report(
         meanings=CODES,
         pages=lambda code: f"{DOCUMENTATION}/findings/{code}.md",
         summary=_summary(report, compilation),
-        show=lambda console: _show(report, compilation, paths, console),
+        show=lambda console: _show(report, compilation, paths, console, verbose),
         schema="verification",
         data=_as_json(report, compilation),
     )
@@ -110,7 +114,9 @@ def _as_json(report: Verification, compilation: Compilation) -> dict[str, Any]:
     }
 
 
-def _show(report: Verification, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
+def _show(
+    report: Verification, compilation: Compilation, paths: Sequence[Path], console: Console, verbose: bool
+) -> None:
     shown = [finding for finding in report.findings if finding.suppressed is None]
     policies = compilation.artifact["policies"] if compilation.artifact is not None else []
     files = {data["name"]: file for data, file in zip(policies, compilation.files)}
@@ -118,9 +124,13 @@ def _show(report: Verification, compilation: Compilation, paths: Sequence[Path],
         for finding in shown:
             if finding.severity == severity:
                 _show_finding(finding, [files[finding.policy]] if finding.alone else paths, console)
-    for finding in shown:
-        if finding.severity == "note":
-            console.line(_head(finding, console))
+    for alike in note_groups([finding for finding in shown if finding.severity == "note"]):
+        if verbose or len(alike) == 1:
+            for finding in alike:
+                console.line(_head(finding, console))
+        else:
+            words = (console.style("note", "bold", _COLOURS["note"]), console.style(alike[0].code, "bold"))
+            console.line(" ".join([*words, console.style(in_one_sentence(alike))]))
     for assumption in report.assumptions:
         console.line(console.style("assumed: ", "dim") + console.style(assumption))
     for source in report.not_understood:
@@ -130,9 +140,11 @@ def _show(report: Verification, compilation: Compilation, paths: Sequence[Path],
             + console.style(" (may be anything)", "dim")
         )
     suppressed = [finding for finding in report.findings if finding.suppressed is not None]
-    for finding in suppressed:
+    for finding in [one for one in suppressed if verbose or one.severity != "note"]:
         where = f"{finding.source}:{finding.line}"
         console.line(console.style(f"suppressed: {finding.code} at {where}: {finding.suppressed}", "dim"))
+    if not verbose and any(len(alike) > 1 for alike in note_groups(shown)):
+        console.line(console.style("--verbose shows each note with its place", "dim"))
     console.line(console.style(_summary(report, compilation), "bold"))
 
 
