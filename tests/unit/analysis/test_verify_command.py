@@ -200,9 +200,7 @@ def test_notes_of_one_cause_are_one_line(
 ) -> None:
     for name in names:
         rules = "".join(_RULES.format(type=one) for one in types)
-        (tmp_path / f"{name}.yml").write_text(
-            f"name: {name}\nrule:\n  match:{rules}    - {{id: rest, output: hold}}\n"
-        )
+        (tmp_path / f"{name}.yml").write_text(f"name: {name}\nrule:\n  match:{rules}    - {{id: rest, output: hold}}\n")
     count = len(types) * len(names)
     assert main(["policy", "verify", str(tmp_path)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "note rule-can-fail" in line]

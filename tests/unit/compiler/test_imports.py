@@ -51,7 +51,9 @@ def compiled(directory: Path, *paths: str, **files: str | bytes) -> Compilation:
     for name, text in files.items():
         path = directory / f"{name.replace('__', '/')}.yml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        if isinstance(text, str):  # each library has a name of its own
+            text = text.replace("name: lib\n", f"name: {path.stem}\n").encode()
+        path.write_bytes(text)
     return compile_policies([directory / path for path in paths or ("p.yml",)])
 
 

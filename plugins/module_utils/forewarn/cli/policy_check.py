@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from ..compiler.expression import CODES as EXPRESSION_CODES
-from ..compiler.findings import CODES, Finding, blocks, render
+from ..compiler.findings import CODES, Finding, fails, render
 from ..compiler.policyfile import Compilation, compile_policies
 from .console import Console
 from .formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, write_report
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Check the policies; 1 if anything was found."""
     compilation = compile_policies(args.paths, args.api_version, libraries=True)
     write_report(_report(compilation), args.format, args.output)
-    return 1 if compilation.findings else 0
+    return int(any(fails(finding) for finding in compilation.findings))
 
 
 def _report(compilation: Compilation) -> FindingsReport:
@@ -56,11 +56,11 @@ def _reported(finding: Finding) -> ReportedFinding:
         finding.path,
         finding.line,
         finding.column,
-        "error" if blocks(finding) else "warning",
+        finding.severity,
         finding.code,
         finding.message,
         finding.suggestion,
         "\n".join(render(finding)),
-        fails=True,
+        fails=fails(finding),
         end_column=finding.end_column,
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..compiler.findings import Finding, blocks, render
+from ..compiler.findings import Finding, render
 from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
 from ..policy.params import convert, name_and_value, parse_text
@@ -93,8 +93,7 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
 
 def findings_summary(findings: Sequence[Finding]) -> str:
     """Return ``2 errors, 1 warning``."""
-    errors = sum(blocks(finding) for finding in findings)
-    counts = ((errors, "error"), (len(findings) - errors, "warning"))
+    counts = ((sum(one.severity == word for one in findings), word) for word in ("error", "warning", "note"))
     return ", ".join(plural(count, word) for count, word in counts if count)
 
 

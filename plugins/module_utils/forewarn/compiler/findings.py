@@ -48,11 +48,13 @@ CODES = {
     "unused-import": "An import of which a policy uses nothing.",
     "duplicate-id": "Two rules with one id in the same place.",
     "duplicate-policy": "Two policies with one name.",
+    "duplicate-library": "Two libraries with one name.",
     "unreachable": "A rule after one that always decides.",
     "never-applies": "A rule whose condition is false.",
     "known-value": "An extra value that is known already, declared twice, or differs from a known one only in case.",
     "param-value": "A default or limit that does not fit the parameter's type, or its other limits.",
     "param-conflict": "A parameter that two policies declare with different types.",
+    "param-default": "A parameter that two policies declare with different defaults.",
     "command": "A command that the system cannot run as written.",
     "option-value": "An option of a hook whose value its kind cannot use.",
     "timeout-range": "A timeout of 0, or of more than a day.",
@@ -70,6 +72,7 @@ CODES = {
     "engines-differ": "An expression that cel-python and forewarn evaluate differently, for the event of a test.",
 }
 
+_COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 # A longer line is shown in part: in a file of one huge line, each finding would fill a log.
 _LONGEST_LINE = 200
@@ -190,13 +193,18 @@ def blocks(finding: Finding) -> bool:
     return finding.severity == "error"
 
 
+def fails(finding: Finding) -> bool:
+    """Return whether a finding makes a command that looks for mistakes fail: a note does not."""
+    return finding.severity != "note"
+
+
 def render(finding: Finding, console: Styler | None = None) -> list[str]:
     """Return the lines that show a finding: its place and message, the source line, a caret, and the hint."""
 
     def style(text: str, *styles: str) -> str:
         return console.style(text, *styles) if console else escaped(text, keep="\n\t")
 
-    colour = "red" if finding.severity == "error" else "yellow"
+    colour = _COLOURS[finding.severity]
     lines = [
         f"{style(finding.where, 'bold')}: {style(finding.severity, 'bold', colour)} "
         f"{style(finding.code, 'bold')} {style(finding.message)}"

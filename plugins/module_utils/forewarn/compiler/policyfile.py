@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from .definitions import PARAMETER, Definitions, Imported, Imports, joined
 from .findings import Finding, SourceText, blocks, in_order, render
 from .imports import Import, Importer, Library, every_library
 from .libraries import require_libraries
+from .origins import LocalOrigin
 from .params import plain_type, text
 from .paths import find_policies
 from .rules import compile_file, compile_library
 from .types import Type, parse_type
-from .yamltree import Mapping, Scalar, YamlFile, YamlNode, mappings, read_bytes
+from .yamltree import Mapping, Scalar, YamlFile, YamlNode, mappings, read_bytes, shown
 
 
 class PolicyError(InputError):
@@ -82,8 +83,9 @@ def compile_policies(
         files[file] = compiler.imports(file, found)
         sources.append({"path": policy.name, "sha256": hashlib.sha256(content).hexdigest()})
         policies.append({**compile_file(file, api_version, files[file]), "source": policy.name})
-    _compare(files)
     imported = every_library(imports)
+    _compare(files)
+    _compare_libraries(dict.fromkeys([*alone, *imported]))
     every = dict.fromkeys([*files, *(library.file for library in (*alone, *imported))])
     findings = in_order(
         (finding for file in every for finding in file.report.findings), [file.source.path for file in every]
@@ -142,9 +144,10 @@ class _Libraries:
 
 
 def _compare(files: AnyMapping[YamlFile, Imports]) -> None:
-    """Report conflicts between policies: the same name, or a parameter with two types."""
+    """Report what policies have in common that differs: the same name, a parameter with two types or defaults."""
     names: dict[str, str] = {}
     params: dict[str, tuple[Type, str]] = {}
+    defaults: dict[str, tuple[Any, str]] = {}
     for file, imports in files.items():
         if not isinstance(file.root, Mapping):
             continue
@@ -166,6 +169,43 @@ def _compare(files: AnyMapping[YamlFile, Imports]) -> None:
             if known != kind and where != file.source.path:
                 message = f"parameter '{param}' is of type {known} in {where}, and one value is given for both"
                 file.add("param-conflict", message, place, "give it the same type or another name")
+        for param, default, place in _defaults(file.root, imports):
+            other, where = defaults.setdefault(param, (default, file.source.path))
+            if type(other) is type(default) and other != default:  # else it has two types, which is reported
+                message = (
+                    f"the default of parameter '{param}' is {shown(default)} here and {shown(other)} in {where}: "
+                    "without a given value each policy has its own, and a given one is for both"
+                )
+                file.add("param-default", message, place, "give it the same default or another name", severity="note")
+
+
+def _compare_libraries(libraries: Iterable[Library]) -> None:
+    """Report files of this machine that are libraries of the same name."""
+    names: dict[str, str] = {}
+    for library in libraries:
+        node = library.file.root.get("name") if isinstance(library.file.root, Mapping) else None
+        name = text(node)
+        if node is None or name is None or not isinstance(library.origin, LocalOrigin):
+            continue  # another commit may have another version of one library
+        if name in names:
+            message = (
+                f"a library called '{name}' is in {names[name]} already; an import names the file, so that each counts "
+                "where it is imported"
+            )
+            library.file.add("duplicate-library", message, node, "give it another name", severity="note")
+        names.setdefault(name, library.file.source.path)
+
+
+def _defaults(policy: Mapping, imports: Imports) -> Iterator[tuple[str, Any, YamlNode]]:
+    """Yield the parameters of a policy that have a default, imported ones too, with the place to report."""
+    for node, definitions in imports.each:
+        for one in definitions.of(PARAMETER):
+            if one.entry is not None and "default" in one.entry:
+                yield one.name, one.entry["default"], node
+    for item in mappings(policy.get("params")):
+        name, default = text(item.get("name")), item.get("default")
+        if name is not None and default is not None:
+            yield name, default.data(), default
 
 
 def _params(node: YamlNode | None) -> list[tuple[str, Type, YamlNode]]:

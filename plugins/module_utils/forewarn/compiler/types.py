@@ -142,7 +142,7 @@ class LocalVariable(NamedTuple):
     read: str = "local"
 
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True)

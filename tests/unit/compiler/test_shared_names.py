@@ -1,0 +1,107 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names that are given twice across files: none is accepted without a word, and each finding says which counts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from tools.commands import in_process
+from tools.sizes import examples, seeds
+
+_DEFAULTS = (3, 9, None)
+
+
+def drawn(chance: random.Random) -> list[dict[str, Any]]:
+    """Return what files declare: libraries and policies, whose names and parameters are often the same."""
+    files = []
+    for number in range(chance.randint(2, 6)):
+        names = chance.sample(("limit", "most", "wait"), chance.randint(0, 3))
+        params = {name: (chance.choice(("int", "int", "double")), chance.choice(_DEFAULTS)) for name in names}
+        library = chance.random() < 0.4
+        files.append({"file": f"f{number}.yml", "name": chance.choice("abc"), "params": params, "library": library})
+    return files
+
+
+def written(one: dict[str, Any], directory: Path) -> None:
+    params = [
+        {"name": name, "type": kind}
+        | ({} if default is None else {"default": float(default) if kind == "double" else default})
+        for name, (kind, default) in one["params"].items()
+    ]
+    rule = {"library": True} if one["library"] else {"rule": {"match": [{"output": "hold"}]}}
+    (directory / one["file"]).write_text(
+        json.dumps({"name": one["name"], **({"params": params} if params else {}), **rule})
+    )
+
+
+def expected(files: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """Return the findings that there have to be: each with the file of it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for kind, code in ((False, "duplicate-policy"), (True, "duplicate-library")):
+        taken: set[str] = set()
+        for one in [one for one in files if one["library"] is kind]:
+            found[code, one["file"]] += one["name"] in taken
+            taken.add(one["name"])
+    types: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    for one in files:
+        for name, (kind, default) in one["params"].items() if not one["library"] else ():
+            found["param-conflict", one["file"]] += types.setdefault(name, kind) != kind
+            if default is not None:
+                value = float(default) if kind == "double" else default
+                other = defaults.setdefault(name, value)
+                found["param-default", one["file"]] += type(other) is type(value) and other != value
+    return +found
+
+
+@pytest.mark.parametrize("seed", seeds(examples(200)))
+def test_every_name_that_is_given_twice_is_found(seed: int, tmp_path: Path) -> None:
+    files = drawn(random.Random(seed))
+    for one in files:
+        written(one, tmp_path)
+    compilation = compile_policies([tmp_path / one["file"] for one in files], libraries=True)
+    named = Counter((one.code, Path(one.path).name) for one in compilation.findings)
+    assert named == expected(files), compilation.findings
+    for one in compilation.findings:
+        assert (one.severity == "note") == (one.code in ("duplicate-library", "param-default"))
+
+
+def test_a_finding_says_which_counts_and_fails_nothing(tmp_path: Path) -> None:
+    policy = {"params": [{"name": "most", "type": "int", "default": 9}], "rule": {"match": [{"output": "hold"}]}}
+    library = {"library": True, "name": "shared"}
+    other = {**policy, "params": [{**policy["params"][0], "default": 30}]}  # type: ignore[index,dict-item]
+    contents = {"a": {"name": "a", **policy}, "b": {"name": "b", **other}, "l": library, "m": library}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.yml").write_text(json.dumps(content))
+    shown = in_process("policy", "check", tmp_path)
+    assert shown.returncode == 0, shown.stdout
+    assert "note param-default the default of parameter 'most' is 30 here and 9 in " in shown.stdout
+    assert "without a given value each policy has its own, and a given one is for both" in shown.stdout
+    assert "note duplicate-library a library called 'shared' is in " in shown.stdout
+    assert "each counts where it is imported" in shown.stdout
+    assert shown.stdout.endswith("2 notes\n")
+    for form, mark in (("sarif", '"level": "note"'), ("github", "::notice "), ("junit", 'failures="0"')):
+        shown = in_process("policy", "check", tmp_path, "--format", form)
+        assert (shown.returncode, mark in shown.stdout) == (0, True), shown.stdout
+
+
+def test_a_parameter_of_one_library_has_one_default(tmp_path: Path) -> None:
+    (tmp_path / "l.yml").write_text("library: true\nname: l\nparams: [{name: most, type: int, default: 9}]\n")
+    for name in "ab":
+        condition = "event.DurationInSeconds < params.most"
+        rule = f"rule: {{match: [{{condition: {condition}, output: hold}}]}}\n"
+        (tmp_path / f"{name}.yml").write_text(f"name: {name}\nimports: [{{path: l.yml}}]\n{rule}")
+    assert compile_policies([tmp_path]).findings == []
+    (tmp_path / "c.yml").write_text(
+        "name: c\nparams: [{name: most, type: int, default: 3}]\nrule: {match: [{output: hold}]}\n"
+    )
+    (finding,) = compile_policies([tmp_path]).findings
+    assert (finding.code, Path(finding.path).name) == ("param-default", "c.yml")
