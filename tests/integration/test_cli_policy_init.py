@@ -99,7 +99,7 @@ class Terminal:
 class TestTerminal:
     def test_three_questions(self, tmp_path: Path) -> None:
         terminal = Terminal(cwd=tmp_path)
-        code, output = terminal.answers("9 s\n", "Approve\n", "\n")
+        code, output = terminal.answers("9\n", "Approve\n", "\n")
         assert code == 0, terminal.shown
         assert output.startswith("written: policies/maintenance.yml\n")
         for question in QUESTIONS:

@@ -41,8 +41,8 @@ def test_questions_are_asked_until_there_is_an_answer() -> None:
     shown = io.StringIO()
     assert asked(freeze, io.StringIO("\n"), Console(shown, {})) == freeze.default
     assert freeze.text in shown.getvalue()
-    assert asked(freeze, io.StringIO("soon\n 9 seconds \n"), Console(shown, {})) == "9"
-    assert "Please answer hold, or a number of seconds from 1 to 600.\n" in shown.getvalue()
+    assert asked(freeze, io.StringIO("soon\n9s\n9\n"), Console(shown, {})) == "9"
+    assert "'9s' is not a number: write digits alone, without a unit. Please answer hold, or" in shown.getvalue()
     assert asked(prepare, io.StringIO("Patroni"), Console(shown, {})) == "patroni"
     for text, says in (("", "there was no answer"), ("x\n" * 9, "no answer after 3 tries")):
         with pytest.raises(InputError, match=says):
@@ -177,6 +177,43 @@ class TestNothingIsOverwritten:
 GARBAGE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(lambda text: text.strip())
 
 
+_SPACE = st.sampled_from(["", " ", "  ", "\t", "\u00a0", "\u200b"])
+_NUMBERS = st.tuples(
+    _SPACE,
+    st.sampled_from(["", "0", "00", "+", "-"]),
+    st.integers(0, 700).map(str),
+    st.sampled_from(["", "s", " s", ".0"]),
+    _SPACE,
+)
+
+
+@given(_NUMBERS)
+def test_a_number_is_its_digits_and_nothing_else(parts: tuple[str, ...]) -> None:
+    """A person is asked again, and is told what is wrong."""
+    text, meant = "".join(parts), parts[2]
+    valid = text == meant and 1 <= int(meant) <= 600
+    shown = io.StringIO()
+    assert asked(QUESTIONS[0], io.StringIO(f"{text}\n77\n"), Console(shown, {})) == (meant if valid else "77")
+    assert (f"  {text!r} " in shown.getvalue()) == (not valid)
+
+
+@given(
+    _SPACE,
+    st.sampled_from(["", "app", "app-1", "a:b", "-a", ".a"]),
+    st.sampled_from(["", "@", "@1", "@x:y", "@@"]),
+    st.sampled_from(["", ".service", ".timer", ".socket", ".path", ".target", ".Service", ".service.d"]),
+    _SPACE,
+)
+def test_a_service_is_one_that_can_be_stopped(before: str, name: str, instance: str, suffix: str, after: str) -> None:
+    text = before + name + instance + suffix + after
+    named = name in ("app", "app-1", "a:b") and instance in ("", "@1", "@x:y") and suffix == ".service"
+    valid = named and not before and not after
+    shown = io.StringIO()
+    asked_again = asked(QUESTIONS[2], io.StringIO(f"{text}\npatroni\n"), Console(shown, {}))
+    assert asked_again == (text if valid else "patroni" if text else "none")
+    assert ("Please answer" in shown.getvalue()) == bool(text and not valid)
+
+
 @given(st.sampled_from([question.option for question in QUESTIONS]), GARBAGE)
 def test_an_answer_is_accepted_as_it_is_meant_or_refused(option: str, text: str) -> None:
     (question,) = (one for one in QUESTIONS if one.option == option)
@@ -191,10 +228,10 @@ def test_an_answer_is_accepted_as_it_is_meant_or_refused(option: str, text: str)
 @pytest.mark.parametrize(
     ("option", "answers"),
     [
-        ("freeze", ["0", "-1", "601", "9.5", "nine", "9 m", "approve", "1e2", "९", "9\n10"]),
+        ("freeze", ["0", "-1", "601", "9.5", "009", "9s", " 9 ", "nine", "9 m", "approve", "1e2", "९", "9\n10"]),
         ("reboot", ["yes", "1", "aprove", "approve hold"]),
         ("prepare", ["drain", "haproxy:web", "app", "bin/drain", "/", "//x", "/a b", "/a/../b", "/$(x)", "x.service y",
-                     "checkpoint", "systemd", "/a,b", "a]b.service", "/é"]),
+                     "checkpoint", "systemd", "@x.service", "x@.service", "foo.timer", "/a,b", "a]b.service", "/é"]),
         ("name", ["", "a b", "-a", "a.b", "tests", "a/b", "x" * 64, "é"]),
         ("ci", ["jenkins"]),
     ],

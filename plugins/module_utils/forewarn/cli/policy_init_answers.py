@@ -17,14 +17,15 @@ HOLD, APPROVE, NONE = "hold", "approve", "none"
 KINDS = ("probe", "haproxy", "patroni", "slurm", "rabbitmq", "galera", "pacemaker")
 LONGEST_FREEZE = 600  # seconds
 _TRIES = 3
-_UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(service|socket|target|timer|path|mount|slice|scope)")
+# systemd.unit(5): a name, or a template and its instance.
+_SERVICE = re.compile(r"[A-Za-z0-9:_][A-Za-z0-9:_.-]*(@[A-Za-z0-9:_.-]+)?\.service")
 _PROGRAM = re.compile(r"(/[A-Za-z0-9_.+@-]+)+")
 
 
 class Question(NamedTuple):
     """A question. ``accepts`` says what may be answered, ``more`` are lines that explain it.
 
-    ``check`` returns an answer as it is meant; it raises ValueError for any other.
+    ``check`` returns an answer as it is meant; for any other it raises ValueError, which says what is wrong with it.
     """
 
     option: str
@@ -39,26 +40,33 @@ def _freeze(text: str) -> str:
     word = text.lower()
     if word == HOLD:
         return word
-    match = re.fullmatch(r"0*([1-9][0-9]{0,3}) ?(s|seconds?)?", word)
-    if match and int(match[1]) <= LONGEST_FREEZE:
-        return match[1]
-    raise ValueError(text)
+    if not re.fullmatch("[0-9]+", word):
+        raise ValueError(f"{text!r} is not a number: write digits alone, without a unit")
+    if word.startswith("0"):
+        raise ValueError(f"{text!r} begins with a zero")
+    if len(word) > 3 or int(word) > LONGEST_FREEZE:
+        raise ValueError(f"{text!r} is more than {LONGEST_FREEZE}")
+    return word
 
 
 def _reboot(text: str) -> str:
     word = text.lower()
     if word in (HOLD, APPROVE):
         return word
-    raise ValueError(text)
+    raise ValueError(f"{text!r} is neither of both")
 
 
 def _prepare(text: str) -> str:
     word = text.lower()
     if word in (NONE, *KINDS):
         return word
-    if _UNIT.fullmatch(text) or (_PROGRAM.fullmatch(text) and "/.." not in text):
+    if _SERVICE.fullmatch(text) or (_PROGRAM.fullmatch(text) and "/.." not in text):
         return text
-    raise ValueError(text)
+    if text.startswith("/"):
+        raise ValueError(f"{text!r} is not the whole path of a program, without spaces and '..'")
+    if "." in text:
+        raise ValueError(f"{text!r} is not the name of a systemd service, such as app.service or app@1.service")
+    raise ValueError(f"{text!r} is no kind of hook that needs no options")
 
 
 QUESTIONS = (
@@ -87,9 +95,9 @@ QUESTIONS = (
     Question(
         "prepare",
         "What prepares this VM for a Reboot or a Redeploy, approved or held?",
-        f"none, one of {', '.join(KINDS)}, a systemd unit, or the whole path of a program",
+        f"none, one of {', '.join(KINDS)}, a systemd service, or the whole path of a program",
         (
-            "'forewarn hook list' explains the names. A unit, such as app.service, is stopped before the event and",
+            "'forewarn hook list' explains the names. A service, such as app.service, is stopped before the event and",
             "started after it. A program is run with the argument prepare before the event, and with recover after it.",
         ),
         NONE,
@@ -101,9 +109,9 @@ QUESTIONS = (
 def checked(question: Question, text: str) -> str:
     """Return the answer that an option gives. Raises InputError."""
     try:
-        return question.check(text.strip())
+        return question.check(text)
     except ValueError as error:
-        raise InputError(f"--{question.option} {text}: this is not an answer.", f"Write {question.accepts}.") from error
+        raise InputError(f"--{question.option}: {error}.", f"Write {question.accepts}.") from error
 
 
 def asked(question: Question, given: TextIO, console: Console) -> str:
@@ -119,9 +127,9 @@ def asked(question: Question, given: TextIO, console: Console) -> str:
             console.line()
             raise InputError("there was no answer, and nothing was written.", f"Use the option --{question.option}.")
         try:
-            return question.check(line.strip() or question.default)
-        except ValueError:
-            console.line(console.style(f"  Please answer {question.accepts}.", "yellow"))
+            return question.check(line.rstrip("\r\n") or question.default)
+        except ValueError as error:
+            console.line(console.style(f"  {error}. Please answer {question.accepts}.", "yellow"))
     raise InputError(
         f"no answer after {_TRIES} tries, and nothing was written.", f"Use the option --{question.option}."
     )
@@ -130,7 +138,7 @@ def asked(question: Question, given: TextIO, console: Console) -> str:
 class Answers(NamedTuple):
     """What the policy shall do. ``freeze``: the seconds below which a freeze is approved, None if all are held.
 
-    ``prepare`` is ``none``, a kind of hook, a systemd unit, or the path of a program.
+    ``prepare`` is ``none``, a kind of hook, a systemd service, or the path of a program.
     """
 
     freeze: int | None
