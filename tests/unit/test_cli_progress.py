@@ -55,5 +55,5 @@ def test_an_empty_document_that_was_long_in_coming_is_not_the_last_word() -> Non
         own, stream = console()
         times = iter([100.0, 100.0 + seconds])
         slow_start(own, lambda times=times: next(times))()  # type: ignore[misc]  # mypy knows no default of a lambda
-        assert ("note: the answer took 95 s. " in stream.getvalue()) is said
+        assert ("note: the answer took 1 min 35 s. " in stream.getvalue()) is said
         assert ("up to five minutes to appear. Ask again then." in stream.getvalue()) is said

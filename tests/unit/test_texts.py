@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import random
 import re
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,7 +90,7 @@ def record(state: Recorded, text: str) -> None:
 def test_no_command_shows_it_raw(seed: int, recorded: Recorded, run_command: Run) -> None:
     text = hostile_text(seed)
     record(recorded, text)
-    for command in (("status",), ("history",), ("history", text), ("recover",)):
+    for command in (("status",), ("history",), ("history", "--event", text), ("recover",)):
         shown = run_command(*command)
         assert raw_characters(shown.out + shown.err) == set(), command
         assert r"\u" in shown.out + shown.err or command == ("recover",)
@@ -152,7 +155,69 @@ def test_no_log_or_page_shows_it_raw(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (843, "14 min 3 s"), (3600, "1 h"), (603899, "6 d 23 h")],
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (843, "14 min 3 s"),
+        (3600, "1 h"),
+        (603899, "6 d 23 h"),
+        (math.inf, "over 9999 d"),
+        (1e18, "over 9999 d"),
+    ],
 )
 def test_a_span_of_time_has_two_units(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+# Sources that write seconds themselves: bounds and times of requests, which are short, and exact values.
+_SHORT = {
+    *("texts.py", "cli/history.py", "cli/status.py", "cli/run_setup.py", "compiler/git_files.py", "imds/transport.py"),
+    *("runner/groups/https.py", "runner/hooks/webhook.py"),
+    *("analysis/comparing.py", "analysis/hook_wording.py", "analysis/report/dimension_words.py"),
+    *("emulator/clock.py", "emulator/model.py"),
+}
+
+
+def test_no_other_source_writes_seconds_by_itself(package: Path) -> None:
+    """A span of time that may be long is ``duration_text`` or ``exact_text``: 6 d 23 h, and not 603899 s."""
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if path.parent.name != "smt" and re.search(r"\} (s|seconds)\b(?![^\n]*`)", path.read_text())
+    }
+    assert found == _SHORT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_far_away_is_said_in_words(seed: int, recorded: Recorded, run_command: Run) -> None:
+    drawn = random.Random(seed)
+
+    def far() -> float:
+        return drawn.choice((1, -1)) * drawn.uniform(2_000, 9_000_000)
+
+    hook = {"run": ["/bin/x"], "timeout_seconds": abs(far())}
+    row = recorded.record(
+        "A1",
+        state=drawn.choice(("seen", "preparing", "approved", "started")),
+        event={"NotBefore": recorded.at(far()), "DurationInSeconds": int(abs(far()))},
+        plan=[planned("prepare", hook, drawn.choice(("waiting", "running")))],
+        decision=decided("preparing"),
+    )
+    recorded.clocks.now += abs(far())
+    for kind in ("decision", "hook-started", "impact", "outcome"):
+        recorded.note(
+            kind,
+            row,
+            hook="x",
+            seconds=abs(far()),
+            timeout_seconds=abs(far()),
+            seconds_to_not_before=far(),
+            output="hold",
+        )
+    if drawn.random() < 0.5:
+        recorded.beat()
+        recorded.clocks.now += abs(far())
+    for command in (("status",), ("history", "--since", "200d"), ("history", "--event", "A1"), ("recover",)):
+        shown = run_command(*command)
+        assert re.findall(r"\b\d{4,}(?:\.\d+)? ?s\b", shown.out + shown.err) == [], shown.out

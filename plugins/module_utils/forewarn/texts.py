@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import math
+
 # Characters without a visible form that Python counts as printable: the code points with Default_Ignorable_Code_Point
 # of Unicode's DerivedCoreProperties.txt in the categories Mn and Lo, and the blank Braille pattern.
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
     + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 )
+_LONGEST_SECONDS = 9999 * 86400  # that anybody reads
 _MOST_MARKS = 4  # on one letter; a dozen cover the lines above and below
 
 
@@ -47,6 +50,8 @@ def _is_mark(char: str) -> bool:
 
 def duration_text(duration_seconds: float) -> str:
     """Return a time span for people, in its two largest units: ``14 min 3 s``."""
+    if math.isnan(duration_seconds) or duration_seconds >= _LONGEST_SECONDS:  # from a file that anybody wrote
+        return f"over {_LONGEST_SECONDS // 86400} d"
     rest = int(duration_seconds)
     parts = []
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):

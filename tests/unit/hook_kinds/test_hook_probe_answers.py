@@ -82,7 +82,7 @@ def test_a_probe_that_turns_ready_during_the_wait_is_a_failure(probe: Probe) -> 
 
 def test_a_wait_that_is_longer_than_the_notice_fails_at_once(probe: Probe) -> None:
     probe.statuses = [503]
-    with pytest.raises(HookFailedError, match=r"it takes 60 s, and \d+ s are left"):
+    with pytest.raises(HookFailedError, match=r"it takes 1 min, and \d+ s are left"):
         prepare(probe.address, wait=60.0)
 
 

@@ -204,7 +204,7 @@ def test_what_keeps_the_rehearsal_from_being_a_full_one_is_reported(
         (["--type", "reboot"], "type 'reboot' is not a word such as Reboot"),
         (["--type", "Re boot"], "not a word"),
         (["--type", ""], "not a word"),
-        (["--type", "Reboot", "--notice", "200h"], "the notice of 720000 s is not between 0 and 604800 s"),
+        (["--type", "Reboot", "--notice", "200h"], "the notice of 8 d 8 h is not between 0 s and 7 d"),
         (["--type", "Reboot", "--duration", "200h"], "the duration"),
         (["--type", "Reboot", "--resources", ""], "resource '' is not the name of a VM"),
         (["--type", "Reboot", "--resources", "a\nb"], "not the name of a VM"),

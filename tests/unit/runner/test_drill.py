@@ -231,7 +231,7 @@ def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: Manu
     clocks.now += LONGEST_WAIT_SECONDS + 1
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
-    assert drills.ended() == [(event_id, REFUSED, "it could not begin for 301 s")]
+    assert drills.ended() == [(event_id, REFUSED, "it could not begin for 5 min 1 s")]
     assert files(state) == [f"{event_id}.json.refused"]
     assert Drills(str(state), clocks).poll("web_0") is None
 
@@ -252,7 +252,7 @@ def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: ManualClo
     assert drills.poll(None) is None
     clocks.now += LONGEST_WAIT_SECONDS + 1
     assert drills.poll(None) is None
-    reason = "it could not begin for 301 s, since the name of this VM is not known"
+    reason = "it could not begin for 5 min 1 s, since the name of this VM is not known"
     assert drills.ended() == [(event_id, REFUSED, reason)]
     assert drills.poll("web_0") is None
 

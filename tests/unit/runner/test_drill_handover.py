@@ -40,7 +40,7 @@ def test_without_a_runner_nothing_is_handed_over(tmp_path: Path, clocks: ManualC
 
 def test_a_runner_that_is_silent_is_none(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     clocks.now += LONGEST_SILENCE_SECONDS + 1
-    with pytest.raises(InputError, match=r"last sign of life is 181 s old\. Start it, or name"):
+    with pytest.raises(InputError, match=r"last sign of life is 3 min 1 s old\. Start it, or name"):
         hand_over(state, clocks)
     assert files(state) == []
 

@@ -220,7 +220,7 @@ def test_a_runner_that_beats_works() -> None:
     clocks.now += LONGEST_SILENCE_SECONDS
     assert heartbeat.silence(fresh, clocks) is None
     clocks.now += 1
-    assert heartbeat.silence(fresh, clocks) == "the runner's last sign of life is 181 s old"
+    assert heartbeat.silence(fresh, clocks) == "the runner's last sign of life is 3 min 1 s old"
 
 
 def test_a_longer_interval_makes_the_longer_silence() -> None:

@@ -43,7 +43,7 @@ from tools.stories import NOTICE_SECONDS, ONCE, Story, hook, match
         pytest.param(
             {"prepare_within_seconds": 100.0},
             {},
-            ("preparing", "its preparation, run /bin/true drain, begins in 500 s"),
+            ("preparing", "its preparation, run /bin/true drain, begins in 8 min 20 s"),
             id="later",
         ),
         pytest.param(

@@ -161,7 +161,7 @@ def test_another_approver_group_or_limit_is_reported(values: dict[str, Any], dif
         ),
         (
             {"prepare": (DRAIN,), "recover": (UNDRAIN,), "prepare_within_seconds": 900.0},
-            "live prepares run /bin/drain --wait, shadow run /bin/drain --wait (within 900 s of NotBefore)",
+            "live prepares run /bin/drain --wait, shadow run /bin/drain --wait (within 15 min of NotBefore)",
         ),
         (
             {"prepare": (DRAIN,), "recover": (UNDRAIN,), "recover_when": "started"},

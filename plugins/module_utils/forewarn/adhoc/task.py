@@ -23,6 +23,7 @@ from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint
 from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from ..imds.transport import Transport
 from ..policy import pause
+from ..texts import duration_text
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "endpoint": {"type": "str"},
@@ -87,8 +88,9 @@ def perform(
             document = client.read(patience())
             if (took := monotonic() - begin) > _SLOW_SECONDS and not document.events:
                 warn(
-                    f"The answer took {took:.0f} s. The first request in a day switches Scheduled Events on for the "
-                    "deployment, and events may then take up to five minutes to appear: ask again in five minutes."
+                    f"The answer took {duration_text(took)}. The first request in a day switches Scheduled Events "
+                    "on for the deployment, and events may then take up to five minutes to appear: ask again in five "
+                    "minutes."
                 )
             read_at = clock() if clock else datetime.now(timezone.utc)
             vm, vm_problems = identify(client, params["vm_name"], patience())
@@ -256,7 +258,7 @@ def _when(event: Mapping[str, Any]) -> str:
         return "at an unknown time"
     if seconds <= 0:
         return "any moment"
-    return f"in {seconds:.0f} s" if seconds < 120 else f"in {seconds / 60:.0f} min"
+    return f"in {duration_text(round(seconds) if seconds < 120 else round(seconds / 60) * 60)}"
 
 
 def approve(
@@ -331,7 +333,7 @@ def _failure(error: ForewarnError, seconds: float | None) -> dict[str, Any]:
     failure["fault"] = {"kind": error.kind, "status": error.status, "passing": passing}
     texts = [str(error)]
     if passing and seconds is not None:
-        texts.append(f"Tried for {seconds:.0f} s.")
+        texts.append(f"Tried for {duration_text(seconds)}.")
     if error.kind == HTTP and error.status in _ADVICE:
         texts.append(_ADVICE[error.status])
     elif error.kind in (TIMEOUT, CONNECTION):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from ..imds import azure
+from ..texts import duration_text
 from .doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING, Check, Machine
 
 # More restarts than this, the last one no longer ago than that, are a crash loop.
@@ -50,7 +51,7 @@ def unit(machine: Machine, name: str, uptime_seconds: float) -> Check:
         return Check("unit", TROUBLE, text, f"systemctl enable --now {name}")
     since = uptime_seconds - _number(found.get("ActiveEnterTimestampMonotonic", "")) / 1e6
     if restarts > _MOST_RESTARTS and since < _RECENT_SECONDS:
-        return Check("unit", TROUBLE, f"{name} crashes: restarted {restarts} times, {since:.0f} s ago", log)
+        return Check("unit", TROUBLE, f"{name} crashes: restarted {restarts} times, {duration_text(since)} ago", log)
     enabled = found.get("UnitFileState", "")
     if enabled not in _STARTED_AT_BOOT:
         text = f"{name} runs, but is {enabled or 'not enabled'}: after a reboot this VM has no runner"

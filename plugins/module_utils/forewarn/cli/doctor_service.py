@@ -12,6 +12,7 @@ from ..errors import ServiceError
 from ..events import Document
 from ..imds.client import Client
 from ..imds.errors import HTTP, REFUSED, Fault
+from ..texts import duration_text
 from .doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
 from .progress import FIRST_NOTE_SECONDS
 
@@ -44,7 +45,7 @@ def service(client: Client, clock: Callable[[], float]) -> tuple[Check, Document
         return Check("service", WARNING, text, "Report this: the service may have changed."), document
     took = clock() - begun
     if took >= FIRST_NOTE_SECONDS and number == 0:
-        text += f". The answer took {took:.0f} s: it may just have been switched on"
+        text += f". The answer took {duration_text(took)}: it may just have been switched on"
         return Check("service", WARNING, text, "Ask again in five minutes: events appear only then."), document
     return Check("service", OK, text), document
 

@@ -18,7 +18,7 @@ from ..events import parse_time
 from ..runner.clocks import Clocks, Stamp
 from ..runner.journal.reader import JournalReader
 from ..runner.state import dry_runs
-from ..texts import exact_text
+from ..texts import duration_text, exact_text
 from . import history_compare
 from .console import Console, write_json
 from .page import Page, announced_text, cut, iso, resources_text
@@ -309,7 +309,7 @@ class _Story:
             return
         if entry.id in self._after_crash:
             shown = shown._replace(text=f"{shown.text}; the previous one had not been stopped")
-        relative = "" if seconds is None else f"{seconds:+.1f} s" if abs(seconds) < 1000 else f"{seconds:+.0f} s"
+        relative = "" if seconds is None else _relative(seconds)
         lead = f"  {iso(entry.stamp.wall)}  {relative:>9}  "
         self.page.hanging(lead, self._cut(shown.text), *shown.styles)
         margin = " " * (len(lead) if self.page.width is None or self.page.width >= _ROOMY else 4)
@@ -350,3 +350,10 @@ def _ending(record: EventRow) -> tuple[str, tuple[str, ...]]:
     if failure(record, "recover"):
         return f"{text}; not recovered", ("bold", "red")
     return text, ("green",)
+
+
+def _relative(seconds: float) -> str:
+    """Return when something was, from the time at which the event was first seen: ``+4.0 s``, ``-6 d 23 h``."""
+    if abs(seconds) < 1000:
+        return f"{seconds:+.1f} s"
+    return f"{'-' if seconds < 0 else '+'}{duration_text(abs(seconds))}"

@@ -13,6 +13,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from ..events import UNKNOWN_DURATION
+from ..texts import exact_text
 from .console import Console, one_line
 
 _SHOWN_RESOURCES = 3
@@ -34,7 +35,7 @@ def announced_text(duration_in_seconds: float | None) -> str:
     """Return DurationInSeconds for people (SE-19)."""
     if duration_in_seconds is None:
         return "-"
-    return "unknown" if duration_in_seconds == UNKNOWN_DURATION else f"{duration_in_seconds:g} s"
+    return "unknown" if duration_in_seconds == UNKNOWN_DURATION else exact_text(duration_in_seconds)
 
 
 def resources_text(names: Sequence[Any]) -> str:

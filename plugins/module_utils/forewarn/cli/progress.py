@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ..imds.client import Client
+from ..texts import duration_text
 from .console import Console
 
 FIRST_NOTE_SECONDS = 5.0
@@ -38,7 +39,9 @@ def waiting(
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pause, why = first, f" {WHY}"
         while not over.wait(pause) and not client.answered:
-            _note(console, f"waiting for {client.endpoint.url}, for {time.monotonic() - begun:.0f} s now.{why}")
+            _note(
+                console, f"waiting for {client.endpoint.url}, for {duration_text(time.monotonic() - begun)} now.{why}"
+            )
             pause, why = following, ""
 
     thread = threading.Thread(target=report, name="progress", daemon=True)
@@ -59,7 +62,7 @@ def slow_start(console: Console, clock: Callable[[], float] = time.monotonic) ->
 
     def answered() -> None:
         if (took := clock() - begun) >= FIRST_NOTE_SECONDS:
-            _note(console, f"the answer took {took:.0f} s. {WHY} Ask again then.")
+            _note(console, f"the answer took {duration_text(took)}. {WHY} Ask again then.")
 
     return answered
 

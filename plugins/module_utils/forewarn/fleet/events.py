@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..events import parse_time
+from ..texts import exact_text
 from .status import Event, HostState, affects, listed, mapping, names, natural, resources
 from .timeline import clock, number_of, seconds_left
 
@@ -132,7 +133,7 @@ def source(event: Event) -> str:
 
 
 def _lasts(seconds: float | None) -> str:
-    return "" if seconds is None or seconds < 0 else f"lasts {seconds:g} s"
+    return "" if seconds is None or seconds < 0 else f"lasts {exact_text(seconds)}"
 
 
 def decisions(event: FleetEvent) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, List, Tuple
 
 from ..pages import render
-from ..texts import duration_text
+from ..texts import duration_text, exact_text
 from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, moment_text, progress, source
 from .status import Event, HostState, affects, host_states, listed, mapping, names
 from .table import host_and_vm, pauses, policies, same_trouble, summary
@@ -145,7 +145,9 @@ def _past_event(event: FleetEvent) -> dict[str, Any]:
 def _outcome(report: HostEvent) -> str:
     paused = number_of(mapping(report.event.get("impact")).get("paused_seconds"))
     outcome = report.event.get("outcome") or report.event.get("state") or "-"
-    return f"{host_and_vm(report.state)}: {outcome}" + ("" if paused is None else f", stood still for {paused:g} s")
+    return f"{host_and_vm(report.state)}: {outcome}" + (
+        "" if paused is None else f", stood still for {exact_text(paused)}"
+    )
 
 
 def _pasts(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ..texts import duration_text, exact_text
 from .declaration import DURATION, HookKind, Option
 from .effect import EffectSeen, missing, nothing, there
 from .work import HookFailedError, Work
@@ -22,10 +23,10 @@ def _drained(work: Work) -> EffectSeen:
     seconds = float(work.options["wait"])
     left = seconds - (work.seconds_passed - work.notes.setdefault("since", work.seconds_passed))
     if left > work.seconds_left:
-        raise HookFailedError(f"it takes {left:.0f} s, and {work.seconds_left:.0f} s are left")
+        raise HookFailedError(f"it takes {exact_text(left)}, and {duration_text(work.seconds_left)} are left")
     if left > 0:
-        return missing(f"/readyz answers {_NOT_READY}: load balancers have {seconds:g} s to see it")
-    return there(f"/readyz has answered {_NOT_READY} for {seconds:g} s")
+        return missing(f"/readyz answers {_NOT_READY}: load balancers have {exact_text(seconds)} to see it")
+    return there(f"/readyz has answered {_NOT_READY} for {exact_text(seconds)}")
 
 
 def _undone(_work: Work) -> EffectSeen:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
+from ..texts import duration_text
 from .masking import Masker
 
 _REPORT_SECONDS = 0.5  # of its time a hook keeps for saying what it waited for
@@ -122,7 +123,7 @@ class Work:
             time.sleep(every)  # in the hook's own process: nobody waits for it
 
     def _too_late(self, missing: str) -> HookFailedError:
-        return HookFailedError(f"{missing}, after {self.seconds_passed:.0f} s")
+        return HookFailedError(f"{missing}, after {duration_text(self.seconds_passed)}")
 
     # Words
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION, Document, DocumentError, Vm, parse_document, parse_time
+from ..texts import duration_text
 from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
 from .errors import (
     API_VERSION,
@@ -302,7 +303,7 @@ def _quoted(body: str) -> str:
 def _fault_log(log: Callable[[str], None], clock: Callable[[], float]) -> FaultLog:
     def over(failures: int, seconds: float) -> None:
         times = "1 failure" if failures == 1 else f"{failures} failures"
-        log(f"The service answers again, after {times} in {seconds:.0f} s.")
+        log(f"The service answers again, after {times} in {duration_text(seconds)}.")
 
     return FaultLog(lambda fault: log(str(fault)), over, clock)
 

@@ -10,6 +10,7 @@ import math
 from datetime import datetime
 from typing import NamedTuple
 
+from ..texts import duration_text
 from .decision import APPROVE, Decision
 
 TAKE_OVER_SECONDS = 30.0  # per place in Resources, after which the next VM stands in for a silent leader (SE-25)
@@ -112,14 +113,16 @@ def eligibility(
         return _stand_in(decision, vm_name, place, agreement.approver, agreement.approver_seconds)
     if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
         left = math.ceil(wait)
-        reason = f"this VM is a witness, and approves in {left} s unless another has by then"
+        reason = f"this VM is a witness, and approves in {duration_text(left)} unless another has by then"
         return Eligibility(NOT_LEADER, reason, wait)
     if decision.approver == "leader" and place:
         wait = place * TAKE_OVER_SECONDS - approvable_for
         if wait > 0:
             left = math.ceil(wait)
             return Eligibility(
-                NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {left} s", wait
+                NOT_LEADER,
+                f"{event.resources[0]} leads; this VM, at place {place}, takes over in {duration_text(left)}",
+                wait,
             )
     return Eligibility(SEND, decision.reason)
 
@@ -136,7 +139,9 @@ def _stand_in(
         wait += witness_delay(event.key, vm_name)
     if wait <= 0:
         return Eligibility(SEND, decision.reason)
-    return Eligibility(NOT_LEADER, f"{approver} approves it; this VM takes over in {math.ceil(wait)} s", wait)
+    return Eligibility(
+        NOT_LEADER, f"{approver} approves it; this VM takes over in {duration_text(math.ceil(wait))}", wait
+    )
 
 
 def witness_delay(event_key: str, vm_name: str | None) -> float:

@@ -30,6 +30,7 @@ from ..policy.approval import (
 )
 from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
+from ..texts import duration_text
 from . import event_record as states
 from .clocks import Clocks, Stamp
 from .event_record import EventRecord, first
@@ -371,7 +372,7 @@ class Reconciler:
             return record.held_back
         pause = self._scheduler.preparation.begins_in(record)
         if pause and state == WAITING and not record.plan.begun():
-            return Eligibility(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
+            return Eligibility(PREPARING, f"its preparation, {text}, begins in {duration_text(round(pause))}")
         if run is not None and run.failures:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
         return Eligibility(PREPARING, f"waits for {text}" + (f": {record.obstacle}" if record.obstacle else ""))
@@ -382,7 +383,11 @@ class Reconciler:
         withins = [verdict.prepare_within_seconds for verdict in decision.verdicts if verdict.prepare]
         waits = [notice - within for within in withins if notice is not None and within is not None]
         wait = max(waits, default=0.0)
-        return Eligibility(PREPARING, f"its preparation would begin in {wait:.0f} s") if wait > 0.0 else None
+        return (
+            Eligibility(PREPARING, f"its preparation would begin in {duration_text(round(wait))}")
+            if wait > 0.0
+            else None
+        )
 
     def _gone(self, tracked: Tracked, outcome: str) -> None:
         record = tracked.record

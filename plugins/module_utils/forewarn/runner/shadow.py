@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..events import Document, Event
 from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts, Limit
+from ..texts import exact_text
 from .hooks import commands
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _hooks(found: Iterable[tuple[Any, ...]]) -> str:
         on_failure, parallel, within = settings or (HOLD, False, None)
         marks = [f"on_failure {on_failure}"] if on_failure != HOLD else []
         marks += ["parallel"] if parallel else []
-        marks += [f"within {within:g} s of NotBefore"] if within is not None else []
+        marks += [f"within {exact_text(within)} of NotBefore"] if within is not None else []
         texts.append(f"{shown} ({', '.join(marks)})" if marks else shown)
     more = len(texts) - _SHOWN_HOOKS
     return ", ".join(texts[:_SHOWN_HOOKS]) + (f" and {more} more" if more > 0 else "") or "nothing"

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ...errors import InputError
 from ...events import LATEST_API_VERSION, RESOURCE_TYPES, Document, Event, has_field
+from ...texts import duration_text, exact_text
 from ..clocks import Clocks, Stamp
 from ..telemetry import heartbeat
 from .store import NOTHING, DrillRecord, DrillRequest, DrillStore, check, new_id
@@ -176,7 +177,7 @@ class Drills:
                 waited = self._clocks.since(record.handed_over)
                 if waited > LONGEST_WAIT_SECONDS:
                     why = "" if resources else ", since the name of this VM is not known"
-                    raise InputError(f"it could not begin for {waited:.0f} s{why}")
+                    raise InputError(f"it could not begin for {duration_text(waited)}{why}")
                 if len(self._running) >= MOST_RUNNING:
                     raise InputError(f"{MOST_RUNNING} drills are under way already")
                 if not resources:
@@ -203,7 +204,7 @@ class Drills:
             self._start(event_id, drill, scheduled._replace(wall=scheduled.wall + later, boot=scheduled.boot + later))
         started = drill.record.started
         if started is not None and self._clocks.since(started) >= request.duration_seconds:
-            self._end(event_id, FINISHED, f"it lasted {request.duration_seconds:g} s")
+            self._end(event_id, FINISHED, f"it lasted {exact_text(request.duration_seconds)}")
 
     def _start(self, event_id: str, drill: _Drill, moment: Stamp) -> None:
         drill.record = drill.record._replace(started=moment)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...events import EVENT_SOURCES
+from ...texts import duration_text, exact_text
 from ..clocks import Stamp
 from ..state.inbox import Inbox
 
@@ -126,7 +127,9 @@ def check(request: DrillRequest) -> DrillRequest:
         raise InputError(f"type {request.event_type[:80]!r} is not a word such as Reboot.")
     for what, seconds in (("notice", request.notice_seconds), ("duration", request.duration_seconds)):
         if not 0 <= seconds <= LONGEST_SECONDS:
-            raise InputError(f"the {what} of {seconds:g} s is not between 0 and {LONGEST_SECONDS:g} s (7 days).")
+            raise InputError(
+                f"the {what} of {exact_text(seconds)} is not between 0 s and {duration_text(LONGEST_SECONDS)}."
+            )
     if request.source not in EVENT_SOURCES:
         raise InputError(f"source {request.source[:80]!r} is not one of {', '.join(EVENT_SOURCES)}.")
     if request.resources is not None:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
+from ...texts import exact_text
 from .commands import Command
 from .process import (
     Streams,
@@ -277,7 +278,7 @@ class _Hook:
             reason = f"it ended with exit code {exit_code}" if exit_code is not None else f"{_signal(code)} ended it"
             said = _last_line(output)
             return HookResult(FAILED, exit_code, seconds, output, f"{reason}: {said}" if said else reason)
-        reason = self._end_reason or f"it took longer than {self._command.timeout_seconds:g} s"
+        reason = self._end_reason or f"it took longer than {exact_text(self._command.timeout_seconds)}"
         if code is None:
             reason += ", and it outlives SIGKILL: it hangs in the kernel"
         elif killed:

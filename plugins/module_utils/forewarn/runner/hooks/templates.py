@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Callable, NamedTuple
 
 from ...events import format_time
+from ...texts import exact_text
 
 _OVER = ("ended", "cancelled")  # occasions
 # Alertmanager ends an alert by itself at this time after NotBefore: nothing repeats it.
@@ -84,7 +85,7 @@ def _listed(names: list[str]) -> str:
 def _duration(seconds: Any) -> str:
     if not isinstance(seconds, (int, float)) or seconds < 0:
         return ""
-    return f"{seconds:g} s"
+    return exact_text(seconds)
 
 
 def _line(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from ... import __version__
 from ...events import Document
 from ...policy.pause import Pause
+from ...texts import duration_text
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
@@ -121,8 +122,8 @@ class HealthReporter:
         age = self._clocks.since(self.last_good_poll)
         allowed = 3.0 * float(self.facts.get("interval_seconds") or 1.0) + HEALTHY_SECONDS
         if age > allowed:
-            return False, f"the service was last asked {age:.0f} s ago"
-        return True, f"the service answered {age:.0f} s ago"
+            return False, f"the service was last asked {duration_text(age)} ago"
+        return True, f"the service answered {duration_text(age)} ago"
 
     def decided_by(self, policies: Policy) -> None:
         """Note which policies the runner uses."""

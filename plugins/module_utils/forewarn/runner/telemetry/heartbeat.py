@@ -17,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...texts import duration_text
 from ..clocks import Clocks, Stamp
 
 FILE_NAME = "heartbeat"
@@ -154,7 +155,7 @@ def silence(beat: Beat | None, clocks: Clocks) -> str | None:
     longest = LONGEST_SILENCE_SECONDS + (2 * interval if isinstance(interval, (int, float)) else 0.0)
     seconds = clocks.since(beat.stamp)
     if seconds > longest:
-        return f"the runner's last sign of life is {seconds:.0f} s old"
+        return f"the runner's last sign of life is {duration_text(seconds)} old"
     return None
 
 
