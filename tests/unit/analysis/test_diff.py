@@ -94,6 +94,9 @@ def test_a_value_that_one_version_refuses_is_approved_by_the_other_alone(tmp_pat
     found = difference(tmp_path, *texts)
     (more, alike) = found.changes
     (part,) = [one for one in more.parts if "limit in 61..900" in one.when]
+    assert part.case
+    assert part.old
+    assert part.new
     assert part.case["params"]["limit"] > 60
     assert (part.old["output"], part.new["output"]) == ("hold", "approve")
     assert "do not run with" in part.old["reason"]
@@ -113,6 +116,7 @@ def test_another_default_is_reported_beside_other_limits(tmp_path: Path) -> None
     (part,) = change.parts
     assert part.when.startswith("params.limit is not given and ")
     assert "DurationInSeconds in 9..11" in part.when
+    assert part.case
     assert "limit" not in part.case["params"]
 
 
@@ -138,6 +142,9 @@ def test_a_wider_limit_is_reported_as_one_cube(tmp_path: Path) -> None:
     (change,) = found.changes
     (part,) = change.parts
     assert (change.what, part.when) == ("hold → approve", "EventType = Freeze and DurationInSeconds in 9..14")
+    assert part.case
+    assert part.old
+    assert part.new
     assert (part.old["output"], part.new["output"]) == ("hold", "approve")
     assert 9 <= part.case["event"]["DurationInSeconds"] <= 14
     assert part.usual

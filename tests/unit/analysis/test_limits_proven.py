@@ -62,6 +62,7 @@ def test_a_group_with_another_name_is_shown_by_an_event_that_has_both(tmp_path: 
     assert change.what == "limit: 1 of vm.zone → 1 of vm.name"
     for part in change.parts:
         assert part.certain
+        assert part.case
         assert part.case["vm"]["zone"] != part.case["vm"]["name"]
 
 

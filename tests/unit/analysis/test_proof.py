@@ -98,7 +98,7 @@ def test_a_change_is_reported_even_if_its_words_are_wrong(tmp_path: Path, monkey
     monkeypatch.setattr(Wording, "parts", lambda *_: ([("never", False)], True))
     found = compare(old, new)
     assert MORE in [change.effect for change in found.changes]
-    assert all(change.parts and change.parts[0].case["event"] for change in found.changes)
+    assert all(change.parts and change.parts[0].case for change in found.changes)
 
 
 def test_a_rule_that_fails_in_another_part_is_not_confirmed_by_one_that_does_not(tmp_path: Path) -> None:

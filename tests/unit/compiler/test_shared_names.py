@@ -70,14 +70,14 @@ def test_every_name_that_is_given_twice_is_found(seed: int, tmp_path: Path) -> N
     compilation = compile_policies([tmp_path / one["file"] for one in files], libraries=True)
     named = Counter((one.code, Path(one.path).name) for one in compilation.findings)
     assert named == expected(files), compilation.findings
-    for one in compilation.findings:
-        assert (one.severity == "note") == (one.code in ("duplicate-library", "param-default"))
+    for finding in compilation.findings:
+        assert (finding.severity == "note") == (finding.code in ("duplicate-library", "param-default"))
 
 
 def test_a_finding_says_which_counts_and_fails_nothing(tmp_path: Path) -> None:
     policy = {"params": [{"name": "most", "type": "int", "default": 9}], "rule": {"match": [{"output": "hold"}]}}
     library = {"library": True, "name": "shared"}
-    other = {**policy, "params": [{**policy["params"][0], "default": 30}]}  # type: ignore[index,dict-item]
+    other = {**policy, "params": [{**policy["params"][0], "default": 30}]}  # type: ignore[index]
     contents = {"a": {"name": "a", **policy}, "b": {"name": "b", **other}, "l": library, "m": library}
     for name, content in contents.items():
         (tmp_path / f"{name}.yml").write_text(json.dumps(content))

@@ -145,7 +145,9 @@ def compare(
     )
     declared = changed_declarations(old, new)
     unproven = _GAVE_UP if incomplete else _doubt(ordered)
-    verdict = UNPROVEN if unproven else joint_effect([one.effect for one in (*ordered, *declared)])
+    verdict = (
+        UNPROVEN if unproven else joint_effect([*(one.effect for one in ordered), *(one.effect for one in declared)])
+    )
     assumptions = tuple(proof.params.assumptions)
     return Difference(verdict, tuple(ordered), assumptions, proof.not_understood, declared, unproven, incomplete)
 
