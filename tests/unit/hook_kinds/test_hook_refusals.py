@@ -94,7 +94,7 @@ def test_jobs_that_slurm_does_not_requeue_are_named_with_the_reason(script: Scri
     script("scontrol", NODE.format("MIXED+DRAIN", ""), when="*show*", otherwise=refuse)
     script("squeue", "7 RUNNING\n8 COMPLETING\n")
     said = failure("slurm", node="n1", jobs="requeue")
-    assert re.match(r"2 jobs on n1: 7 RUNNING \(job is not requeueable\), 8 COMPLETING, after \d+ s$", said)
+    assert re.match(r"2 jobs on n1: 7 RUNNING \(job is not requeueable\), 8 COMPLETING, after \d+ (s|min .*)$", said)
     assert [call for call in calls(tmp_path) if "requeue" in call] == ["scontrol requeue 7"]
 
 
