@@ -21,8 +21,9 @@ from ..runner.pausing import FACT
 from ..runner.state import directories
 from ..runner.state.inbox import Inbox
 from ..runner.telemetry import heartbeat
+from ..texts import duration_text, exact_text
 from .console import Console, one_line, write_json
-from .page import duration_text, iso
+from .page import iso
 from .state import add_state_argument, command_text, object_of, state_directory
 
 # How long to wait for a running runner: it looks at least once an interval, but not while an approval is under way.
@@ -65,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     console = Console(sys.stdout)
     until = f"until {iso(begun.until)} ({duration_text(args.seconds)})"
     if result == UNCONFIRMED:
-        said = f" {until}: the runner has not confirmed it within {PATIENCE_SECONDS:g} s. An approval may be under way."
+        waited = exact_text(PATIENCE_SECONDS)
+        said = f" {until}: the runner has not confirmed it within {waited}. An approval may be under way."
         console.line(console.style("not confirmed:", "bold", "red") + said)
     elif result == NO_RUNNER:
         console.line(console.style("paused:", "yellow") + f" {until}. No runner works now: it holds when one starts.")

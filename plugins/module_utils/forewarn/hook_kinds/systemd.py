@@ -9,13 +9,15 @@ The sources are systemctl(1), systemd.unit(5), systemd.socket(5), systemd.path(5
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from ..texts import exact_text
 from .declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
 from .effect import EffectSeen, missing, there, undone
 from .systemd_before import RESTARTING, recall, remember, remembered
-from .systemd_blocks import DROP_INS, block, drop_in, is_blocked, unblock
+from .systemd_blocks import DROP_INS, drop_in, unblock
+from .systemd_down import hold_down, not_down
 from .systemd_units import look, order
 from .work import HookFailedError, Work
 
@@ -32,8 +34,8 @@ def _drain(work: Work) -> str:
     work.notes["looked"] = True
     *triggers, unit = before.ours
     for names in filter(None, (triggers, [unit])):
-        _hold_down(work, names)
-        up = _not_drained(work, names)
+        hold_down(work, names)
+        up = not_down(work, names)
         if up:
             return up
     return ""
@@ -44,31 +46,11 @@ def _drained(work: Work) -> EffectSeen:
     if "looked" not in work.notes:
         return undone(f"{unit} may run")
     before = remembered(work)
-    up = _not_drained(work, before.ours)
+    up = not_down(work, before.ours)
     if up:
         return undone(up)
     others = [name for name in before.active if name != unit]
     return there(f"{unit} is stopped" + (f", and with it {', '.join(others)}" if others else ""))
-
-
-def _not_drained(work: Work, names: Sequence[str]) -> str:
-    """Return which of these units is up, or may be started by somebody else, or an empty text."""
-    for unit in look(work, names).values():
-        if not unit.is_down:
-            return str(unit)
-        if unit.is_queued and not work.options["block"]:
-            return f"somebody starts {unit.name}"
-        if work.options["block"] and not is_blocked(unit):
-            return f"{unit.name} is not blocked"
-    return ""
-
-
-def _hold_down(work: Work, names: Sequence[str]) -> None:
-    """Do what is missing: somebody may have started a unit again."""
-    if _not_drained(work, names):
-        units, active = look(work, names).values(), remembered(work).active
-        block(work, {one.name: one.name in active for one in units if work.options["block"] and not is_blocked(one)})
-        order(work, "stop", [one.name for one in units if one.state != "deactivating"])
 
 
 def _undo(work: Work) -> str:
@@ -101,7 +83,7 @@ def _undone(work: Work) -> EffectSeen:
         elif unit.state != "active":
             waiting.append(str(unit))
         elif unit.goes_on and time.monotonic() < unit.active_since + _SETTLED_SECONDS:
-            waiting.append(f"{name} is active, and has to stay so for {_SETTLED_SECONDS} s")
+            waiting.append(f"{name} is active, and has to stay so for {exact_text(_SETTLED_SECONDS)}")
     if lost:
         found = ", ".join(f"{unit.name} is {unit.state} ({unit.result})" for unit in lost)
         raise HookFailedError(f"not as before: {found}: journalctl --unit={lost[0].name} says why")
@@ -137,8 +119,8 @@ KIND = HookKind(
     ),
     effect=(
         "It waits until the unit and what triggers it are inactive. After the event it waits until all that was active "
-        f"before is active, each service for {_SETTLED_SECONDS} s; where a unit is not, the hook fails and names it. "
-        "A service that something triggers, or that is of type oneshot, may have ended with success."
+        f"before is active, each service for {exact_text(_SETTLED_SECONDS)}; where a unit is not, the hook fails and "
+        "names it. A service that something triggers, or that is of type oneshot, may have ended with success."
     ),
     repeatable="What is stopped already stays stopped. It remembers how the units were before the first run.",
     requirements="A unit that runs in a scope, or was made by systemd-run, cannot be started again by its name.",

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION, Document, DocumentError, Vm, parse_document, parse_time
-from ..texts import duration_text
+from ..texts import duration_text, exact_text
 from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
 from .errors import (
     API_VERSION,
@@ -179,7 +179,7 @@ class Client:
         if self._read_at is None:
             why = "no document has been read since the last one"
         elif (age := self._transport.clock() - self._read_at) > self._transport.fresh_seconds:
-            why = f"the document is too old, {age:.1f} s"
+            why = f"the document is too old, {exact_text(age)}"
         elif not_after is not None and self._wall() >= not_after:
             why = "NotBefore has passed by this VM's clock"
         elif not self.limiter.take():

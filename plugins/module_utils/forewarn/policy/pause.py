@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
+from ..texts import duration_text, exact_text
 
 DIRECTORY, FILE_NAME = "pause", "pause.json"  # below a state directory
 # Where the service keeps its state: what approves beside it looks there.
@@ -67,8 +68,8 @@ def check(pause: Pause) -> Pause:
         )
     if not 0.0 < pause.until - pause.began <= LONGEST_SECONDS:
         raise InputError(
-            f"a pause of {pause.until - pause.began:g} s is not longer than 0 s and at most {LONGEST_SECONDS:g} s "
-            "(30 days)."
+            f"a pause of {exact_text(pause.until - pause.began)} is not longer than 0 s and at most "
+            f"{duration_text(LONGEST_SECONDS)}."
         )
     if not 0.0 <= pause.began < pause.until < _LATEST:
         raise InputError("the clock of this VM is wrong: the pause would be at no time that can be written.")
