@@ -26,7 +26,7 @@ from tools.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, 
 from tools.commands import run_program
 from tools.pythons import RUNNING, SUPPORTED, python
 
-GOAL_BYTES = 500_000
+MOST_BYTES = 600_000  # so that no library gets in by mistake
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_the_packages_have_no_files_that_it_would_leave_behind(package: Path) ->
 
 
 def test_it_is_small(pyz: Path) -> None:
-    assert 50_000 < pyz.stat().st_size < GOAL_BYTES
+    assert 50_000 < pyz.stat().st_size < MOST_BYTES
 
 
 def test_it_can_be_executed_and_changed_by_its_owner_alone(source: Path, tmp_path: Path) -> None:
