@@ -77,7 +77,7 @@ def test_it_says_who_paused_until_when_and_why(at: Path, capsys: pytest.CaptureF
         (("--for", "0s", "--reason", "x"), "is no time"),
         (("--for", "-1h", "--reason", "x"), "argument --for"),
         (("--for", "soon", "--reason", "x"), "is not a duration"),
-        (("--for", "721h", "--reason", "x"), "30 days"),
+        (("--for", "721h", "--reason", "x"), "at most 30 d"),
         (("--for", "1h", "--reason", "two\nlines"), "not one line"),
         (("--for", "1h"), "--reason"),
         (("--reason", "x"), "--for"),

@@ -15,6 +15,7 @@ from forewarn.imds import errors, transport
 from forewarn.imds.approving import approve_patiently
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
+from forewarn.texts import exact_text
 from tools.client_bench import EVENT, client_of
 from tools.clocks import ManualClocks
 from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
@@ -129,7 +130,7 @@ def test_it_is_not_sent_once_its_document_is_too_old(seconds: float, sent: bool,
             client.approve(["a"])
         else:
             fault = refused(client)
-            said = f"not sent: the document is too old, {seconds:.1f} s."
+            said = f"not sent: the document is too old, {exact_text(seconds)}."
             assert (fault.kind, fault.unsure, str(fault)) == ("not-sent", False, said)
         assert posts(server) == sent
 
@@ -164,7 +165,7 @@ def test_a_document_that_lay_about_is_as_old_as_it_may_be(monkeypatch: pytest.Mo
         monkeypatch.setattr(transport._BoundedSocket, "recv_into", stopped)
         client.read_once()
         monkeypatch.undo()
-        assert "too old, 30.0 s" in str(refused(client))
+        assert "too old, 30 s" in str(refused(client))
         client.read_once()
 
 

@@ -192,7 +192,7 @@ def test_who_why_and_until_when_are_told_once(story: ProfileStory) -> None:
         ({"reason": ""}, "the reason is not one line"),
         ({"reason": "x" * 501}, "the reason is not one line"),
         ({"until": 1000.0}, "not longer than 0 s"),
-        ({"until": 1000.0 + LONGEST_SECONDS + 1}, "30 days"),
+        ({"until": 1000.0 + LONGEST_SECONDS + 1}, "at most 30 d"),
         ({"began": 1e15, "until": 1e15 + 60}, "the clock of this VM is wrong"),
         ({"by": ""}, "does not say who"),
     ],

@@ -235,7 +235,7 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
     if not known:
         return NoWord()
     whole = len(known) == len(wanted.results)
-    patterns = any(mapped.relation is not None and mapped.relation[0] == "matches" for mapped, *_ in known)
+    patterns = any(mapped.relation is not None and mapped.relation[0] == "matches" for mapped, *_rest in known)
     marks: dict[str, Result] = {}
     lacking = [one for one in known if one[2]] or known[:1]
     excluded = False  # texts that have all results
