@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .terms import is_constant, require
 
