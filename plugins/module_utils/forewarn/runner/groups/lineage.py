@@ -42,7 +42,7 @@ def lineage_of(value: bytes | None) -> Lineage:
         found = Lineage(root, number, tuple(tokens.split()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return NONE
-    right = isinstance(root, str) and type(number) is int and 0 < len(found.tokens) <= min(number, KEPT)
+    right = isinstance(root, str) and isinstance(number, int) and 0 < len(found.tokens) <= min(number, KEPT)
     return found if right and root else NONE
 
 
