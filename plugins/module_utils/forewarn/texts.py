@@ -24,7 +24,7 @@ def escaped(text: str, keep: str = "") -> str:
     as those that change direction, lone surrogates, unassigned ones, separators other than a space), invisible ones,
     and combining marks except those on letters of scripts that are written with them. ``keep``: characters that stay.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and (text.isascii() or not any(char in _INVISIBLE or _is_mark(char) for char in set(text))):
         return text
     parts: list[str] = []
     marks = _MOST_MARKS  # that stand on the letter before, or more than it may have
