@@ -33,7 +33,11 @@ from .drawn_words import (
 )
 
 LONG = 10**6  # seconds, more than any number in a policy
-_MOMENTS = [datetime.fromisoformat(one[:-1]).replace(tzinfo=timezone.utc) for one in TIMES if "20" <= one[:2] < "21"]
+# The times at which policies are proven.
+_FIRST = datetime(2020, 1, 1, tzinfo=timezone.utc)
+_LAST = datetime(2060, 1, 1, tzinfo=timezone.utc) - timedelta(microseconds=1)
+_NAMED = [datetime.fromisoformat(one[:-1]).replace(tzinfo=timezone.utc) for one in TIMES]
+_MOMENTS = [_FIRST, _LAST, *(one for one in _NAMED if _FIRST <= one <= _LAST)]
 _STEPS = (timedelta(0), timedelta(0), timedelta(microseconds=1), timedelta(microseconds=-1), timedelta(seconds=1))
 # Values of parameters, among them many that limits forbid.
 _VALUES: Mapping[str, Sequence[Any]] = {
@@ -129,11 +133,12 @@ def elsewhere(one: Seen, chance: random.Random) -> Seen | None:
 
 def _now(chance: random.Random) -> datetime:
     if chance.random() < 0.2:
-        return chance.choice(_MOMENTS) + chance.choice(_STEPS) - timedelta(hours=chance.choice((0, 0, 1, 24)))
-    days = chance.randrange(365 * 97) if chance.random() < 0.7 else chance.randrange(365)
+        moment = chance.choice(_MOMENTS) + chance.choice(_STEPS) - timedelta(hours=chance.choice((0, 0, 1, 24)))
+        return min(max(_FIRST, moment), _LAST)
+    days = chance.randrange(365 * 39) if chance.random() < 0.7 else chance.randrange(365)
     hours = timedelta(hours=chance.randrange(24), minutes=chance.choice((0, 7, 30, 59)))
     fraction = timedelta(seconds=chance.choice((0, 59)), microseconds=chance.choice((0, 0, 1, 999_999)))
-    begin = datetime(2001 if days >= 365 else 2026, 1, 2, tzinfo=timezone.utc)
+    begin = datetime(2020 if days >= 365 else 2026, 1, 2, tzinfo=timezone.utc)
     return begin + timedelta(days=days) + hours + fraction
 
 

@@ -116,8 +116,10 @@ class Case(NamedTuple):
         return dict(zip(ROOTS, values))
 
 
-def _moment(chance: Random) -> datetime:
-    chosen = chance.choice(MOMENTS) if chance.random() < 0.8 else f"20{chance.randint(0, 99):02}-07-01T00:00:00"
+def _moment(chance: Random, *, today: bool = False) -> datetime:
+    moments = [one for one in MOMENTS if "2020" <= one[:4] < "2060"] if today else MOMENTS
+    year = chance.randint(20, 59) if today else chance.randint(0, 99)
+    chosen = chance.choice(moments) if chance.random() < 0.8 else f"20{year:02}-07-01T00:00:00"
     moment = datetime.strptime(chosen, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
     return moment + timedelta(microseconds=chance.choice((0, 0, 1, 999_999, 500_000)))
 
@@ -130,9 +132,9 @@ def _near(moment: datetime, chance: Random) -> datetime:
         return moment
 
 
-def case(chance: Random) -> Case:
-    """Return a random event."""
-    now = _moment(chance)
+def case(chance: Random, *, today: bool = False) -> Case:
+    """Return a random event; ``today``: at one of the times at which policies are proven."""
+    now = _moment(chance, today=today)
     listed = {one.lower(): one for one in chance.sample(NAMES, chance.choice((0, 1, 1, 2, 3, 5)))}
     name = chance.choice((*NAMES, None))
     if name is not None and listed and chance.random() < 0.3:

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.coverage.coverage import find_gaps
 from forewarn.analysis.describe import Wording
 from forewarn.analysis.diff import compare
 from forewarn.analysis.finding import ProofFinding
+from forewarn.analysis.implies import IMPLIES, exceptions
 from forewarn.analysis.kinds import MORE
 from forewarn.analysis.proof import Proof
+from forewarn.analysis.query import query
 from forewarn.analysis.search import Search
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
+from forewarn.compiler.policytest import run_tests
 from forewarn.fleet.cache import Cache
 from forewarn.fleet.findings import warnings
 from tools.policy_files import loaded
@@ -141,6 +145,72 @@ def test_a_claim_that_no_event_could_be_shown_against_again_is_not_proven(
     monkeypatch.setattr(Search, "shown", perhaps)
     (error,) = {one.code for one in verify(artifact).findings if one.severity == "error"}
     assert error == "invariant-not-proven"
+
+
+_COMING = "notice > duration('1s') && notice <= duration('1h') && event.NotBefore >= timestamp('2060-01-01T{}:00:00Z')"
+_ASSUMED = "now lies between 2020-01-01 and 2060-01-01 (UTC)"
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("now < timestamp('2020-01-01T00:00:00Z')", ""),
+        ("now <= timestamp('2020-01-01T00:00:00Z')", "2020-01-01T00:00:00Z"),
+        ("now >= timestamp('2060-01-01T00:00:00Z')", ""),
+        ("now > timestamp('2059-12-31T23:59:59.999998Z')", "2059-12-31T23:59:59.999999Z"),
+        ("now.getHours('Europe/Berlin') > 23", ""),
+        ("(now - duration('24h')).getDayOfYear('America/New_York') > 365", ""),
+        ("now.getHours('Europe/Berlin') == now.getHours() + 3", ""),
+        ("now.getFullYear('Asia/Kathmandu') > 2060", ""),
+        ("now.getFullYear('Asia/Kathmandu') == 2060", "2059-12-31T"),
+        (_COMING.format("01"), ""),
+        (_COMING.format("00"), "2059-12-31T23:"),
+    ],
+)
+def test_now_is_a_time_at_which_forewarn_runs(tmp_path: Path, condition: str, found: str) -> None:
+    text = RULES.format(rule(condition)) + "invariants:\n  - {name: never, expression: decision == hold}\n"
+    verified = verify(loaded(tmp_path, text))
+    assert (verified.assumptions, verified.not_understood) == ((_ASSUMED,), ())
+    violations = [one for one in verified.findings if one.code == "invariant-violated"]
+    assert ["unsatisfiable-rule" in {one.code for one in verified.findings}] == [not found]
+    assert [str(one.case and one.case["now"])[: len(found)] for one in violations] == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("condition", "assumed"),
+    [
+        ("event.EventType == 'Freeze'", False),
+        ("notice < duration('1h')", False),
+        ("age > duration('1h')", False),
+        ("event.NotBefore.getFullYear() == 2070", False),
+        ("event.NotBefore.getHours('Europe/Berlin') == 2", False),
+        ("notice < duration('1h') && event.NotBefore.getHours() == 2", True),
+        ("event.NotBefore - now < duration('1h')", True),
+        ("event.Resources.exists(one, one == 'a' && now.getHours() > 2)", True),
+    ],
+)
+def test_the_report_says_what_it_assumes_of_now_where_that_matters(
+    tmp_path: Path, condition: str, assumed: bool
+) -> None:
+    text = RULES.format(rule(condition))
+    other, one = loaded(tmp_path, RULES.format("")), loaded(tmp_path, text)
+    tests = "section: [{name: s, tests: [{name: t, input: {event: {EventType: Reboot}}, output: hold}]}]"
+    (tmp_path / "p.test.yml").write_text(tests)
+    said = [
+        verify(one).assumptions,
+        compare(other, one).assumptions,
+        query([one], "decision == approve").assumptions,
+        query([other], f"decision == approve || ({condition})").assumptions,
+        exceptions(IMPLIES, one, other)[0].assumptions,
+        find_gaps(run_tests([tmp_path / "p.test.yml"]).tested)[0].assumptions,
+    ]
+    assert said == [(_ASSUMED,) if assumed else ()] * len(said)
+
+
+def test_times_of_the_event_itself_may_be_any(tmp_path: Path) -> None:
+    some = rule("event.NotBefore > timestamp('2070-01-01T00:00:00Z') && notice > duration('87600h')")
+    assert "some" not in dead(tmp_path, some)
+    assert "some" not in dead(tmp_path, rule("event.NotBefore < timestamp('1950-01-01T00:00:00Z')"))
 
 
 def test_nothing_is_translated_after_the_first_question(tmp_path: Path) -> None:

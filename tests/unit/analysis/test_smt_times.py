@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.problem import Problem
-from forewarn.analysis.smt.terms import is_constant, neg
+from forewarn.analysis.smt.terms import conj, is_constant, neg
 from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, transitions
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.function_table import FUNCTIONS
@@ -120,6 +120,27 @@ def test_a_time_that_is_not_known_is_in_one_zone_or_another() -> None:
         found = accessor(problem, "hours", now, zone)
         assert found.error is False or solver.check(found.error) == z3.unsat
         assert solver.check(found.value != expected) == z3.unsat, zone
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "exact"),
+    [
+        (FIRST, LAST - 1, True),
+        (FIRST - 1, LAST - 1, False),
+        (FIRST, LAST, False),
+        (moment("2020-01-01"), moment("2060-01-01"), True),
+    ],
+)
+def test_a_time_known_to_lie_in_the_exact_years_has_a_value_in_every_zone(low: int, high: int, exact: bool) -> None:
+    problem = Problem()
+    time = problem.integer("time", low, high)
+    problem.lies(time, low, high)
+    for zone in ("Europe/Berlin", "America/New_York"):
+        found = accessor(problem, "hours", time, zone)
+        assert (not problem.opaque) is exact
+        facts = Facts(problem)
+        for one in (low, (low + high) // 2, high) if exact else ():
+            assert facts.certain(conj((neg(found.error), found.value == evaluated("hours", one, zone))), time == one)
 
 
 def test_there_is_no_time_in_a_zone_that_is_none() -> None:

@@ -76,7 +76,7 @@ def answered(
 ) -> Answered:
     """Return for which events a formula holds; ``confirm`` says whether it does for an example."""
     progress("whether there is such an event", 0, 0)
-    basis = tuple(proof.params.assumptions), proof.not_understood
+    basis = proof.assumptions, proof.not_understood
     usual = conj((formula, proof.normal))
     among: Formula = proof.normal
     shown = proof.shows(usual, confirm=confirm)

@@ -148,8 +148,7 @@ def compare(
     verdict = (
         UNPROVEN if unproven else joint_effect([*(one.effect for one in ordered), *(one.effect for one in declared)])
     )
-    assumptions = tuple(proof.params.assumptions)
-    return Difference(verdict, tuple(ordered), assumptions, proof.not_understood, declared, unproven, incomplete)
+    return Difference(verdict, tuple(ordered), proof.assumptions, proof.not_understood, declared, unproven, incomplete)
 
 
 def _doubt(changes: Sequence[Change]) -> str:

@@ -26,6 +26,8 @@ from .symbolic.concrete import SAMPLE_TIMES, Witness
 
 _USUAL_NOTICE = 15 * 60 * 1_000_000  # µs (SE-20)
 _MICROSECOND = 1_000  # ns
+TODAY = 1_577_836_800_000_000, 2_840_140_800_000_000  # µs: now is from 2020 on, and before 2060
+_ASSUMED_TODAY = "now lies between 2020-01-01 and 2060-01-01 (UTC)"
 _MODEST_TIMES = (SAMPLE_TIMES[0] // _MICROSECOND, SAMPLE_TIMES[0] // _MICROSECOND + 10 * 365 * 86_400_000_000)  # µs
 
 
@@ -90,6 +92,7 @@ class Proof:
 
     def decided(self, inputs: Inputs, version: int = 0) -> Decisions:
         """Return what a version decides about some inputs. Must not be called after the first question."""
+        inputs.assume_now(*TODAY)
         return Decisions(inputs, self.params, self.versions[version].data["policies"], version)
 
     def on_another_vm(self) -> Decisions:
@@ -118,6 +121,12 @@ class Proof:
         """The expressions that may have any value, without their parts."""
         every = list(self.problem.opaque)
         return tuple(one for one in every if not any(one in other for other in every if other != one))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed of parameters, of expressions that cost too much, and of the time, for people."""
+        timed = "now" in self.problem.read or {"notice", "NotBefore"} <= self.problem.read
+        return (*self.params.assumptions, *([_ASSUMED_TODAY] if timed else []))
 
     def ask(self, *formulas: Formula) -> SolverAnswer:
         """Return whether an event is possible. The event is not confirmed."""

@@ -72,7 +72,7 @@ def verify(
             by_itself += before_others(one, alone.proof.given, progress)
     findings = _suppressed(artifact, _once(found), by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
-    return Verification(tuple(findings), tuple(search.proof.params.assumptions), search.proof.not_understood)
+    return Verification(tuple(findings), search.proof.assumptions, search.proof.not_understood)
 
 
 def _search(

@@ -107,6 +107,8 @@ def show_gaps(gaps: Sequence[Gaps], console: Console, *, tip: bool) -> None:
         for why in dict.fromkeys(why for _what, why in found.unproven):
             what = "; ".join(one for one, reason in found.unproven if reason == why)
             console.line("  " + console.style(f"not known whether it is possible: {what} ({why})"))
+        for assumption in found.assumptions:
+            console.line("  " + console.style("assumed: ", "dim") + console.style(assumption))
         if found.gaps and tip:
             console.line(
                 console.style(f"  {plural(len(found.suggestions), 'test')} would cover them: --suggest", "cyan")
@@ -133,6 +135,7 @@ def gaps_as_json(found: Gaps) -> dict[str, Any]:
         "covered": found.covered,
         "impossible": len(found.impossible),
         "unproven": [{"outcome": what, "why": why} for what, why in found.unproven],
+        "assumptions": list(found.assumptions),
         "trouble": found.trouble,
         "gaps": [gap._asdict() for gap in found.gaps],
         "suggestions": [suggestion.as_dict() for suggestion in found.suggestions],

@@ -69,6 +69,7 @@ class Gaps:
     gaps: list[Gap] = field(default_factory=list)
     suggestions: list[Suggestion] = field(default_factory=list)
     trouble: str | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 @within_limits
@@ -132,6 +133,7 @@ class _GapSearch:
             else:
                 self._gaps.unproven.append((item.sentence, why))
         self._covered.update(self._suggested)
+        self._gaps.assumptions = self._proof.assumptions
 
     def _look_at(self, one: Possible) -> None:
         """Count an item, and suggest a test of it if it is possible and nothing covers it."""

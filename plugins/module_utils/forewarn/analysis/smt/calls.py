@@ -309,7 +309,13 @@ def _in_range(type_: str, value: Any) -> Translated:
 
 def _sum(arguments: Arguments) -> Translated:
     type_, operation = _SUMS[arguments.form.function]
-    return _in_range(type_, operation(arguments.values[0].value, arguments.values[1].value))
+    values = [one.value for one in arguments.values]
+    total = operation(*values)
+    if type_ == "timestamp" and isinstance(values[1], int):
+        known = arguments.problem.range_of(values[0])
+        if known is not None:
+            arguments.problem.lies(total, operation(known[0], values[1]), operation(known[1], values[1]))
+    return _in_range(type_, total)
 
 
 def _negated(arguments: Arguments) -> Translated:

@@ -42,7 +42,7 @@ CONSTRAINTS = (
     "DurationInSeconds is -1 or more",
     "Resources names at least one VM, and the leader is the first of them",
     "affects_me and leader are known exactly where the VM's name is, which has at most 256 characters",
-    "NotBefore, age and now lie in the years 1 to 9999; times are whole microseconds",
+    "now lies in the years 2020 to 2059, NotBefore and age in the years 1 to 9999; times are whole microseconds",
     "an event that forewarn reads with a problem is held, and not looked at",
     "no text, list or loop reaches the evaluator's limits",
 )
@@ -114,6 +114,11 @@ class Inputs:
     def on_another_vm(self, params: Params) -> Inputs:
         """Return what another VM reads of the same event at the same time: ``params`` are its parameters."""
         return _OtherVm(self, params)
+
+    def assume_now(self, first: int, end: int) -> None:
+        """Assume that now is at ``first`` or later, and before ``end``: microseconds since 1970."""
+        self.problem.facts.append(between(first, self.now_us, end - 1))
+        self.problem.lies(self.now_us * MICROSECOND, first * MICROSECOND, (end - 1) * MICROSECOND)
 
     # Facts
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .effort import Readable, current
-from .terms import Formula, require
+from .terms import Formula, is_constant, require
 from .texts import Texts
 
 NUMBERS = ("int", "uint", "duration", "timestamp")  # types whose values are integers
@@ -73,7 +73,9 @@ class Problem:
         self.readable: dict[str, Readable] = {}  # parts of expressions that may cost too much, by their sources
         self.numbers = itertools.count(1)  # for names that must be unique
         self.exact = True  # whether each value of the solver is one of CEL
+        self.read: set[str] = set()  # the names of variables and of fields of the event that expressions read
         self._anything: dict[str, Translated] = {}
+        self._ranges: dict[int, tuple[Any, int, int]] = {}  # of terms, by their ids, which a term keeps
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:
@@ -101,6 +103,17 @@ class Problem:
         if high is not None:
             self.facts.append(term <= high)
         return term
+
+    def lies(self, term: Any, low: int, high: int) -> None:
+        """Note that the facts have a number lie in a range, both ends included."""
+        if not is_constant(term):
+            self._ranges[term.get_id()] = term, low, high
+
+    def range_of(self, term: Any) -> tuple[int, int] | None:
+        """Return the range in which a number is known to lie, both ends included; None if none is known."""
+        if is_constant(term):
+            return term, term
+        return self._ranges[term.get_id()][1:] if term.get_id() in self._ranges else None
 
     def real(self, name: str) -> Any:
         """Return a number that stands for a double; it may be one that no double is equal to."""

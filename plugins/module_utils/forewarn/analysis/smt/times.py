@@ -39,9 +39,12 @@ def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> 
         offset = int(where.utcoffset(None).total_seconds())  # beyond the years 1 to 9999 there is no value
         local = seconds + offset
         return Translated(_FIELDS[function](local), disj((local < _BEGIN, local > _END)))
+    local = seconds + _offset(transitions(zone), seconds)
+    known = problem.range_of(moment)
+    if known is not None and known[0] >= _FIRST * tv.SECOND and known[1] < _LAST * tv.SECOND:
+        return Translated(_FIELDS[function](local))
     inside = ite(seconds >= _FIRST, seconds < _LAST, False)
     other = problem.anything(f"{function} of {moment} in {zone}", f"a time before 2000 or after 2099 in {zone}", "int")
-    local = seconds + _offset(transitions(zone), seconds)
     edge = disj((seconds < _BEGIN + 2 * _DAY, seconds > _END - 2 * _DAY))  # there are no local times beyond
     return Translated(ite(inside, _FIELDS[function](local), other.value), conj((edge, other.error)))
 

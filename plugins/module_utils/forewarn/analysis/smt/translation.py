@@ -157,6 +157,7 @@ class Translation:
     def _variable(self, form: f.Variable) -> Translated:
         if form.name in self._known:
             return self._known[form.name]
+        self.problem.read.add(form.name)
         if form.name in ("notice", "age", "now", "affects_me", "leader"):
             return self.inputs.variable(form.name)
         return self._opaque(form)  # records are read by their fields
@@ -203,7 +204,10 @@ class Translation:
         return Translated(True) if form.record == "params" else self._opaque(form)
 
     def _input(self, form: f.Access) -> tuple[Any, Any]:
-        return (self.inputs.event_field if form.record == "event" else self.inputs.vm_fact)(form.name)
+        if form.record == "vm":
+            return self.inputs.vm_fact(form.name)
+        self.problem.read.add(form.name)
+        return self.inputs.event_field(form.name)
 
     # Logic
 
