@@ -58,7 +58,12 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
             "notice.getMinutes() < {number}",
         ),
         *("params.e - params.d < duration('1us') && params.e > params.d", "age > {dur} && notice < {dur}"),
-        *("duration(string({int}) + 's') < {dur}", "int(params.d.getSeconds()) > {seconds}", "params.d != params.e"),
+        *(
+            "duration(string({int}) + 's') < {dur}",
+            "duration(string({int}) + 'h') > {dur}",
+            "int(params.d.getSeconds()) > {seconds}",
+            "params.d != params.e",
+        ),
     ),
     "times": (
         *(
@@ -117,6 +122,7 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *("cel.bind(d, {int}, d > {seconds} || d == {seconds})", "cel.bind(d, {int} / {int}, leader || d > {number})"),
         *("event.Resources[?{count}].orValue('') == '{name}'", "events[?1].?EventType.orValue('') == '{type}'"),
         *("event.?NotBefore.value() > now", "event.?DurationInSeconds.value() < {seconds}"),
+        *("event.?Description.value().startsWith('{begin}')", "vm.tags.?role.value() == '{text}'"),
     ),
     "extensions": (
         *("{int} < params.r", "event.DurationInSeconds == params.r", "params.r * 2.0 != {int}", "{int} >= {number}.5"),
@@ -145,6 +151,8 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
             "params.s == vm.name",
         ),
         *("event.Description.substring(1) == 'he host'", "event.Description.lowerAscii() == '{text}'"),
+        *("event.Description.lowerAscii().contains('{begin}')", "params.s.upperAscii() in ['{text}', '{type}']"),
+        *("params.s.upperAscii().startsWith('{begin}')", "event.Description.lowerAscii().matches('^[a-z ]*$')"),
         *("event.Description.matches('[0-9]') || event.Description == ''", "params.s.matches('(?i)web')"),
         *(
             "event.Description.split(' ')[0] == 'The'",

@@ -50,7 +50,7 @@ class Writer:
         if depth > 0 and chance.random() < 0.06:
             return self._bind(kind, depth)
         if depth > 0 and chance.random() < 0.08:
-            return f"{self._optional(kind, depth - 1)}.orValue({self.make(kind, 0)})"
+            return f"{self._optional(kind, depth - 1)}.{self._pick(f'orValue({self.make(kind, 0)})', 'value()')}"
         method: Callable[[int], str] = getattr(self, f"_{kind}")
         return method(depth)
 
@@ -223,9 +223,12 @@ class Writer:
         pick = self._pick
         if depth <= 0:
             return pick("notice", "age", "params.wait", f"duration('{pick(*_DURATIONS)}')")
-        kind = self._chance.randrange(4)
+        kind = self._chance.randrange(5)
         if kind == 0:
             return self._duration(0)
+        if kind == 4:
+            number = self.make(pick("int", "int", "uint"), depth - 1)
+            return f"duration(string({number}) + '{pick('s', 's', 's', 'm', 'ns', 'd', '')}')"
         if kind == 1:
             return f"({self.make('timestamp', depth - 1)}) - ({self.make('timestamp', depth - 1)})"
         return f"({self.make('duration', depth - 1)}) {pick('+', '-')} ({self.make('duration', 0)})"

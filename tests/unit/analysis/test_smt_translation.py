@@ -17,6 +17,7 @@ from forewarn.analysis.smt.translation import Translation
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
 from forewarn.compiler.types import INT
+from forewarn.policy.timevalues import MAX_DURATION, UNITS, parse_duration
 from tools.cel_variables import PARAMS
 from tools.expression_judge import Expression, judged
 from tools.fixed_inputs import SCALAR_PARAMS, case
@@ -227,6 +228,16 @@ def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: A
         "(params.flag ? vm.name : params.label).upperAscii().startsWith('WEB')",
         "(params.flag ? params.label.lowerAscii() : 'a').contains('b')",
         "[params.label.trim(), 'x'][0] == 'a'",
+        "event.?DurationInSeconds.value()",
+        "event.?NotBefore.value() > now",
+        "event.?EventSource.value().contains('l')",
+        "vm.tags.?role.value() == 'web'",
+        "event.?DurationInSeconds.optMap(d, params.flag ? d : d - 5).value() < 8",
+        "duration(string(event.DurationInSeconds) + 's')",
+        "duration(string(params.n) + 's')",
+        "duration(string(params.n) + 'ns')",
+        "duration(string(params.n) + 'h')",
+        "duration(string(uint(params.n)) + 'us')",
     ],
 )
 def test_an_input_is_translated_exactly(source: str) -> None:
@@ -250,6 +261,21 @@ def term(inputs: Inputs, source: str, **variables: str) -> str:
     form = check(source, policy_declarations("2020-07-01", {}, types, {})).form
     assert form is not None, source
     return str(translation.value({"source": source, "form": form}).value.sexpr())
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "d", "", " s"])
+def test_a_duration_of_a_number_and_a_unit(unit: str) -> None:
+    source, factor = f"duration(string(params.n) + '{unit}')", {**UNITS, "": 0}.get(unit)
+    edge = MAX_DURATION // (factor or 1)
+    for number in (0, -1, 1, edge, edge + 1, -edge, -edge - 1, MAX_DURATION, -MAX_DURATION, -MAX_DURATION - 1):
+        if not -(2**63) <= number < 2**63:
+            continue
+        try:
+            outcome: Any = parse_duration(f"{number}{unit}")
+        except ValueError:
+            outcome = FAILS
+        expected = Agreement.EXACT if factor else Agreement.OPEN
+        assert agreement(source, outcome, n=number) is expected, (unit, number)
 
 
 def test_a_variable_stands_for_its_expression() -> None:

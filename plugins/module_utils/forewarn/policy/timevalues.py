@@ -23,7 +23,7 @@ _RFC3339 = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
 )
 # Not µs: of the engines, only cel-go knows it.
-_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
+UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 _DURATION = re.compile(r"([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|ms|s|m|h)", re.ASCII)
 # Files beside the zones that are not zones: their content depends on the machine.
@@ -89,8 +89,8 @@ def parse_duration(text: str) -> int:
     for whole, fraction, unit in _DURATION_PART.findall(match.group(2)):
         if int(whole or "0") > MAX_DURATION:  # though it may fit: some engines read the digits into an int64 first
             raise ValueError("duration out of range")
-        total += int(whole or "0") * _UNITS[unit]
-        nanoseconds, rest = divmod(int(fraction or "0") * _UNITS[unit], 10 ** len(fraction))
+        total += int(whole or "0") * UNITS[unit]
+        nanoseconds, rest = divmod(int(fraction or "0") * UNITS[unit], 10 ** len(fraction))
         if rest:  # engines cut such parts off at different places
             raise ValueError(f"{text[:40]!r} is finer than a nanosecond")
         total += nanoseconds

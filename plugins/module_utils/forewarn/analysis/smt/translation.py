@@ -22,6 +22,7 @@ from ...policy.forms import Form, read_form
 from ...policy.function_table import FUNCTIONS
 from ...policy.patterns import compile_pattern
 from ...policy.regex import compile_program
+from ...policy.timevalues import MAX_DURATION, MIN_DURATION, UNITS
 from .calls import TOTAL, Arguments, call, is_python
 from .effort import Readable
 from .inputs import Inputs, Tags
@@ -29,7 +30,7 @@ from .operands import ConditionPart
 from .patterns import in_case
 from .problem import SORTS, Kept, Problem, Translated, Untranslated, failure
 from .resources import Resources
-from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
+from .terms import Formula, between, conj, disj, is_constant, ite, neg, require, same
 from .words import Mapped
 
 _OPTIONAL = frozenset(("none", "some", "has_value", "value_of", "defined"))
@@ -227,6 +228,9 @@ class Translation:
             return Translated(chosen.value, disj((condition.error, chosen.error)))
         then, otherwise = (self._plain(self._translate(part)) for part in (form.then, form.otherwise))
         error = disj((condition.error, ite(condition.value, then.error, otherwise.error)))
+        for part, other in ((then, otherwise), (otherwise, then)):
+            if other.error is True:  # as in event.?X.value(): where there is a value, it is that of the other part
+                return Translated(part.value, error)
         if isinstance(then.value, Kept) and isinstance(otherwise.value, Kept):
             present = ite(condition.value, then.value.present, otherwise.value.present)
             return Translated(Kept(present, self._kept(form, condition.value, then.value, otherwise.value)), error)
@@ -278,6 +282,9 @@ class Translation:
     def _call(self, form: f.Call) -> Translated:
         if form.function in _OPTIONAL:
             return self._optional(form)
+        idiom = self._number_and_unit(form) if form.function == "string_to_duration" else None
+        if idiom is not None:
+            return idiom
         arguments = tuple(self._translate(argument) for argument in form.arguments)
         if all(map(is_python, arguments)):
             try:
@@ -297,6 +304,20 @@ class Translation:
             return Translated(value, errors)
         opaque = self._opaque(form)
         return Translated(opaque.value, disj((errors, opaque.error)))
+
+    def _number_and_unit(self, form: f.Call) -> Translated | None:
+        """Return the value of ``duration(string(n) + "s")``, for any unit; None for another text."""
+        (text,) = form.arguments
+        number, unit = text.arguments if isinstance(text, f.Call) and text.function == "add_string" else (text, text)
+        written = isinstance(number, f.Call) and number.function == "integer_to_string"
+        if not written or not isinstance(unit, f.Literal) or unit.value not in UNITS:
+            return None
+        count = self._plain(self._translate(number.arguments[0]))
+        if isinstance(count.value, Untranslated):
+            return None
+        value = count.value * UNITS[unit.value]
+        fits = between(MIN_DURATION, value, MAX_DURATION), between(-MAX_DURATION, count.value, MAX_DURATION)
+        return Translated(value, disj((count.error, neg(conj(fits)))))
 
     def _matches(self, form: f.Matches) -> Translated:
         return self._matched(form, self._translate(form.operand), form.program)
