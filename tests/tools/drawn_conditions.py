@@ -80,6 +80,7 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *("now.getDate() == 31", "now.getMinutes() == 7", "now.getFullYear() > 2030", "now.getMonth() == {number}"),
         *("now < {time}", "event.NotBefore < {time}", "{time} - now > {dur}", "event.NotBefore + {dur} > {time}"),
         *("event.NotBefore.getDayOfWeek('{zone}') == {day}", "now + {dur} < event.NotBefore", "now < params.until"),
+        *("now.getHours(params.zone) < {number}", "event.NotBefore.getDayOfWeek(params.zone) == {day}"),
         *("event.NotBefore.getDayOfYear() > 200", "now.getMilliseconds() == 999"),
     ),
     "names": (
@@ -130,6 +131,13 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *("math.abs({int}) == {seconds}", "math.sign({int}) < 0", "math.greatest(params.numbers) > {int}"),
         *("sets.contains(event.Resources, ['{name}'])", "sets.intersects([event.EventType], ['{type}', 'Reboot'])"),
         *("sets.equivalent(event.Resources, ['{name}'])", "sets.contains(params.names, event.Resources)"),
+        *("event.Resources.filter(r, r != vm.name).size() > 0", "event.Resources.filter(r, r == '{name}') == []"),
+        "event.Resources.filter(r, r.startsWith('{begin}') && vm.zone == '{number}').size() == 0",
+        *(
+            "[{int}, {int}].filter(n, n > {seconds}).size() == {count}",
+            "size(['{name}', vm.name].filter(n, n in event.Resources)) > 0",
+            "size(['{name}', vm.name].filter(n, n in event.Resources)) > 0",
+        ),
         *("event.Resources.distinct().size() == size(event.Resources)", "params.numbers.sort() == params.numbers"),
         *("dyn({int}) == {int}", "dyn({int}) < 2.5", "[{number}, '{text}', vm.name].exists(x, x == '{name}')"),
         *("type(event.EventType) == string", "'%d %s'.format([{int}, vm.name]) == '{number} {text}'"),

@@ -30,6 +30,7 @@ from .drawn_words import (
     TEXTS,
     TIMES,
     UNKNOWN_TYPES,
+    ZONES,
 )
 
 LONG = 10**6  # seconds, more than any number in a policy
@@ -47,6 +48,7 @@ _VALUES: Mapping[str, Sequence[Any]] = {
     "e": ("0s", "1s", "1m", "5m", "4m59.999999999s", "5m0.0000005s", "10m", "31m"),
     "until": (*TIMES, "2026-06-15T12:00:00.000000001Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
     "s": (*TEXTS, *STRANGE_TEXTS, "Reboot", "web_0", "any other"),
+    "zone": (*ZONES, "Nowhere", ""),
     "r": (0.0, -0.0, 0.25, 0.5, 1.0, 1e308, -1.0, 0.30000000000000004),
     "b": (True, False),
     "names": ([], ["web_0"], ["WEB_0", "db_0"], ["any other"]),

@@ -152,6 +152,11 @@ class Writer:
             test = self._pick(f"{name}.startsWith('web')", f"{name} == vm.name", f"size({name}) > 3", f"{name} != 'b'")
             body = f"{test} {self._pick('&&', '||')} ({body})"
         self._names.pop()
+        if self._chance.random() < 0.25:
+            left = f"{source}.filter({name}, {body})"
+            compare = self._pick("==", "!=", "<", "<=", ">", ">=")
+            size = f"{left}.size() {compare} {self._pick('0', '0', '1', '2')}"
+            return self._pick(size, f"0 {compare} size({left})", f"{left} {self._pick('==', '!=')} []")
         return f"{source}.{macro}({name}, {body})"
 
     def _int(self, depth: int) -> str:

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.proof import Proof
+from forewarn.analysis.smt.decisions import ERROR, RULE
 from forewarn.analysis.smt.params import Params, as_json, exact
 from forewarn.analysis.smt.problem import Problem, Untranslated
-from forewarn.analysis.smt.terms import conj, neg, same
+from forewarn.analysis.smt.solver import SolverAnswer
+from forewarn.analysis.smt.terms import conj, disj, neg, same
 from forewarn.errors import InputError
+from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.functions import INT_MAX, INT_MIN
-from forewarn.policy.timevalues import MAX_DURATION, MIN_DURATION
+from forewarn.policy.timevalues import MAX_DURATION, MIN_DURATION, from_datetime
+from tools.policy_files import loaded
 from tools.smt_facts import Facts
 
 MINUTE, DAY = 60 * 10**9, 24 * 3600 * 10**9
@@ -291,3 +299,64 @@ def test_a_parameter_may_have_limits_of_another_type_in_another_version() -> Non
     facts = Facts(problem)
     assert facts.possible(made.accepted(0), made.accepted(1))
     assert isinstance(made.value(0, "p", "x").value, Untranslated)
+
+
+@pytest.mark.parametrize(
+    ("versions", "choices"),
+    [
+        ([[declared("string", default="a", enum=["a", "b"])]], "ab"),
+        ([[declared("string", enum=["a", "b"])]], "ab"),
+        ([[declared("string", default="a")]], ""),
+        ([[declared("string", default="a", enum=["a", "b"]), declared("string", default="b", enum=["b", "c"])]], "abc"),
+        ([[declared("string", default="a", enum=["a", "b"]), declared("string", default="b")]], ""),
+        ([[declared("string", default="a", enum=["a", "b"])], [declared("string", default="c", enum=["c"])]], "abc"),
+        ([[declared("string", default="a", enum=["a"])], [declared("string", enum=["b"])]], "ab"),
+        ([[declared("string", default="a", enum=["a", "b"])], [declared("string", default="a")]], ""),
+        ([[declared("string", default="a", enum=["a", "b"])], []], ""),
+    ],
+)
+def test_a_text_is_one_of_those_that_all_versions_list(
+    versions: Sequence[Sequence[Mapping[str, Any]]], choices: str
+) -> None:
+    problem, made = params(*versions)
+    texts = problem.texts
+    values = [made.value(0, policy, "x").value for policy, _entry in zip("pqr", versions[0])]
+    codes = [texts.code(one) for one in choices]
+    facts = Facts(problem)
+    for value in values:
+        assert sorted(problem.choices(value)) == list(choices)
+        if codes:
+            assert facts.certain(disj(same(value, code) for code in codes))
+
+
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "+05:30", "Nowhere")
+
+
+@pytest.mark.parametrize("function", ["getHours", "getDayOfWeek", "getDayOfYear", "getMilliseconds"])
+def test_a_field_of_a_time_in_a_zone_that_a_host_chooses(tmp_path: Path, function: str) -> None:
+    field = {"getHours": "hours", "getDayOfWeek": "day_of_week", "getDayOfYear": "day_of_year"}.get(
+        function, "milliseconds"
+    )
+    text = f"""name: p
+params: [{{name: zone, type: string, default: UTC, enum: {list(ZONES)}}}, {{name: n, type: int, default: 0}}]
+rule: {{match: [{{id: some, condition: "now.{function}(params.zone) == params.n", output: approve}}]}}
+"""
+    proof = Proof([loaded(tmp_path, text)])
+    assert proof.not_understood == ()
+    terms = {name: term for name, (_kind, term, _given) in proof.params.varying().items()}
+    code = {zone: proof.problem.texts.code(zone) for zone in ZONES}
+    matched, failed = (
+        next(one.when for one in proof.decisions[0].policies[0].outcomes if one.how == how) for how in (RULE, ERROR)
+    )
+    for time in (datetime(2026, 3, 8, 7, tzinfo=timezone.utc), datetime(2059, 12, 31, 23, 30, tzinfo=timezone.utc)):
+        moment = from_datetime(time)
+        for zone in ZONES:
+            given = [proof.inputs.now_us == moment // 1000, same(terms["zone"], code[zone])]
+            try:
+                value = FUNCTIONS[field](moment, zone)
+            except EvaluationError:
+                assert proof.ask(*given, neg(failed), proof.normal) is SolverAnswer.NEVER
+                continue
+            assert proof.ask(*given, failed) is SolverAnswer.NEVER
+            assert proof.ask(*given, matched, terms["n"] == value) is SolverAnswer.POSSIBLE
+            assert proof.ask(*given, matched, terms["n"] != value) is SolverAnswer.NEVER

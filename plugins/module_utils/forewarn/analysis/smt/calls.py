@@ -390,9 +390,17 @@ def _index_map(arguments: Arguments) -> Translated | None:
 
 def _calendar(arguments: Arguments) -> Translated | None:
     moment, *zones = (one.value for one in arguments.values)
-    if zones and not isinstance(zones[0], str):
-        return None
-    return accessor(arguments.problem, arguments.form.function, moment, zones[0] if zones else None)
+    problem, function = arguments.problem, arguments.form.function
+    if not zones:
+        return accessor(problem, function, moment, None)
+    found: Translated | None = None
+    for zone in problem.choices(zones[0]):  # it is one of them
+        here = accessor(problem, function, moment, zone)
+        if found is not None:
+            this = same(zones[0], problem.texts.code(zone))
+            here = Translated(ite(this, here.value, found.value), ite(this, here.error, found.error))
+        found = here
+    return found
 
 
 def _duration_field(arguments: Arguments) -> Translated:

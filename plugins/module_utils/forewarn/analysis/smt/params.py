@@ -49,6 +49,7 @@ class _Param(NamedTuple):
     term: Any
     given: Formula
     declared: Sequence[Any]
+    choices: Sequence[str] = ()  # what a text is one of, if all declarations say that
 
 
 class Params:
@@ -66,7 +67,7 @@ class Params:
         fixed: Mapping[str, Any],
         whose: str = "",
     ) -> None:
-        self._problem, self._whose = problem, whose
+        self._problem, self._whose, self._versions = problem, whose, len(versions)
         self._params: dict[str, _Param] = {}
         self.assumptions: list[str] = []
         declared: dict[str, list[Any]] = {}
@@ -90,7 +91,10 @@ class Params:
         if param.given is True or not entries or "default" not in entries[0]:
             return Translated(param.term)
         default = convert(entries[0]["default"], param.type)
-        return Translated(ite(param.given, self._code(param.term), self._code(default)))
+        value = ite(param.given, self._code(param.term), self._code(default))
+        if param.choices:
+            self._problem.chosen(value, param.choices)
+        return Translated(value)
 
     def owners(self, version: int, name: str) -> list[str]:
         """Return the policies that declare a parameter, one for each of its defaults."""
@@ -151,7 +155,15 @@ class Params:
             return _Param(kind, None, False, places)
         self.assumptions.append(f"params.{name} is anything that {_allowed(places)}")
         given: Formula = True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given{self._whose}")
-        return _Param(kind, self._variable(name, kind), given, places)
+        term = self._variable(name, kind)
+        choices: tuple[str, ...] = ()
+        everywhere = {version for version, _policy, _entry in places} == set(range(self._versions))
+        if kind == "string" and everywhere and all("enum" in entry for entry in entries):
+            listed = (text for entry in entries for text in (*entry["enum"], entry.get("default")) if text is not None)
+            choices = tuple(dict.fromkeys(listed))
+            if given is True:
+                self._problem.chosen(term, choices)
+        return _Param(kind, term, given, places, choices)
 
     def _variable(self, name: str, kind: str) -> Any:
         if kind == "bool":

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -76,6 +77,7 @@ class Problem:
         self.read: set[str] = set()  # the names of variables and of fields of the event that expressions read
         self._anything: dict[str, Translated] = {}
         self._ranges: dict[int, tuple[Any, int, int]] = {}  # of terms, by their ids, which a term keeps
+        self._choices: dict[int, tuple[Any, tuple[str, ...]]] = {}  # likewise
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:
@@ -114,6 +116,16 @@ class Problem:
         if is_constant(term):
             return term, term
         return self._ranges[term.get_id()][1:] if term.get_id() in self._ranges else None
+
+    def chosen(self, term: Any, texts: Sequence[str]) -> None:
+        """Note that the facts have a text be one of some."""
+        self._choices[term.get_id()] = term, tuple(texts)
+
+    def choices(self, term: Any) -> tuple[str, ...]:
+        """Return the texts that a text is known to be one of; none if none are known."""
+        if isinstance(term, str):
+            return (term,)
+        return () if is_constant(term) else self._choices.get(term.get_id(), (None, ()))[1]
 
     def real(self, name: str) -> Any:
         """Return a number that stands for a double; it may be one that no double is equal to."""

@@ -26,11 +26,13 @@ _LAST = int(datetime(2100, 1, 1, tzinfo=timezone.utc).timestamp())
 
 def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> Translated:
     """Return a calendar field of a time in nanoseconds, by the name of its function in ``functions.FUNCTIONS``."""
-    if function == "milliseconds":
-        return Translated(floor_div(moment % tv.SECOND, 1_000_000))
     seconds = floor_div(moment, tv.SECOND)
+
+    def field(local: Any) -> Any:
+        return floor_div(moment % tv.SECOND, 1_000_000) if function == "milliseconds" else _FIELDS[function](local)
+
     if zone is None or zone == "UTC":
-        return Translated(_FIELDS[function](seconds))
+        return Translated(field(seconds))
     try:
         where = tv.zone(zone)
     except ValueError:
@@ -38,15 +40,15 @@ def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> 
     if isinstance(where, timezone):
         offset = int(where.utcoffset(None).total_seconds())  # beyond the years 1 to 9999 there is no value
         local = seconds + offset
-        return Translated(_FIELDS[function](local), disj((local < _BEGIN, local > _END)))
+        return Translated(field(local), disj((local < _BEGIN, local > _END)))
     local = seconds + _offset(transitions(zone), seconds)
     known = problem.range_of(moment)
     if known is not None and known[0] >= _FIRST * tv.SECOND and known[1] < _LAST * tv.SECOND:
-        return Translated(_FIELDS[function](local))
+        return Translated(field(local))
     inside = ite(seconds >= _FIRST, seconds < _LAST, False)
     other = problem.anything(f"{function} of {moment} in {zone}", f"a time before 2000 or after 2099 in {zone}", "int")
     edge = disj((seconds < _BEGIN + 2 * _DAY, seconds > _END - 2 * _DAY))  # there are no local times beyond
-    return Translated(ite(inside, _FIELDS[function](local), other.value), conj((edge, other.error)))
+    return Translated(ite(inside, field(local), other.value), conj((edge, other.error)))
 
 
 def duration_field(function: str, value: Any) -> Translated:

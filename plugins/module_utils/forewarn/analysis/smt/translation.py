@@ -38,6 +38,16 @@ _LIGHT = frozenset(  # functions that cost nothing beside what their arguments d
     ("eq", "ne", "lt", "le", "gt", "ge", "not", "same", "size", "index_map", "index_list", "in", "eq_deep", "ne_deep")
 )
 _MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
+# Whether a size is not 0, for comparisons with a number on the right.
+_EMPTINESS = {
+    ("gt", 0): True,
+    ("ge", 1): True,
+    ("ne", 0): True,
+    ("le", 0): False,
+    ("lt", 1): False,
+    ("eq", 0): False,
+}
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _TIMED = ("event", "events", "notice", "age", "now")
 _OF_VM = ("vm", "affects_me", "leader")
 
@@ -282,7 +292,7 @@ class Translation:
     def _call(self, form: f.Call) -> Translated:
         if form.function in _OPTIONAL:
             return self._optional(form)
-        idiom = self._number_and_unit(form) if form.function == "string_to_duration" else None
+        idiom = self._number_and_unit(form) if form.function == "string_to_duration" else self._filtered(form)
         if idiom is not None:
             return idiom
         arguments = tuple(self._translate(argument) for argument in form.arguments)
@@ -318,6 +328,35 @@ class Translation:
         value = count.value * UNITS[unit.value]
         fits = between(MIN_DURATION, value, MAX_DURATION), between(-MAX_DURATION, count.value, MAX_DURATION)
         return Translated(value, disj((count.error, neg(conj(fits)))))
+
+    def _filtered(self, form: f.Call) -> Translated | None:
+        """Return how many elements a filter leaves, or whether it leaves any; None for another call.
+
+        Names in Resources are not counted: there it is only known whether any is left.
+        """
+        if form.function == "size" and isinstance(form.arguments[0], f.Filter):
+            loop = form.arguments[0]
+            items = self._translate(loop.items)
+            values = self._each(loop, Translated(items.value))
+            errors = disj((items.error, *(one.error for one in values or ())))
+            return None if values is None else Translated(_number_of(values), errors)
+        left = _emptiness(form)
+        if left is None:
+            return None
+        loop, wanted = left
+        items = self._translate(loop.items)
+        if isinstance(items.value, Resources) and not self._over_names:
+            found = items.value.loop(self._key(loop), self._predicate(loop), deciding=True)
+            some, error = (
+                found.decided,
+                disj((items.error, found.failed)),
+            )  # unlike that of exists(), it is not absorbed
+        else:
+            values = self._each(loop, Translated(items.value))
+            if values is None:
+                return None
+            some, error = _number_of(values) != 0, disj((items.error, *(one.error for one in values)))
+        return Translated(some if wanted else neg(some), error)
 
     def _matches(self, form: f.Matches) -> Translated:
         return self._matched(form, self._translate(form.operand), form.program)
@@ -361,10 +400,7 @@ class Translation:
         values = self._each(form, self._translate(form.items))
         if values is None:
             return self._opaque(form)
-        total: Any = 0
-        for one in values:
-            total = total + (int(one.value) if isinstance(one.value, bool) else require().If(one.value, 1, 0))
-        return Translated(total == 1, disj(one.error for one in values))
+        return Translated(_number_of(values) == 1, disj(one.error for one in values))
 
     def _each(self, form: f.Loop, items: Translated) -> list[Translated] | None:
         """Return the predicate's value for each element of a list of which all are known."""
@@ -413,6 +449,34 @@ def _value_key(value: Any) -> str:
 def _has_value(function: Callable[[str], Any], text: str) -> bool:
     function(text)  # raises EvaluationError if not
     return True
+
+
+def _number_of(truths: list[Translated]) -> Any:
+    """Return how many truths hold."""
+    total: Any = 0
+    for one in truths:
+        total = total + (int(one.value) if isinstance(one.value, bool) else require().If(one.value, 1, 0))
+    return total
+
+
+def _emptiness(form: f.Call) -> tuple[f.Filter, bool] | None:
+    """Return the filter of ``x.filter(…).size() > 0`` or ``x.filter(…) == []``, and whether something is to be left.
+
+    None for another call.
+    """
+    if len(form.arguments) != 2:
+        return None
+    (left, right), function = form.arguments, form.function
+    if isinstance(left, (f.Literal, f.List)):
+        left, right, function = right, left, _MIRRORED.get(function, function)
+    if isinstance(left, f.Filter) and isinstance(right, f.List) and not right.parts:
+        return (left, function in ("ne", "ne_deep")) if function in ("eq", "ne", "eq_deep", "ne_deep") else None
+    if not isinstance(left, f.Call) or left.function != "size" or not isinstance(left.arguments[0], f.Filter):
+        return None
+    if not isinstance(right, f.Literal) or right.type != "int":
+        return None
+    wanted = _EMPTINESS.get((function, right.value))
+    return None if wanted is None else (left.arguments[0], wanted)
 
 
 def _decided(parts: list[Translated], *, deciding: bool) -> Translated:
