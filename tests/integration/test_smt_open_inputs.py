@@ -36,7 +36,7 @@ params:
   - {name: label, type: string, default: a}
   - {name: wait, type: duration, default: 5m}
   - {name: since, type: timestamp, default: "2026-01-31T12:00:00Z"}
-  - {name: zone, type: string, default: UTC}
+  - {name: zone, type: string, default: UTC, enum: [UTC, Europe/Berlin, "-08:30", Nowhere]}
   - {name: names, type: list(string), default: [web_0, b]}
 rule:
   match:
@@ -75,6 +75,7 @@ def test_what_is_possible_happens_and_nothing_else_does(part: int, tmp_path: Pat
             one = case(chance, today=True)
             given = {name: one.params[name] for name in SCALAR_PARAMS}
             given["wait"], given["since"] = format_duration(given["wait"]), format_timestamp(given["since"])
+            given["zone"] = chance.choice(("UTC", "Europe/Berlin", "-08:30", "Nowhere"))
             verdict = engine_of(artifact, given).decide(one.document, one.facts)[0].verdicts[0]
             assert _how(verdict) not in never, (source, verdict.reason, one)
             counts["events"] += 1

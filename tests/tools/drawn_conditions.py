@@ -136,7 +136,6 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *(
             "[{int}, {int}].filter(n, n > {seconds}).size() == {count}",
             "size(['{name}', vm.name].filter(n, n in event.Resources)) > 0",
-            "size(['{name}', vm.name].filter(n, n in event.Resources)) > 0",
         ),
         *("event.Resources.distinct().size() == size(event.Resources)", "params.numbers.sort() == params.numbers"),
         *("dyn({int}) == {int}", "dyn({int}) < 2.5", "[{number}, '{text}', vm.name].exists(x, x == '{name}')"),

@@ -175,7 +175,7 @@ class Writer:
         if kind == 5:
             return pick(f"{one} * {self._number()}", f"{self._number()} * {one}", f"-{one}")
         if kind < 9:
-            zone = pick("", f"'{pick(*ZONES)}'", f"'{pick(*ZONES)}'")
+            zone = pick("", f"'{pick(*ZONES)}'", f"'{pick(*ZONES)}'", "params.zone")
             return f"({self.make('timestamp', depth - 1)}).get{pick(*_ACCESSORS)}({zone})"
         if kind == 9:
             return f"({self.make('duration', depth - 1)}).get{pick('Hours', 'Minutes', 'Seconds')}()"

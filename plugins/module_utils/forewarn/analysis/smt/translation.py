@@ -103,7 +103,8 @@ class Translation:
         return self._key(read_form(expression["form"]))
 
     def _translate(self, form: Form) -> Translated:
-        loop = isinstance(form, (f.All, f.Exists, f.ExistsOne))
+        filtered = isinstance(form, f.Call) and _emptiness(form) is not None
+        loop = filtered or isinstance(form, (f.All, f.Exists, f.ExistsOne))
         readable = loop or isinstance(form, f.Matches) or (isinstance(form, f.Call) and form.function not in _LIGHT)
         if not readable or self._locals or form.type not in SORTS:
             return _TRANSLATIONS[type(form)](self, form)
