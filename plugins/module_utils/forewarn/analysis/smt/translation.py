@@ -320,8 +320,9 @@ class Translation:
         """Return the value of ``duration(string(n) + "s")``, for any unit; None for another text."""
         (text,) = form.arguments
         number, unit = text.arguments if isinstance(text, f.Call) and text.function == "add_string" else (text, text)
-        written = isinstance(number, f.Call) and number.function == "integer_to_string"
-        if not written or not isinstance(unit, f.Literal) or unit.value not in UNITS:
+        if not isinstance(number, f.Call) or number.function != "integer_to_string":
+            return None
+        if not isinstance(unit, f.Literal) or unit.value not in UNITS:
             return None
         count = self._plain(self._translate(number.arguments[0]))
         if isinstance(count.value, Untranslated):
