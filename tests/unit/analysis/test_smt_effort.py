@@ -95,3 +95,15 @@ def test_an_analysis_ends_although_all_costs_too_much() -> None:
 
     assert work() == 3
     assert turns == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "number", ["int(vm.tags['n'])", "int(vm.name.split('_')[1])", "int(vm.name.split('-')[2]) % 7"]
+)
+def test_many_rules_on_one_number_in_a_text_are_proven(tmp_path: Path, number: str) -> None:
+    rules = "".join(f'    - {{id: r{n}, condition: "{number} == {n}", output: hold}}\n' for n in range(7))
+    rules += f'    - {{id: dead, condition: "{number} in [2, 4]", output: approve}}\n'
+    found = verify(loaded(tmp_path, f"name: p\nrule:\n  match:\n{rules}    - {{id: rest, output: hold}}\n"))
+    assert found.not_understood == ()
+    assert [one.message for one in found.findings if not one.certain] == []
+    assert ("shadowed-rule", "dead") in {(one.code, one.rule) for one in found.findings}

@@ -80,7 +80,10 @@ class Solver:
         self.learn()
         guesses: list[Formula] = []  # which exclude models for which no texts were found
         for _turn in range(_MOST_LEARNT):
-            answer = self._check(*asked, *guesses)
+            plain = self.problem.texts.apart() if guesses else True
+            answer = self._unknown if plain is True else self._check(*asked, *guesses, plain)
+            if answer != self._sat:
+                answer = self._check(*asked, *guesses)
             if answer == self._unsat:
                 return Found(SolverAnswer.UNKNOWN if guesses else SolverAnswer.NEVER)
             if answer != self._sat:
