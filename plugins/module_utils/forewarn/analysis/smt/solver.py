@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..symbolic.concrete import Witness
-from .effort import TEXTS
+from .effort import NO_TEXTS, TEXTS
 from .inputs import Inputs
 from .params import Params
 from .problem import Problem
@@ -90,7 +90,8 @@ class Solver:
                 return Found(SolverAnswer.UNKNOWN)
             model = self._solver.model()
             texts = self._concrete.texts(model, of)
-            self.problem.effort.left -= TEXTS * self.problem.texts.applied
+            price = NO_TEXTS if isinstance(texts, Guess) else TEXTS
+            self.problem.effort.left -= price * self.problem.texts.applied
             if isinstance(texts, dict):
                 return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
             if isinstance(texts, Guess):
