@@ -99,7 +99,9 @@ def test_an_analysis_ends_although_all_costs_too_much() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", ["int(vm.tags['n'])", "int(vm.name.split('_')[1])", "int(vm.name.split('-')[2]) % 7"]
+    "number",
+    ["int(vm.tags['n'])", "int(vm.name.split('_')[1])", "int(vm.name.split('-')[2]) % 7"],
+    ids=["tag", "name", "modulo"],
 )
 def test_many_rules_on_one_number_in_a_text_are_proven(tmp_path: Path, number: str) -> None:
     rules = "".join(f'    - {{id: r{n}, condition: "{number} == {n}", output: hold}}\n' for n in range(7))

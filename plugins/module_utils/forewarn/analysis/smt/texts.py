@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ...policy.evaluation_error import EvaluationError, LimitError
 from ...policy.functions import INT_MAX, INT_MIN
 from .terms import Formula, between, conj, disj, implies, is_constant, neg, require, same
-from .values import Values
+from .values import ModelValues
 from .words import Mapped, NoWord, Wanted, find_words, has_spellings, images
 
 _NAMES = "names of which only the letters' case may differ"
@@ -174,7 +174,7 @@ class Texts:
         Where there are no such texts, returns a formula that is true of all texts and false in the model. Returns a
         Guess where none were found, though there may be some.
         """
-        reads = Values(model)
+        reads = ModelValues(model)
         allowed = {term.get_id(): can_be for term, can_be in self._variables.values()}
         by_term: dict[int, int] = {}  # the codes of terms
         wanted: dict[int, Wanted] = {}
@@ -211,7 +211,7 @@ class Texts:
             return self._none(found) if found.impossible else Guess(self._otherwise(reads, found.number))
         return {name: self._listed[code] if code >= 0 else found[code] for name, code in codes.items()}
 
-    def _otherwise(self, reads: Values, code: int) -> Formula:
+    def _otherwise(self, reads: ModelValues, code: int) -> Formula:
         """Return that some function makes something else of a text than in a model, and no text it hardly can make.
 
         Or the text is another in case only of something else.
@@ -251,7 +251,7 @@ class Texts:
         differs = neg(same(value(term), self.code(result)))
         return differs if mapped.total else disj((error(term), differs))
 
-    def _value_of(self, reads: Values, mapped: Mapped, term: Any) -> Any:
+    def _value_of(self, reads: ModelValues, mapped: Mapped, term: Any) -> Any:
         if mapped.type == "bool":
             return reads.truth(term)
         number = reads.number(term)
@@ -259,7 +259,7 @@ class Texts:
             return number
         return self._listed[number] if 0 <= number < len(self._listed) else None
 
-    def _code_of(self, reads: Values, term: Any) -> int:
+    def _code_of(self, reads: ModelValues, term: Any) -> int:
         if isinstance(term, str):
             return int(self.code(term))
         return term if is_constant(term) else reads.number(term)

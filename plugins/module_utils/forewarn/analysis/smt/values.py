@@ -10,7 +10,7 @@ from typing import Any
 from .terms import require
 
 
-class Values:
+class ModelValues:
     """Reads a model. What it leaves open has some value, the same whenever it is asked for."""
 
     def __init__(self, model: Any) -> None:

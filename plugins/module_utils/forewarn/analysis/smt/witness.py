@@ -20,7 +20,7 @@ from .problem import Problem
 from .resources import Resources
 from .terms import Formula, is_constant
 from .texts import Guess
-from .values import Values
+from .values import ModelValues
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MOST_ALIKE = 200  # names that a loop goes over and nothing else tells apart
@@ -121,7 +121,7 @@ class _Model:
     """Reads the values of terms."""
 
     def __init__(self, model: Any) -> None:
-        self._model, self._values = model, Values(model)
+        self._model, self._values = model, ModelValues(model)
 
     def number(self, term: Any) -> int:
         """Return an integer."""

@@ -94,7 +94,7 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
     derived: dict[int, str] = {}
     taken = set(known)
     groups: dict[int | None, str] = {}
-    members = Counter(one.group for one in wanted.values() if one.group is not None)
+    members: Counter[int | None] = Counter(one.group for one in wanted.values() if one.group is not None)
     results = {value for number, makes in made.items() for _mapped, value in makes if value != number}
     # First the texts of which functions make others, then those, and then names that are like them.
     order = sorted(
