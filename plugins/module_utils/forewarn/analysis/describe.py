@@ -20,10 +20,11 @@ from .smt.cells import cell, number
 from .smt.solver import SolverAnswer
 from .smt.terms import Formula, conj, disj, neg
 from .symbolic.atoms import Term
+from .symbolic.domains import MISSING
 from .symbolic.reading import Reading
 from .symbolic.regions import ANY, Cube, cubes, words
 from .symbolic.space import Space
-from .symbolic.symbols import EVENT_TYPE, Dimension
+from .symbolic.symbols import EVENT_TYPE, NOW, Dimension
 from .symbolic.translation import ReadMatch
 
 _MOST_CELLS = 20_000  # combinations of values
@@ -65,6 +66,29 @@ class Wording:
         parts, complete = self.parts(formula, among, names, _MOST_PARTS)
         texts = list(dict.fromkeys(text for text, _part in parts))
         return ANY if ANY in texts else "; or ".join([*texts, *([] if complete else ["in other cases"])])
+
+    def values(self, name: str, formula: Formula, among: Formula, *, there: bool = False) -> str:
+        """Return in words for which values of an input a formula holds, of those that it has in some events.
+
+        Empty where it is not proven that it holds for all events with these values and for no others, or if there is
+        nothing to say of the values. With ``there``, those are left out that have none.
+        """
+        dimension = self._dimensions.get(name)
+        if dimension is None or name == NOW.name:  # its words know no bounds of the time
+            return ""
+        formulas, found = self._values(dimension), []
+        if self._proof.ask(among, neg(disj(formulas))) is not SolverAnswer.NEVER:
+            return ""
+        for value, here in zip(dimension.values, formulas):
+            if (there and value.concrete is MISSING) or self._proof.ask(among, here, formula) is SolverAnswer.NEVER:
+                continue
+            if self._proof.ask(among, here) is not SolverAnswer.POSSIBLE:
+                return ""
+            if self._proof.ask(among, here, neg(formula)) is not SolverAnswer.NEVER:
+                return ""
+            found.append(value)
+        vague = there and any(one.label == "any other" for one in found)
+        return dimension.phrase(found) if found and not vague else ""
 
     def parts(
         self, formula: Formula, among: Formula, names: Collection[str], most: int

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..policy.decision import HOLD, Decision, Verdict
+from .contradicting import never_met
 from .finding import ProofFinding
 from .proof import Shown
 from .search import WHEN, Search, at_rule
@@ -155,8 +156,10 @@ class RuleSearch:
         policy, match, path = self._policy, dead.match, dead.match.path
         takers = self._takers(dead)
         if not takers and self._solver.ask(match.met).answer is SolverAnswer.NEVER:
-            message = f"rule {path} never applies: no event meets its condition"
-            hint = "remove the rule, or see which parts of its condition exclude each other"
+            message = (
+                f"rule {path} never applies: no event meets {never_met(self._search, self._solver, policy, match)}"
+            )
+            hint = "correct the condition, or remove the rule"
             return at_rule("unsatisfiable-rule", "warning", policy, match, message, hint)
         default = match.data["condition"] is None and match.data.get("output") == HOLD
         by = f"{_listed(takers)} before it" if takers else "the conditions around it"

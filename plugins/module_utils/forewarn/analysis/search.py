@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from ..policy.artifact import Artifact
@@ -35,9 +36,13 @@ class Search:
         self.decisions: Decisions = proof.decisions[0]
         self.artifact: Artifact = proof.versions[0]
         self._reading = reading
-        self._wording: Wording | None = None
         self._reads: dict[tuple[str, str], set[str]] = {}
         self.cases: list[Shown] = []  # the events of all findings
+
+    @cached_property
+    def wording(self) -> Wording:
+        """Events in words."""
+        return Wording(self.proof, [self._reading])
 
     def shown(
         self,
@@ -154,13 +159,11 @@ class Search:
 
     def types(self, formula: Formula) -> list[str]:
         """Return the types of events for which a formula holds."""
-        self._wording = self._wording or Wording(self.proof, [self._reading])
-        return self._wording.types(formula)
+        return self.wording.types(formula)
 
     def _message(self, message: str, formula: Formula, among: Formula, about: Collection[str]) -> str:
-        wording = self._wording = self._wording or Wording(self.proof, [self._reading])
         if WHEN in message:
-            message = message.replace(WHEN, wording.when(formula, among, about))
+            message = message.replace(WHEN, self.wording.when(formula, among, about))
         if TYPES in message:
             name, *others = self.types(formula) or ["event"]
             message = message.replace(TYPES, f"{'an' if name[:1] in 'AEIOUe' else 'a'} {name}")
