@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 from forewarn.events import Document, Event, Vm
 from forewarn.imds.client import Client
-from forewarn.imds.errors import TIMEOUT, PassingFault
+from forewarn.imds.errors import NOT_SENT, TIMEOUT, PassingFault
 from forewarn.policy.approval import witness_delay
 from forewarn.policy.decision import APPROVE, HOLD
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, identity_client
@@ -286,6 +286,18 @@ def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
     assert times[-1] < 30
     assert len(bench.lines("approval-failed")) == 1
     assert bench.eligibilities() == ["approve", "no-time-left"]
+
+
+@pytest.mark.parametrize(("kind", "counted"), [(NOT_SENT, "not-sent"), ("timeout", "failed"), ("http", "failed")])
+def test_an_approval_that_was_not_sent_is_not_counted_as_a_failed_one(bench: Bench, kind: str, counted: str) -> None:
+    bench.document = listing(event())
+    bench.approval_fault = lambda ids: PassingFault("no", kind=kind) if bench.elapsed < 5 else None
+    bench.run(30)
+    written = dict(line.rsplit(" ", 1) for line in bench.metrics.render().splitlines())
+    counts = {name: int(written[f'forewarn_approvals_total{{result="{name}"}}']) for name in ("not-sent", "failed")}
+    assert counts[counted] >= 1
+    assert sum(counts.values()) == counts[counted]
+    assert written['forewarn_approvals_total{result="taken"}'] == "1"
 
 
 def test_a_retried_approval_is_sent_only_if_it_still_stands(bench: Bench) -> None:

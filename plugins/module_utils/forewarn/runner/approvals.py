@@ -92,7 +92,8 @@ class Approvals:
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
             self.taken(reconciler, events)
             return False
-        self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
+        result = NOT_SENT if fault.kind == NOT_SENT else "failed"
+        self._metrics.count("forewarn_approvals_total", float(len(events)), result=result)
         self._report_failure(reconciler, events, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
             reconciler.tracker.split(events)

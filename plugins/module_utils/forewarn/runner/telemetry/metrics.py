@@ -86,9 +86,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "forewarn_approvals_total": Metric(
             COUNTER,
-            "Approvals of events: taken by the service, failed, or pretended in a dry run or a drill.",
+            "Approvals of events: taken by the service, failed, not sent, or pretended in a dry run or a drill.",
             ("result",),
-            present=(("taken",), ("failed",), ("pretended",)),
+            present=(("taken",), ("failed",), ("not-sent",), ("pretended",)),
         ),
         "forewarn_event_to_approval_seconds": Metric(
             HISTOGRAM,
