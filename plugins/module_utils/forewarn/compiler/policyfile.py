@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,14 @@ from .. import __version__
 from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..policy.artifact import FORMAT, FORMAT_VERSION, Artifact, digest_of, load
-from .definitions import PARAMETER, Definitions, Imported, Imports, joined
+from .definitions import Definitions, Imported, Imports, joined
 from .findings import Finding, SourceText, blocks, in_order, render
 from .imports import Import, Importer, Library, every_library
 from .libraries import require_libraries
-from .origins import LocalOrigin
-from .params import plain_type, text
 from .paths import find_policies
 from .rules import compile_file, compile_library
-from .types import Type, parse_type
-from .yamltree import Mapping, Scalar, YamlFile, YamlNode, mappings, read_bytes, shown
+from .shared_names import CompiledFile, compare_libraries, compare_policies
+from .yamltree import YamlFile, read_bytes
 
 
 class PolicyError(InputError):
@@ -66,7 +64,7 @@ def compile_policies(
         raise InputError(f"api-version {api_version} is not known", f"Use one of {', '.join(API_VERSIONS)}.")
     given = find_policies(paths, libraries=libraries)
     importer, compiler = Importer(given), _Libraries(api_version)
-    files: dict[YamlFile, Imports] = {}
+    files: list[CompiledFile] = []
     sources: list[dict[str, str]] = []
     policies: list[dict[str, Any]] = []
     imports: list[Import] = []
@@ -80,20 +78,21 @@ def compile_policies(
         file = YamlFile.from_bytes(str(policy.path), content)
         found = importer.imports(file, policy)
         imports += found
-        files[file] = compiler.imports(file, found)
+        own = compiler.imports(file, found)
+        files.append(CompiledFile(file, own, compile_file(file, api_version, own)))
         sources.append({"path": policy.name, "sha256": hashlib.sha256(content).hexdigest()})
-        policies.append({**compile_file(file, api_version, files[file]), "source": policy.name})
+        policies.append({**files[-1].policy, "source": policy.name})
     imported = every_library(imports)
-    _compare(files)
-    _compare_libraries(dict.fromkeys([*alone, *imported]))
-    every = dict.fromkeys([*files, *(library.file for library in (*alone, *imported))])
+    compare_policies(files)
+    compare_libraries(dict.fromkeys([*alone, *imported]))
+    every = dict.fromkeys([*(one.file for one in files), *(library.file for library in (*alone, *imported))])
     findings = in_order(
         (finding for file in every for finding in file.report.findings), [file.source.path for file in every]
     )
     result = Compilation(
         None,
         findings,
-        tuple(file.source.path for file in files),
+        tuple(one.path for one in files),
         tuple(library.file.source.path for library in alone),
         {library.name: library.file.source for library in imported},
     )
@@ -141,81 +140,3 @@ class _Libraries:
             file,
             [Imported(one.node, self.definitions(one.library) if one.library else incomplete) for one in imports],
         )
-
-
-def _compare(files: AnyMapping[YamlFile, Imports]) -> None:
-    """Report what policies have in common that differs: the same name, a parameter with two types or defaults."""
-    names: dict[str, str] = {}
-    params: dict[str, tuple[Type, str]] = {}
-    defaults: dict[str, tuple[Any, str]] = {}
-    for file, imports in files.items():
-        if not isinstance(file.root, Mapping):
-            continue
-        node = file.root.get("name")
-        name = text(node)
-        if node is not None and name is not None:
-            if name in names:
-                message = f"a policy called '{name}' is in {names[name]} already"
-                file.add("duplicate-policy", message, node, "give it another name")
-            names.setdefault(name, file.source.path)
-        imported = [
-            (one.name, one.type, node)
-            for node, definitions in imports.each
-            for one in definitions.of(PARAMETER)
-            if one.entry is not None
-        ]
-        for param, kind, place in (*imported, *_params(file.root.get("params"))):
-            known, where = params.setdefault(param, (kind, file.source.path))
-            if known != kind and where != file.source.path:
-                message = f"parameter '{param}' is of type {known} in {where}, and one value is given for both"
-                file.add("param-conflict", message, place, "give it the same type or another name")
-        for param, default, place in _defaults(file.root, imports):
-            other, where = defaults.setdefault(param, (default, file.source.path))
-            if type(other) is type(default) and other != default:  # else it has two types, which is reported
-                message = (
-                    f"the default of parameter '{param}' is {shown(default)} here and {shown(other)} in {where}: "
-                    "without a given value each policy has its own, and a given one is for both"
-                )
-                file.add("param-default", message, place, "give it the same default or another name", severity="note")
-
-
-def _compare_libraries(libraries: Iterable[Library]) -> None:
-    """Report files of this machine that are libraries of the same name."""
-    names: dict[str, str] = {}
-    for library in libraries:
-        node = library.file.root.get("name") if isinstance(library.file.root, Mapping) else None
-        name = text(node)
-        if node is None or name is None or not isinstance(library.origin, LocalOrigin):
-            continue  # another commit may have another version of one library
-        if name in names:
-            message = (
-                f"a library called '{name}' is in {names[name]} already; an import names the file, so that each counts "
-                "where it is imported"
-            )
-            library.file.add("duplicate-library", message, node, "give it another name", severity="note")
-        names.setdefault(name, library.file.source.path)
-
-
-def _defaults(policy: Mapping, imports: Imports) -> Iterator[tuple[str, Any, YamlNode]]:
-    """Yield the parameters of a policy that have a default, imported ones too, with the place to report."""
-    for node, definitions in imports.each:
-        for one in definitions.of(PARAMETER):
-            if one.entry is not None and "default" in one.entry:
-                yield one.name, one.entry["default"], node
-    for item in mappings(policy.get("params")):
-        name, default = text(item.get("name")), item.get("default")
-        if name is not None and default is not None:
-            yield name, default.data(), default
-
-
-def _params(node: YamlNode | None) -> list[tuple[str, Type, YamlNode]]:
-    result: list[tuple[str, Type, YamlNode]] = []
-    for item in mappings(node):
-        place, name = item.get("type"), text(item.get("name"))
-        if name is None or not isinstance(place, Scalar):
-            continue
-        try:
-            result.append((name, parse_type(plain_type(place.text)), place))
-        except ValueError:  # the schema has reported it
-            continue
-    return result
