@@ -126,6 +126,49 @@ def test_what_a_revision_does_not_have_and_names_of_any_kind(
     assert main(["policy", "diff", "git:HEAD:policies", "policies", "--fail-on", "any"]) == 0
 
 
+def stored(directory: Path, name: str) -> Path:
+    """Return the file in which git keeps an object, such as ``HEAD:policies``."""
+    shown = subprocess.run(["git", "rev-parse", name], cwd=directory, check=True, capture_output=True, text=True)
+    return directory / ".git" / "objects" / shown.stdout[:2] / shown.stdout[2:].strip()
+
+
+@pytest.mark.parametrize("name", ["policies/p.yml", "shared/lib.yml", "policies", "shared"])
+@pytest.mark.parametrize("damage", ["removed", "emptied", "overwritten"])
+def test_a_damaged_clone_is_said_with_what_to_do(
+    damage: str, name: str, checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = stored(checkout, f"HEAD:{name}")
+    kept.unlink()
+    if damage != "removed":
+        kept.write_bytes(b"" if damage == "emptied" else b"not what git wrote")
+    monkeypatch.chdir(checkout)
+    assert main(["policy", "diff", "git:HEAD:policies", "policies"]) == 2
+    said = capsys.readouterr().err
+    assert "git:HEAD:policies: " in said
+    assert f"{kept.parent.name}{kept.name}" in said
+    assert "'git fsck' says what is damaged" in said
+    if damage == "removed" and name.endswith(".yml"):
+        assert f"this clone lacks the content of {name}, which is object {kept.parent.name}{kept.name}" in said
+
+
+def test_a_partial_clone_whose_origin_is_gone_is_said_with_what_to_do(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path_factory.mktemp("clones") / "partial"
+    git(checkout, "config", "uploadpack.allowFilter", "true")
+    git(checkout, "clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{checkout}", str(clone))
+    monkeypatch.chdir(clone)
+    assert main(["policy", "diff", "git:HEAD:policies", f"{checkout}/policies", "--fail-on", "none"]) == 0
+    git(checkout, "commit", "-q", "-a", "-m", "two")
+    git(clone, "fetch", "-q")
+    (checkout / ".git").rename(checkout / "gone")
+    capsys.readouterr()
+    assert main(["policy", "diff", "git:origin/HEAD:policies", f"{checkout}/policies"]) == 2
+    said = capsys.readouterr().err
+    assert "git:origin/HEAD:policies: git: " in said
+    assert "in a partial clone '--refetch' the rest" in said
+
+
 def test_an_import_that_leads_out_of_the_repository_has_no_revision(
     checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ import io
 import os
 import subprocess
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from ..compiler.imports import imported_files
@@ -22,6 +21,8 @@ from ..compiler.paths import find_policies
 from ..compiler.policyfile import load_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact
+
+_LACKING = "'git fetch' brings what is new, in a partial clone '--refetch' the rest; 'git fsck' says what is damaged."
 
 
 def load(place: str, api_version: str) -> Artifact:
@@ -57,7 +58,11 @@ class _Revision:
     def extracted(self, path: str) -> Path:
         """Extract a file or a directory, and return it. Raises InputError if the revision has none."""
         found = self._home / path
-        self._extract(os.path.relpath(found, self._directory))
+        relative = os.path.relpath(found, self._directory)
+        if not self._extract(relative):
+            raise InputError(
+                f"{self._place}: {self._revision} has no {relative}", "'git ls-tree -r' lists what it has."
+            )
         return found
 
     def extract_imports(self, policies: list[Path]) -> None:
@@ -79,28 +84,35 @@ class _Revision:
                 return
             for path in sorted(missing):
                 asked.add(path)
-                with suppress(InputError):  # what the revision does not have is reported at its import
-                    self._extract(path)
+                self._extract(path)  # what the revision does not have is reported at its import
 
     def renamed(self, text: str) -> str:
         """Return a text with files named as those of the revision."""
         text = text.replace(f"{self._home}/", f"git:{self._revision}:")
         return text.replace(f"{self._directory}/", f"git:{self._revision}:{self._up}")
 
-    def _extract(self, path: str) -> None:
-        """Write a file, or what a directory has, below the directory. Raises InputError if there is none."""
+    def _extract(self, path: str) -> bool:
+        """Write a file, or what a directory has, below the directory; return whether the revision has any.
+
+        Raises InputError if the clone lacks the content of one.
+        """
         top = ("-C", self._up or ".")
         listed = _git(self._place, *top, "ls-tree", "-r", "-z", self._revision, "--", path).split(b"\0")
         entries = [(entry.split(b" ", 2), os.fsdecode(entry.partition(b"\t")[2])) for entry in listed if entry]
-        if not entries:
-            raise InputError(f"{self._place}: {self._revision} has no {path}", "'git ls-tree -r' lists what it has.")
         blobs = [(mode, rest.partition(b"\t")[0], name) for (mode, kind, rest), name in entries if kind == b"blob"]
         asked = b"".join(sha + b"\n" for _mode, sha, _name in blobs)
         output = io.BytesIO(_git(self._place, *top, "cat-file", "--batch", given=asked))
-        for mode, _sha, name in blobs:
-            content = output.read(int(output.readline().split()[2]))  # after <object> SP <type> SP <size> LF
+        for mode, sha, name in blobs:
+            answer = (
+                output.readline().split()
+            )  # <object> SP <type> SP <size> LF <content> LF, or <object> SP missing LF
+            if len(answer) != 3:
+                message = f"{self._place}: this clone lacks the content of {name}, which is object {sha.decode()}"
+                raise InputError(message, _LACKING)
+            content = output.read(int(answer[2]))
             output.readline()
             self._write(name, content, mode == b"120000")
+        return bool(entries)
 
     def _write(self, name: str, content: bytes, link: bool) -> None:
         """Write a file, or a symbolic link to what its content names. Raises InputError if it leads out of here."""
@@ -125,5 +137,6 @@ def _git(place: str, *arguments: str, given: bytes = b"") -> bytes:
     except OSError as error:
         raise InputError(f"{place}: git cannot be run: {error.strerror}") from error
     if done.returncode != 0:
-        raise InputError(f"{place}: git: {done.stderr.decode(errors='replace').strip()}")
+        hint = "" if arguments[0] == "rev-parse" else _LACKING
+        raise InputError(f"{place}: git: {done.stderr.decode(errors='replace').strip()}", hint)
     return done.stdout
