@@ -1,16 +1,19 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbooks status and report on hosts that are pretended: whoever is asked, however they answer or do not."""
+"""The playbooks status, report, pause and resume on hosts that are pretended: whoever is asked, however they answer or do not."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.policy import pause
 from tools.adhoc import AdHoc
 from tools.ansible_cores import ansible
 from tools.commands import run_program
@@ -225,3 +228,64 @@ def test_only_what_was_prepared_on_a_host_keeps_its_runner_there(playbooks: Play
     assert kept == {str(number) for number, (_state, _hooks, kept) in enumerate(WITH_EVENTS) if kept}
     code, stdout, _stderr = playbooks.play("forewarn.azure.remove", "-e", "forewarn_force=true")
     assert "This host was prepared" not in stdout
+
+
+# Pausing. The hosts are this machine, each with its own state directory, and the command is the real one.
+_INTERPRETER = """\
+#!/bin/sh
+sed -i "s#/usr/local/bin/forewarn#{command}#g" "$1"
+exec {python} "$@"
+"""
+_COMMAND = '#!/bin/sh\nverb=$1; shift\nexec {forewarn} "$verb" --state {state} "$@"\n'
+PAUSE, RESUME = "forewarn.azure.pause", "forewarn.azure.resume"
+HOSTILE = 'it\'s "quoted" and `id` and $(id) $HOME; größer 発 %s {} * ? rm -rf / # \\n \\'
+REASONS = [HOSTILE, "--for=9h --state=/tmp", "  - list: [a, b]  ", "yes", "12:30"]
+
+
+def pausing(playbooks: Playbooks, name: str) -> Path:
+    """Add a host with the real command, and return its state directory."""
+    state = playbooks.directory / f"state-{name}"
+    state.mkdir(mode=0o700)
+    command, interpreter = playbooks.directory / f"forewarn-{name}", playbooks.directory / f"python-{name}"
+    command.write_text(_COMMAND.format(forewarn=Path(sys.executable).parent / "forewarn", state=state))
+    interpreter.write_text(_INTERPRETER.format(command=command, python=sys.executable))
+    for program in (command, interpreter):
+        program.chmod(0o755)
+    playbooks.host(
+        name, {}, ansible_connection="local", ansible_become=False, ansible_python_interpreter=str(interpreter)
+    )
+    return state
+
+
+def paused(state: Path) -> str | None:
+    """Return the reason of the pause of a state directory, None without one."""
+    found = pause.look(str(state))
+    return None if found is None or not found.lasts(time.time()) else found.reason
+
+
+@pytest.mark.parametrize("reason", in_turn(REASONS), ids=lambda reason: str(REASONS.index(reason)))
+def test_a_reason_arrives_as_it_was_written_on_all_hosts_that_are_reached(playbooks: Playbooks, reason: str) -> None:
+    playbooks.host("aaa", {"unreachable": NO_ROUTE.format("10.0.0.1")})  # the first of all
+    states = [pausing(playbooks, name) for name in ("web_1", "web_2")]
+    playbooks.host("web_9", {"unreachable": NO_ROUTE.format("10.0.0.9")})
+    asked = json.dumps({"forewarn_pause_for": "2h", "forewarn_pause_reason": reason})
+    code, stdout, _stderr = playbooks.play(PAUSE, "-e", asked)
+    assert code == 4, stdout
+    assert [paused(state) for state in states] == [reason.strip()] * 2, stdout
+    assert stdout.count("paused: until ") == 2
+    assert set(re.findall(r"^(\w+) .*unreachable=1", stdout, re.MULTILINE)) == {"aaa", "web_9"}
+    code, stdout, _stderr = playbooks.play(RESUME)
+    assert code == 4, stdout
+    assert [paused(state) for state in states] == [None, None], stdout
+    assert set(re.findall(r"^(\w+) .*changed=1 ", stdout, re.MULTILINE)) == {"web_1", "web_2"}
+
+
+@pytest.mark.parametrize("reason", in_turn(["one\ntwo", "\n", "a\u202eb", "x" * 3000, ""]))
+def test_a_reason_that_is_no_line_pauses_nothing(playbooks: Playbooks, reason: str) -> None:
+    states = [pausing(playbooks, name) for name in ("web_1", "web_2")]
+    asked = json.dumps({"forewarn_pause_for": "2h", "forewarn_pause_reason": reason})
+    code, stdout, _stderr = playbooks.play(PAUSE, "-e", asked)
+    assert code == 2, stdout
+    said = "Nothing was paused." if not reason else "the reason is not one line of 1 to"
+    assert said in stdout
+    assert [paused(state) for state in states] == [None, None]
