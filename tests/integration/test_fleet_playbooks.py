@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbooks status, report, pause and resume on hosts that are pretended: whoever is asked, however they answer or do not."""
+"""The playbooks for a fleet on hosts that are pretended: whoever is asked, however they answer or do not."""
 
 from __future__ import annotations
 
