@@ -241,26 +241,3 @@ def _first(text: str) -> str:
     if not text:
         raise EvaluationError("no letter")
     return text[0]
-
-
-@pytest.mark.parametrize("members", [2, 5, 14, 40])
-def test_many_names_may_differ_in_case_only(members: int) -> None:
-    names = {-number: Wanted(True, group=1) for number in range(1, members + 1)}
-    found = find_words(names, ["web"])
-    assert not isinstance(found, NoWord)
-    assert len(set(found.values())) == members
-    assert len({text.lower() for text in found.values()}) == 1
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("value", [-7, 0, 12, 2**63 - 1])
-def test_a_text_whose_part_is_a_number_is_found(place: int, value: int) -> None:
-    def function(text: str) -> int:
-        try:
-            return int(text.split("_")[place])
-        except (ValueError, IndexError) as error:
-            raise EvaluationError("no number") from error
-
-    text = one(wanted((Mapped(None, "int", function, "int", ("_",)), value), name=True))
-    assert isinstance(text, str)
-    assert function(text) == value

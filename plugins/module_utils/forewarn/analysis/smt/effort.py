@@ -18,9 +18,8 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .terms import is_constant, require
 
-TOTAL = 10_000_000  # units of z3 for all questions of one turn: some seconds
-TEXTS = 10  # for each function of a text, in one search for the texts of a model
-NO_TEXTS = 100  # the same, where none were found
+TOTAL = 12_000_000  # units of z3 for all questions of one turn: some seconds
+TEXTS = 2  # for each function of a text, in one search for the texts of a model
 _TURNS = 3  # analyses; the last one answers what it can
 _LOOP = 400  # what a loop over names weighs: its formulas are not in its term
 _DIVISION = 20  # what a division weighs, in terms
@@ -117,7 +116,7 @@ def set_aside(aside: Mapping[str, str], opaque: Collection[str]) -> list[str]:
 
 
 def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> dict[str, str]:
-    """Return the parts of the shapes that weigh most, all in all: those that weigh half as much cost too much, too."""
+    """Return the parts of the shape that weighs most, all in all."""
     weights: dict[str, int] = {}
     for one in readable.values():
         if one.source not in aside and not is_constant(one.value):
@@ -125,8 +124,8 @@ def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> di
             weights[one.shape] = weights.get(one.shape, 0) + weight
     if not weights:
         return {}
-    most = max(weights.values())
-    return {one.source: one.place for one in readable.values() if weights.get(one.shape, 0) * 2 > most}
+    worst = max(weights, key=lambda shape: weights[shape])
+    return {one.source: one.place for one in readable.values() if one.shape == worst}
 
 
 def _weights(term: Any) -> Iterator[int]:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..symbolic.concrete import Witness
-from .effort import NO_TEXTS, TEXTS
+from .effort import TEXTS
 from .inputs import Inputs
 from .params import Params
 from .problem import Problem
@@ -80,18 +80,14 @@ class Solver:
         self.learn()
         guesses: list[Formula] = []  # which exclude models for which no texts were found
         for _turn in range(_MOST_LEARNT):
-            plain = self.problem.texts.apart() if guesses else True
-            answer = self._unknown if plain is True else self._check(*asked, *guesses, plain)
-            if answer != self._sat:
-                answer = self._check(*asked, *guesses)
+            answer = self._check(*asked, *guesses)
             if answer == self._unsat:
                 return Found(SolverAnswer.UNKNOWN if guesses else SolverAnswer.NEVER)
             if answer != self._sat:
                 return Found(SolverAnswer.UNKNOWN)
             model = self._solver.model()
             texts = self._concrete.texts(model, of)
-            price = NO_TEXTS if isinstance(texts, Guess) else TEXTS
-            self.problem.effort.left -= price * self.problem.texts.applied
+            self.problem.effort.left -= TEXTS * self.problem.texts.applied
             if isinstance(texts, dict):
                 return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
             if isinstance(texts, Guess):

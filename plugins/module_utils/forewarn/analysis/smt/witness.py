@@ -18,9 +18,8 @@ from .inputs import TEXT_FIELDS, Inputs
 from .params import Params, as_json
 from .problem import Problem
 from .resources import Resources
-from .terms import Formula, is_constant
+from .terms import Formula, is_constant, require
 from .texts import Guess
-from .values import ModelValues
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MOST_ALIKE = 200  # names that a loop goes over and nothing else tells apart
@@ -121,15 +120,15 @@ class _Model:
     """Reads the values of terms."""
 
     def __init__(self, model: Any) -> None:
-        self._model, self._values = model, ModelValues(model)
+        self._model = model
 
     def number(self, term: Any) -> int:
         """Return an integer."""
-        return term if is_constant(term) else self._values.number(term)
+        return term if is_constant(term) else int(self._model.eval(term, True).as_long())
 
     def truth(self, term: Any) -> bool:
         """Return whether a formula holds."""
-        return bool(term) if is_constant(term) else self._values.truth(term)
+        return bool(term) if is_constant(term) else bool(require().is_true(self._model.eval(term, True)))
 
     def value(self, kind: str, term: Any) -> Any:
         """Return a value of a parameter that is no text."""

@@ -10,7 +10,6 @@ fits, and z3 knows all functions, z3 decides whether there is a text.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ _MOST_LONG = 300  # characters that a candidate is made longer by
 _RLIMIT = 3_000_000  # of z3: about a second
 _MOST_TURNS = 40  # of questions to z3 for one text
 _MOST_LACKING = 4  # results of which z3 learns at once
-_MOST_PARTS = 5  # of a text that ends with a number
 _FILLINGS = ("x", "0", "_", "A", "-", " ", "z9", "é")
 
 
@@ -94,7 +92,6 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
     derived: dict[int, str] = {}
     taken = set(known)
     groups: dict[int | None, str] = {}
-    members: Counter[int | None] = Counter(one.group for one in wanted.values() if one.group is not None)
     results = {value for number, makes in made.items() for _mapped, value in makes if value != number}
     # First the texts of which functions make others, then those, and then names that are like them.
     order = sorted(
@@ -121,8 +118,6 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
                     if isinstance(solved, NoWord) and solved.impossible:
                         return solved._replace(number=number)
                 apart = like is not None or before or text.lower() not in lower
-                if like is None and 2 ** sum(letter.isalpha() for letter in text) < members[one.group]:
-                    continue  # it has not as many spellings as are needed
                 fits = text not in taken and apart and one.fits(text) and _alike(text, number, found, wanted, known)
                 if fits and _derived(text, number, makes, {**derived, **found}, taken) is not None:
                     break
@@ -200,8 +195,6 @@ def _spellings(name: str) -> Iterator[str]:
 def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
     """Yield texts, the most readable ones first."""
     yield from (f"vm_{number}" if wanted.name else f"other{number or ''}" for number in range(20))
-    if wanted.name:
-        yield from (f"machine_{number}" for number in range(20))  # which has many spellings
     yield from (f"Other{number or ''} " for number in range(20))  # which is another text in most spellings
     constants = [one for mapped, _fails, _result in wanted.likely() for one in mapped.constants]
     results = [result for _mapped, fails, result in wanted.results.values() if not fails]
@@ -216,10 +209,6 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
     begin = max((part for kind, part in holding if kind == "starts_with"), key=len, default="")
     end = max((part for kind, part in holding if kind == "ends_with"), key=len, default="")
     middle = "".join(part for kind, part in holding if kind == "contains")
-    for number in dict.fromkeys(str(one) for one in results if isinstance(one, int) and not isinstance(one, bool)):
-        yield number
-        for times, part in itertools.product(range(1, _MOST_PARTS), parts[:_MOST_PARTS]):
-            yield from ((filling + part) * times + number for filling in ("", *_FILLINGS[:2]))
     for filling in ("", *_FILLINGS):
         yield from (begin + filling + middle + filling + end, begin + middle + filling + end)
     for size in sizes:
