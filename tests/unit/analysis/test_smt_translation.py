@@ -229,6 +229,7 @@ def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: A
         "(params.flag ? params.label.lowerAscii() : 'a').contains('b')",
         "[params.label.trim(), 'x'][0] == 'a'",
         "event.?DurationInSeconds.value()",
+        "(1 > 2 ? optional.of(true) : optional.none()).value() ? affects_me : true",  # which never has a value
         "event.?NotBefore.value() > now",
         "event.?EventSource.value().contains('l')",
         "vm.tags.?role.value() == 'web'",

@@ -272,7 +272,11 @@ class Translation:
             return self._opaque(form)
         if form.function == "has_value":
             return Translated(operand.value.present, operand.error)
-        return Translated(operand.value.value, disj((operand.error, neg(operand.value.present))))
+        error = disj((operand.error, neg(operand.value.present)))
+        if isinstance(operand.value.value, Untranslated) and form.type in SORTS:
+            known = failure(form.type) if error is True else self._opaque(form)
+            return Translated(known.value, error)
+        return Translated(operand.value.value, error)
 
     # Lists and functions
 
