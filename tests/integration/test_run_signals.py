@@ -72,7 +72,7 @@ def test_sighup_at_any_moment_of_a_start_is_a_reload(pyz: Path, server: Emulator
     for number, moment in enumerate(moments(examples(60))):
         with started(pyz, server, tmp_path / str(number)) as runner:
             wait_until(runner.is_ours, what="the program does not begin")
-            time.sleep(moment)
+            time.sleep(moment)  # the moment at which the signal comes is what is tried
             runner.process.send_signal(signal.SIGHUP)
             wait_until(lambda: runner.logged("document") > 0, what=f"it does not work after {moment} s")
             wait_until(lambda: runner.logged("reloaded") == 1, what=f"it does not reload after {moment} s")
@@ -89,7 +89,7 @@ def test_what_ends_a_runner_ends_it_without_a_traceback(
     for place, moment in enumerate(moments(examples(40))):
         with started(pyz, server, tmp_path / str(place)) as runner:
             wait_until(runner.is_ours, what="the program does not begin")
-            time.sleep(moment)
+            time.sleep(moment)  # the moment at which the signal comes is what is tried
             runner.process.send_signal(number)
             assert runner.process.wait(20) in (0, -number)
             assert runner.problems.read_text() == ""

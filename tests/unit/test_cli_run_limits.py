@@ -78,10 +78,10 @@ def test_limits_of_different_groups_are_a_warning_of_check_config() -> None:
 
     assert doubtful_limits(Policies()) == []  # type: ignore[arg-type]  # that is all that it reads
     Policies.limits = (("web/a", own), ("base/b", other))
-    (text,) = doubtful_limits(Policies())  # type: ignore[arg-type]
+    (text,) = doubtful_limits(Policies())  # type: ignore[arg-type]  # as above
     assert text.startswith("rules web/a and base/b limit different groups, the group of the VM and vm.scale_set: ")
     Policies.limits = (("web/a", own), ("web/b", other))
-    assert doubtful_limits(Policies()) == [], "one policy decides by one rule"  # type: ignore[arg-type]
+    assert doubtful_limits(Policies()) == [], "one policy decides by one rule"  # type: ignore[arg-type]  # likewise
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--once"])

@@ -76,7 +76,7 @@ def allowed(words: str) -> Iterator[Event]:
         assert words == "this VM is further down or this VM is not affected"
         yield from (event for event in WORLD if not event[2])
         return
-    name, listed = re.fullmatch(r"(\w+) (?:=|in) (.+)", words).groups()  # type: ignore[union-attr]
+    name, listed = re.fullmatch(r"(\w+) (?:=|in) (.+)", words).groups()  # type: ignore[union-attr]  # or the words are not as expected
     for event in WORLD:
         if name == "DurationInSeconds":
             ranges = [(one.split("..") * 2)[:2] for one in listed.split(", ")]

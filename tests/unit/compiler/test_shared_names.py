@@ -104,7 +104,7 @@ def test_every_name_that_is_given_twice_is_found(seed: int, tmp_path: Path) -> N
 def test_a_finding_says_which_counts_and_fails_nothing(tmp_path: Path) -> None:
     policy = {"params": [{"name": "most", "type": "int", "default": 9}], "rule": {"match": [{"output": "hold"}]}}
     library = {"library": True, "name": "shared"}
-    other = {**policy, "params": [{**policy["params"][0], "default": 30}]}  # type: ignore[index]
+    other = {**policy, "params": [{**policy["params"][0], "default": 30}]}  # type: ignore[index]  # a list of parameters
     contents = {"a": {"name": "a", **policy}, "b": {"name": "b", **other}, "l": library, "m": library}
     for name, content in contents.items():
         (tmp_path / f"{name}.yml").write_text(json.dumps(content))

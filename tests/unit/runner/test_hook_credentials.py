@@ -89,7 +89,7 @@ def test_why_a_hook_without_its_credentials_is_not_run(
 
 
 def test_a_credential_that_everybody_can_read_is_none(settings: HookSettings, tmp_path: Path) -> None:
-    os.chmod(tmp_path / "given" / "drain", 0o444)  # noqa: PTH101
+    (tmp_path / "given" / "drain").chmod(0o444)
     with pytest.raises(HookError, match="readable by everybody"):
         made(settings, "drain")
 
