@@ -54,7 +54,7 @@ def test_what_was_confirmed_holds_until_it_is_resumed(host: PausedHost, server: 
     runner.wait_for("document")
     assert host.forewarn("status").stdout.count("paused") == 0
     said = host.ask("pause", "--for", "2h", "--reason", "release 4.2")
-    assert (said["result"], said["replaced"], said["pause"]["reason"]) == ("taken-up", False, "release 4.2")
+    assert (said["result"], said["replaced"], said["pause"]["reason"]) == ("confirmed", False, "release 4.2")
     event = host.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0.1)
     wait_until(lambda: host.said() == ["prepare"])  # drains go on
     host.polled()
@@ -76,7 +76,7 @@ def test_what_was_confirmed_holds_until_it_is_resumed(host: PausedHost, server: 
     assert host.approvals() == [], "it survives a crash"
     said = host.ask("pause", "--for", "1h", "--reason", "once more")
     assert said["replaced"]
-    assert host.ask("resume")["result"] == "taken-up"
+    assert host.ask("resume")["result"] == "confirmed"
     wait_until(lambda: host.approvals() == [[event]])
     assert host.ask("resume")["result"] == "not-paused"
     told = host.forewarn("history")

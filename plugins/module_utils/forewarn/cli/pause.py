@@ -30,7 +30,7 @@ from .state import add_state_argument, command_text, object_of, state_directory
 PATIENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
 
-TAKEN_UP, NO_RUNNER, UNCONFIRMED = "taken-up", "no-runner", "unconfirmed"
+CONFIRMED, NO_RUNNER, UNCONFIRMED = "confirmed", "no-runner", "unconfirmed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Begin a pause, and wait until the runner has taken it up."""
+    """Begin a pause, and wait until the runner confirms it."""
     clocks, directory = Clocks(), directory_of(args)
     now = clocks.wall()
     begun = Pause(
@@ -104,7 +104,7 @@ def wait(directory: str, identifier: str | None, clocks: Clocks) -> str:
             return NO_RUNNER
         known = beat is not None and FACT in beat.fields and beat.stamp.boot_id == clocks.boot_id
         if known and reported.get("identifier") == identifier:
-            return TAKEN_UP
+            return CONFIRMED
         if clocks.monotonic() >= end:
             return UNCONFIRMED
         time.sleep(_PAUSE_SECONDS)  # for another process: it answers with its heartbeat

@@ -17,7 +17,7 @@ from .telemetry.heartbeat import Beat
 from .telemetry.recorder import Recorder
 
 BEGAN, ENDED = "paused", "resumed"  # kinds of entries in the journal, and lines in the log
-FACT = "pause"  # of the heartbeat: that the runner has taken a pause up
+FACT = "pause"  # of the heartbeat: that the runner keeps a pause
 
 
 def told_by(beat: Beat) -> str | None:
