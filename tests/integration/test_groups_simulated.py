@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.policy.decision import Decision
-from forewarn.runner.groups import cached, documents, intent, member, obligations, semaphore, tasks
+from forewarn.runner.groups import cached, documents, intent, lineage, member, obligations, semaphore, tasks
 from forewarn.runner.groups.barrier import Barrier
 from forewarn.runner.groups.coordinator import Coordinator
 from forewarn.runner.groups.intent import Need
@@ -106,8 +106,12 @@ def forgets_what_it_owes(patch: pytest.MonkeyPatch) -> None:
 
 
 def prepares_while_ready(patch: pytest.MonkeyPatch) -> None:
-    """A VM prepares again though others may still see it as ready: for an event that changes, and changes back."""
+    """A VM prepares again though others may still see it as ready: for an event that changes, and changes back.
+
+    That nobody trusts an answer that is older than what it has seen hides this, so the others remember nothing.
+    """
     patch.setattr(Coordinator, "may_say_ready", lambda *_arguments: False)
+    patch.setattr(lineage.Memory, "read", lambda _memory, value, _where: lineage.lineage_of(value))
 
 
 # Of each defect, a story that shows it: seed and VMs. A change of the runner makes other stories of them, so that the
