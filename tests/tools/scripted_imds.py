@@ -122,6 +122,7 @@ class ScriptedServer:
             self._start(self._serve, connection, len(self._connections) - 1)
 
     def _serve(self, connection: socket.socket, number: int) -> None:
+        answer = None  # while the client has not asked
         with suppress(OSError), connection.makefile("rb") as stream:
             while True:
                 request = _read_request(stream, number)
@@ -139,7 +140,7 @@ class ScriptedServer:
                     connection.sendall(piece)
                 if answer.end != "keep":
                     break
-        if answer.end == "reset":
+        if answer is not None and answer.end == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         else:
             with suppress(OSError):
