@@ -10,6 +10,7 @@ found texts that all functions agree with, or has learnt that there are none.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -200,12 +201,18 @@ class Texts:
         """
         parts: list[Formula] = []
         likely: list[Formula] = []
+        used = Counter(self._made(model).values())
+        used.update({self._code_of(model, term) for _key, term in self._applied.values()})
         for key, term in self._applied.values():
             if self._code_of(model, term) == code:
                 mapped, value, error = self._functions[key]
                 if not mapped.total:
                     parts.append(neg(same(error(term), self._z3.is_true(model.eval(error(term), True)))))
-                parts.append(neg(same(value(term), model.eval(value(term), True))))
+                number = model.eval(value(term), True)
+                if mapped.type == "string" and number.as_long() < 0 and used[number.as_long()] == 1:
+                    parts.append(value(term) >= 0)  # another number of a text that is nothing else is no difference
+                else:
+                    parts.append(neg(same(value(term), number)))
                 if mapped.type == "string":
                     made = images(mapped, self._listed)
                     known = [value(term) == number for number, text in enumerate(self._listed) if text in made]
@@ -218,6 +225,15 @@ class Texts:
             others = [other for one, other in folds if one != code]
             parts += (fold != other for other in others if model.eval(other, True).eq(number))
         return conj((disj(parts), *likely))
+
+    def _made(self, model: Any) -> dict[tuple[str, int], int]:
+        """Return the codes of the texts that functions make in a model, by the function and the term's id."""
+        made = {}
+        for (key, number), (_key, term) in self._applied.items():
+            mapped, value, _error = self._functions[key]
+            if mapped.type == "string":
+                made[key, number] = model.eval(value(term), True).as_long()
+        return made
 
     def _none(self, found: NoWord) -> Formula:
         """Return that no text but the known ones has certain values of functions together."""

@@ -134,12 +134,14 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
 
 
 def images(mapped: Mapped, known: Sequence[str]) -> set[str]:
-    """Return texts that a function makes of some text; there may be more."""
+    """Return texts that a function makes of some text that is not known; there may be more."""
     wanted = Wanted(False, results={mapped.key: (mapped, False, None)})
     found: set[str] = set()
+    taken = set(known)
     for text in itertools.islice(_candidates(wanted, known), _MOST):
-        with suppress(EvaluationError):
-            found.add(mapped.function(text))
+        if text not in taken:
+            with suppress(EvaluationError):
+                found.add(mapped.function(text))
     return found
 
 
