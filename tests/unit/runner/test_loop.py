@@ -13,6 +13,7 @@ import pytest
 from forewarn.events import Document, Event, Vm
 from forewarn.imds.client import Client
 from forewarn.imds.errors import NOT_SENT, TIMEOUT, PassingFault
+from forewarn.imds.retry import JITTER, LONGEST_DELAY_SECONDS
 from forewarn.policy.approval import witness_delay
 from forewarn.policy.decision import APPROVE, HOLD
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, identity_client
@@ -282,7 +283,10 @@ def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
     bench.approval_fault = lambda ids: http_fault(503)
     bench.run(60)
     times = [sent for sent, _ in bench.posts]
-    assert 4 <= len(times) <= 8
+    pauses = [after - before for before, after in zip(times, times[1:])]
+    shortest = 1 - JITTER  # of a second, and of five in the end
+    assert len(times) >= 4
+    assert all(pause >= shortest * min(2**number, LONGEST_DELAY_SECONDS) for number, pause in enumerate(pauses))
     assert times[-1] < 30
     assert len(bench.lines("approval-failed")) == 1
     assert bench.eligibilities() == ["approve", "no-time-left"]
