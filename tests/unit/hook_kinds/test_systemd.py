@@ -331,4 +331,26 @@ def test_all_that_was_active_is_active_again(
         known = {*before, *(unit.name for unit in units if unit.triggers in (SERVICE, SOCKET))}
         assert not known.intersection(fake.storms)
         if not (reboots or asked):
-            assert not {name for name in after - before if name in (SERVICE, *fake.units[SERVICE].requires)}
+            # A unit that had failed, while others that require it went on, is started with them.
+            started_anew = after - before - required(fake, before)
+            assert not started_anew.intersection({SERVICE, *fake.units[SERVICE].requires})
+
+
+def required(fake: FakeSystemd, names: set[str]) -> set[str]:
+    """Return all that units require, and what that requires."""
+    found = {other for name in names for other in fake.units[name].requires}
+    return found if found <= names else found | required(fake, names | found)
+
+
+def test_a_unit_that_failed_is_started_with_what_requires_it(stage: Stage) -> None:
+    socket, service = activated()
+    socket.state = service.state = "inactive"
+    stage.systemd.add(service, socket, FakeUnit("user.service", requires=(SERVICE,)))
+    for name in ("user.service", SOCKET):
+        stage.systemd.start(name)
+    stage.systemd.pause(2)
+    before = {SOCKET: "active", SERVICE: "failed", "user.service": "active"}
+    assert stage.systemd.states() == before
+    stage.hook(PREPARE)
+    stage.hook(RECOVER)
+    assert stage.systemd.states() == {**before, SERVICE: "active"}
