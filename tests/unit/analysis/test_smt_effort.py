@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,37 @@ def test_an_analysis_ends_although_all_costs_too_much() -> None:
 
     assert work() == 3
     assert turns == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["int(vm.tags['n'])", "int(vm.name.split('_')[1])", "int(vm.name.split('-')[2]) % 7"],
+    ids=["tag", "name", "modulo"],
+)
+def test_many_rules_on_one_number_in_a_text_are_proven(tmp_path: Path, number: str) -> None:
+    rules = "".join(f'    - {{id: r{n}, condition: "{number} == {n}", output: hold}}\n' for n in range(7))
+    rules += f'    - {{id: dead, condition: "{number} in [2, 4]", output: approve}}\n'
+    found = verify(loaded(tmp_path, f"name: p\nrule:\n  match:\n{rules}    - {{id: rest, output: hold}}\n"))
+    assert found.not_understood == ()
+    assert [one.message for one in found.findings if not one.certain] == []
+    assert ("shadowed-rule", "dead") in {(one.code, one.rule) for one in found.findings}
+
+
+def test_parts_that_weigh_alike_are_set_aside_in_one_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.analysis.smt.effort.TOTAL", 100_000)
+    seen: list[int] = []
+
+    class Counted(Effort):
+        def __init__(self, aside: Mapping[str, str] | None = None, *, last: bool = True) -> None:
+            seen.append(len(aside or {}))
+            super().__init__(aside, last=last)
+
+    monkeypatch.setattr("forewarn.analysis.smt.effort.Effort", Counted)
+    parts = ("now.getHours('Europe/Berlin')", "now.getDayOfWeek('Europe/Berlin')")
+    rules = "".join(
+        f'    - {{id: r{n}, condition: "{parts[0]} < {n + 2} && {parts[1]} == {n}", output: hold}}\n' for n in range(6)
+    )
+    found = verify(loaded(tmp_path, f"name: p\nrule:\n  match:\n{rules}    - {{id: rest, output: hold}}\n"))
+    assert seen == [0, 2]
+    assert set(found.not_understood) == set(parts)
+    assert sum("costs too much" in one for one in found.assumptions) == 2

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, has_spellings, images
+from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
 from forewarn.policy.evaluation_error import EvaluationError
+from hypothesis import given
+from hypothesis import strategies as st
 
 FUNCTIONS: dict[str, Callable[[str, str], bool]] = {
     "starts_with": str.startswith,
@@ -241,3 +244,40 @@ def _first(text: str) -> str:
     if not text:
         raise EvaluationError("no letter")
     return text[0]
+
+
+@pytest.mark.parametrize("members", [2, 5, 14, 40])
+def test_many_names_may_differ_in_case_only(members: int) -> None:
+    names = {-number: Wanted(True, group=1) for number in range(1, members + 1)}
+    found = find_words(names, ["web"])
+    assert not isinstance(found, NoWord)
+    assert len(set(found.values())) == members
+    assert len({text.lower() for text in found.values()}) == 1
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("value", [-7, 0, 12, 2**63 - 1])
+def test_a_text_whose_part_is_a_number_is_found(place: int, value: int) -> None:
+    def function(text: str) -> int:
+        try:
+            return int(text.split("_")[place])
+        except (ValueError, IndexError) as error:
+            raise EvaluationError("no number") from error
+
+    text = one(wanted((Mapped(None, "int", function, "int", ("_",)), value), name=True))
+    assert isinstance(text, str)
+    assert function(text) == value
+
+
+PARTS = st.text("ab", max_size=3)
+RELATIONS = st.builds(relation, st.sampled_from(sorted(FUNCTIONS)), PARTS)
+TEXTS = ["".join(letters) for size in range(7) for letters in itertools.product("abc", repeat=size)]
+
+
+@given(RELATIONS, RELATIONS)
+def test_a_relation_follows_from_another_where_no_text_says_otherwise(first: Mapped, second: Mapped) -> None:
+    """Among texts of six letters, and one that no part has, there is a counterexample wherever there is any."""
+    never_otherwise = all(second.function(text) for text in TEXTS if first.function(text))
+    assert never_otherwise or not follows(first, second)
+    if first.relation and first.relation[1] and never_otherwise and second.relation and second.relation[1]:
+        assert follows(first, second)

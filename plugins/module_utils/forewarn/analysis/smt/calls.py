@@ -135,6 +135,9 @@ def _of_one_text(arguments: Arguments) -> Translated | None:
         except EvaluationError:
             return failure(arguments.form.type)
     inner = text.value if isinstance(text.value, Mapped) else None
+    name = arguments.form.function
+    if inner is not None and inner.is_int_of_text and name in _FUNCTIONS:
+        return None  # the number is one function of the text, whatever it is compared with
     constants = [one.value for number, one in enumerate(others) if number != place]
 
     def made(value: str) -> Any:
@@ -142,7 +145,6 @@ def _of_one_text(arguments: Arguments) -> Translated | None:
         given.insert(place, value if inner is None else inner.function(value))
         return function(*given)
 
-    name = arguments.form.function
     relation: tuple[str, Any] | None = None
     if inner is None and name in _RELATIONS and place == 0:
         relation = (name, constants[0])

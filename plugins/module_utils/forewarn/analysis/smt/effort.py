@@ -18,8 +18,8 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .terms import is_constant, require
 
-TOTAL = 12_000_000  # units of z3 for all questions of one turn: some seconds
-TEXTS = 2  # for each function of a text, in one search for the texts of a model
+TOTAL = 10_000_000  # units of z3 for all questions of one turn: some seconds
+TEXTS = 10  # to read one function of a text in a model
 _TURNS = 3  # analyses; the last one answers what it can
 _LOOP = 400  # what a loop over names weighs: its formulas are not in its term
 _DIVISION = 20  # what a division weighs, in terms
@@ -54,8 +54,13 @@ class Effort:
 
     def __init__(self, aside: Mapping[str, str] | None = None, *, last: bool = True) -> None:
         self.aside = dict(aside or {})
-        self.left: float = TOTAL
+        # To begin again costs half as much at most: ten seconds, all in all.
+        self.left: float = TOTAL / 2 if aside else TOTAL
         self._last = last
+
+    def spend(self, units: float) -> None:
+        """Count what something has cost."""
+        self.left -= units
 
     def reached(self, readable: Mapping[str, Readable]) -> None:
         """Say that a question reached a limit. Raises TooCostlyError where something can be set aside in time."""
@@ -74,6 +79,11 @@ def current() -> Effort:
         found = Effort()
         found.left = math.inf
     return found
+
+
+def units_of(solver: Any) -> int:
+    """Return what z3 has spent on all questions of a solver's context."""
+    return next((int(value) for name, value in solver.statistics() if name == "rlimit count"), 0)
 
 
 def within_limits(work: _Work) -> _Work:
@@ -116,7 +126,7 @@ def set_aside(aside: Mapping[str, str], opaque: Collection[str]) -> list[str]:
 
 
 def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> dict[str, str]:
-    """Return the parts of the shape that weighs most, all in all."""
+    """Return the parts of the shapes that weigh most, all in all: those that weigh half as much cost too much, too."""
     weights: dict[str, int] = {}
     for one in readable.values():
         if one.source not in aside and not is_constant(one.value):
@@ -124,8 +134,8 @@ def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> di
             weights[one.shape] = weights.get(one.shape, 0) + weight
     if not weights:
         return {}
-    worst = max(weights, key=lambda shape: weights[shape])
-    return {one.source: one.place for one in readable.values() if one.shape == worst}
+    most = max(weights.values())
+    return {one.source: one.place for one in readable.values() if weights.get(one.shape, 0) * 2 > most}
 
 
 def _weights(term: Any) -> Iterator[int]:

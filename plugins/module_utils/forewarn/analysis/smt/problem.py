@@ -65,11 +65,11 @@ class Problem:
     def __init__(self) -> None:
         self._z3 = require()
         self.context = self._z3.Context()
-        self.texts = Texts(self.context)
+        self.effort = current()
+        self.texts = Texts(self.context, self.effort.spend)
         self.facts: list[Formula] = []
         self.definitions: list[Formula] = []
         self.opaque: dict[str, str] = {}
-        self.effort = current()
         self.spent = 0  # units of z3, by all solvers of the problem
         self.readable: dict[str, Readable] = {}  # parts of expressions that may cost too much, by their sources
         self.numbers = itertools.count(1)  # for names that must be unique

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..symbolic.concrete import Witness
-from .effort import TEXTS
+from .effort import TEXTS, units_of
 from .inputs import Inputs
 from .params import Params
 from .problem import Problem
@@ -80,14 +80,18 @@ class Solver:
         self.learn()
         guesses: list[Formula] = []  # which exclude models for which no texts were found
         for _turn in range(_MOST_LEARNT):
-            answer = self._check(*asked, *guesses)
+            # Every other time, first without names of which only the letters' case differs.
+            plain = self.problem.texts.apart() if len(guesses) % 2 else True
+            answer = self._unknown if plain is True else self._check(*asked, *guesses, plain)
+            if answer != self._sat:
+                answer = self._check(*asked, *guesses)
             if answer == self._unsat:
                 return Found(SolverAnswer.UNKNOWN if guesses else SolverAnswer.NEVER)
             if answer != self._sat:
                 return Found(SolverAnswer.UNKNOWN)
             model = self._solver.model()
             texts = self._concrete.texts(model, of)
-            self.problem.effort.left -= TEXTS * self.problem.texts.applied
+            self.problem.effort.spend(TEXTS * self.problem.texts.applied)
             if isinstance(texts, dict):
                 return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
             if isinstance(texts, Guess):
@@ -113,9 +117,8 @@ class Solver:
             effort.reached(self.problem.readable)
             return self._unknown
         answer = self._solver.check(*formulas)
-        found = self._solver.statistics()
-        units = next((int(value) for name, value in found if name == "rlimit count"), 0)  # of the context so far
-        effort.left -= max(0, units - self.problem.spent)
+        units = units_of(self._solver)
+        effort.spend(max(0, units - self.problem.spent))
         self.problem.spent = max(units, self.problem.spent)
         if answer == self._unknown:
             effort.reached(self.problem.readable)

@@ -10,13 +10,16 @@ found texts that all functions agree with, or has learnt that there are none.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...policy.evaluation_error import EvaluationError, LimitError
-from .terms import Formula, conj, disj, implies, is_constant, neg, require, same
-from .words import Mapped, NoWord, Wanted, find_words, has_spellings, images
+from ...policy.functions import INT_MAX, INT_MIN
+from .terms import Formula, between, conj, disj, implies, is_constant, neg, require, same
+from .values import ModelValues
+from .words import Mapped, NoWord, Spend, Wanted, find_words, follows, has_spellings, images
 
 _NAMES = "names of which only the letters' case may differ"
 
@@ -27,21 +30,31 @@ class Guess(NamedTuple):
     formula: Formula
 
 
+class Applied(NamedTuple):
+    """A function of a text, as terms: of the text, of what it makes of that, and of whether it fails."""
+
+    mapped: Mapped
+    term: Any
+    value: Any
+    error: Formula
+
+
 class Texts:
     """The codes of one problem's texts. ``define`` must follow the last text and function."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, spend: Spend) -> None:
         self._z3 = require()
-        self._context = context
+        self._context, self._spend = context, spend
         self._integer, self._boolean = self._z3.IntSort(context), self._z3.BoolSort(context)
         self._codes: dict[str, int] = {}
         self._listed: list[str] = []
         self._functions: dict[str, tuple[Mapped, Any, Any]] = {}  # by key: how it is defined, its value, its error
-        self._applied: dict[tuple[str, int], tuple[str, Any]] = {}  # keys of functions, with the term
+        self._applied: dict[tuple[str, int], Applied] = {}  # by the function's key and the term's id
         self._variables: dict[str, tuple[Any, Callable[[str], bool]]] = {}
         self._fold = self._z3.Function(_NAMES, self._integer, self._integer)
+        self._spelling = self._z3.Function("the only spelling", self._integer, self._integer)
         self._folds: dict[str, int] = {}
-        self._folded: dict[int, Any] = {}  # terms by their ids
+        self._folded: dict[int, tuple[Any, Any]] = {}  # terms by their ids, with what ``fold`` made of them
         self.exact = True  # no function makes a text of a text that no policy mentions
         self._defined: set[tuple[str, int]] = set()
 
@@ -81,17 +94,26 @@ class Texts:
             value = self._z3.Function(f"value: {mapped.key}", self._integer, sort)
             error = self._z3.Function(f"error: {mapped.key}", self._integer, self._boolean)
             self._functions[mapped.key] = (mapped, value, error)
-        _mapped, value, error = self._functions[mapped.key]
-        self._applied[mapped.key, mapped.term.get_id()] = (mapped.key, mapped.term)
-        return value(mapped.term), False if mapped.total else error(mapped.term)
+        place = mapped.key, mapped.term.get_id()
+        if place not in self._applied:
+            first, value, error = self._functions[mapped.key]
+            fails = False if mapped.total else error(mapped.term)
+            self._applied[place] = Applied(first, mapped.term, value(mapped.term), fails)
+        one = self._applied[place]
+        return one.value, one.error
 
     def fold(self, term: Any) -> Any:
         """Return a number that two texts share if they are the same but for case."""
         if isinstance(term, str):
             self.code(term)
             return self._folds.setdefault(term.lower(), len(self._folds))
-        self._folded[term.get_id()] = term
-        return self._fold(term)
+        if term.get_id() not in self._folded:
+            self._folded[term.get_id()] = term, self._fold(term)
+        return self._folded[term.get_id()][1]
+
+    def apart(self) -> Formula:
+        """Return that no two texts are the same but for case: such texts are found more easily."""
+        return conj(self._spelling(fold) == term for term, fold in self._folded.values())
 
     @staticmethod
     def is_unknown(term: Any) -> Formula:
@@ -108,10 +130,15 @@ class Texts:
                 for code, text in enumerate(self._listed[:]):
                     if self._first(key, code):
                         facts += self._values_of(mapped, value, error, code, text)
-        for key, term in self._applied.values():
-            mapped, value, _error = self._functions[key]
-            if mapped.type == "string":
-                facts.append(value(term) < len(self._listed))
+        facts += (one.value < len(self._listed) for one in self._applied.values() if one.mapped.type == "string")
+        for (key, number), one in self._applied.items():
+            if one.mapped.is_int_of_text and self._first(f"range of {key}", number):
+                facts.append(between(INT_MIN, one.value, INT_MAX))
+        for first, second in self._following():
+            for (key, number), one in self._applied.items():
+                other = self._applied.get((second, number))
+                if key == first and other is not None and self._first(f"{first} has {second}", number):
+                    facts.append(implies(one.value, other.value))
         for name, (term, allowed) in self._variables.items():
             if self._first(name, -1):
                 facts.append(term < len(self._listed))
@@ -123,11 +150,16 @@ class Texts:
                 if self._first(_NAMES, code):
                     facts.append(self._fold(self._number(code)) == self.fold(text))
                     if not has_spellings(text):
-                        only = (
-                            implies(self._fold(one) == self.fold(text), one == code) for one in self._folded.values()
-                        )
+                        only = (implies(fold == self.fold(text), one == code) for one, fold in self._folded.values())
                         facts += only
         return facts
+
+    def _following(self) -> Iterator[tuple[str, str]]:
+        """Yield relations of texts, of which the second holds where the first one does."""
+        related = [one for one, *_rest in self._functions.values() if one.relation and one.relation[0] != "matches"]
+        for first, second in itertools.permutations(related, 2):
+            if follows(first, second):
+                yield first.key, second.key
 
     def _first(self, what: str, code: int) -> bool:
         known = len(self._defined)
@@ -156,11 +188,12 @@ class Texts:
         Where there are no such texts, returns a formula that is true of all texts and false in the model. Returns a
         Guess where none were found, though there may be some.
         """
+        reads = ModelValues(model)
         allowed = {term.get_id(): can_be for term, can_be in self._variables.values()}
         by_term: dict[int, int] = {}  # the codes of terms
         wanted: dict[int, Wanted] = {}
         made: dict[int, list[tuple[Mapped, int]]] = {}
-        codes = {name: self._code_of(model, term) for name, term in terms.items()}
+        codes = {name: self._code_of(reads, term) for name, term in terms.items()}
         beyond = [terms[name] for name, code in codes.items() if code >= len(self._listed)]
         if beyond:  # a text that was first asked for after ``define``
             return conj(term < len(self._listed) for term in beyond)
@@ -169,76 +202,65 @@ class Texts:
                 one = wanted.setdefault(code, Wanted(name in names))
                 if terms[name].get_id() in allowed:
                     one.allowed.append(allowed[terms[name].get_id()])
-        for key, term in self._applied.values():
-            if term.get_id() not in by_term:
-                by_term[term.get_id()] = self._code_of(model, term)
-            code = by_term[term.get_id()]
-            if code < 0:
-                mapped, value, error = self._functions[key]
-                fails = not mapped.total and self._z3.is_true(model.eval(error(term), True))
-                result = None if fails else self._value_of(model, mapped, value(term))
-                wanted.setdefault(code, Wanted(False)).results[key] = (mapped, fails, result)
-                if mapped.type == "string" and result is None and not fails:
-                    number = self._code_of(model, value(term))
-                    if (key, number) not in [(one.key, other) for one, other in made.setdefault(code, [])]:
-                        made[code].append((mapped, number))
+        for (key, number), (mapped, term, value, error) in self._applied.items():
+            if number not in by_term:
+                by_term[number] = self._code_of(reads, term)
+            code = by_term[number]
+            if code >= 0 or key in wanted.setdefault(code, Wanted(False)).results:
+                continue
+            fails = error is not False and reads.truth(error)
+            result = None if fails else self._value_of(reads, mapped, value)
+            wanted[code].results[key] = (mapped, fails, result)
+            if mapped.type == "string" and result is None and not fails:
+                made.setdefault(code, []).append((mapped, reads.number(value)))
         by_number = {number: text for text, number in self._folds.items()}
-        for term in self._folded.values():
-            code = self._code_of(model, term)
+        for term, fold in self._folded.values():
+            code = self._code_of(reads, term)
             if code in wanted:
-                number = model.eval(self._fold(term), True).as_long()
+                number = reads.number(fold)
                 wanted[code].group = number
                 wanted[code].like = by_number.get(number)
-        found = find_words(wanted, self._listed, made)
+        found = find_words(wanted, self._listed, made, self._spend)
         if isinstance(found, NoWord):
-            return self._none(found) if found.impossible else Guess(self._otherwise(model, found.number))
+            return self._none(found) if found.impossible else Guess(self._otherwise(reads, found.number))
         return {name: self._listed[code] if code >= 0 else found[code] for name, code in codes.items()}
 
-    def _otherwise(self, model: Any, code: int) -> Formula:
+    def _otherwise(self, reads: ModelValues, code: int) -> Formula:
         """Return that some function makes something else of a text than in a model, and no text it hardly can make.
 
         Or the text is another in case only of something else.
         """
         parts: list[Formula] = []
         likely: list[Formula] = []
-        used = Counter(self._made(model).values())
-        used.update({self._code_of(model, term) for _key, term in self._applied.values()})
-        for key, term in self._applied.values():
-            if self._code_of(model, term) == code:
-                mapped, value, error = self._functions[key]
-                if not mapped.total:
-                    parts.append(neg(same(error(term), self._z3.is_true(model.eval(error(term), True)))))
-                number = model.eval(value(term), True)
-                if mapped.type == "string" and number.as_long() < 0 and used[number.as_long()] == 1:
-                    parts.append(value(term) >= 0)  # another number of a text that is nothing else is no difference
+        made = [reads.number(one.value) for one in self._applied.values() if one.mapped.type == "string"]
+        used = Counter([*made, *{self._code_of(reads, one.term) for one in self._applied.values()}])
+        for mapped, term, value, error in self._applied.values():
+            if self._code_of(reads, term) == code:
+                if error is not False:
+                    parts.append(neg(same(error, reads.truth(error))))
+                is_bool = mapped.type == "bool"
+                result = reads.truth(value) if is_bool else reads.number(value)
+                if mapped.type == "string" and result < 0 and used[result] == 1:
+                    parts.append(value >= 0)  # another number of a text that is nothing else is no difference
                 else:
-                    parts.append(neg(same(value(term), number)))
+                    parts.append(neg(same(value, result)))
                 if mapped.type == "string":
-                    made = images(mapped, self._listed)
-                    known = [value(term) == number for number, text in enumerate(self._listed) if text in made]
-                    likely.append(disj((False if mapped.total else error(term), value(term) < 0, *known)))
-        folds = [(self._code_of(model, term), self._fold(term)) for term in self._folded.values()]
-        for fold in (fold for one, fold in folds if one == code):
-            number = model.eval(fold, True)
-            if number.as_long() in self._folds.values():
-                parts.append(fold != number)
-            others = [other for one, other in folds if one != code]
-            parts += (fold != other for other in others if model.eval(other, True).eq(number))
+                    possible = images(mapped, self._listed)
+                    known = [value == number for number, text in enumerate(self._listed) if text in possible]
+                    likely.append(disj((error, value < 0, *known)))
+        folds = [(self._code_of(reads, term), fold, reads.number(fold)) for term, fold in self._folded.values()]
+        others = [(fold, number) for one, fold, number in folds if one != code]
+        for one, fold, number in folds:
+            if one == code:
+                if number in self._folds.values():
+                    parts.append(fold != number)
+                parts += (fold != other for other, like in others if like == number)
         return conj((disj(parts), *likely))
-
-    def _made(self, model: Any) -> dict[tuple[str, int], int]:
-        """Return the codes of the texts that functions make in a model, by the function and the term's id."""
-        made = {}
-        for (key, number), (_key, term) in self._applied.items():
-            mapped, value, _error = self._functions[key]
-            if mapped.type == "string":
-                made[key, number] = model.eval(value(term), True).as_long()
-        return made
 
     def _none(self, found: NoWord) -> Formula:
         """Return that no text but the known ones has certain values of functions together."""
         keys = {mapped.key for mapped, _fails, _result in found.impossible}
-        terms = {term.get_id(): term for key, term in self._applied.values() if key in keys}
+        terms = {number: one.term for (key, number), one in self._applied.items() if key in keys}
         return conj(
             disj((term >= 0, *(self._differs(term, mapped, result) for mapped, _fails, result in found.impossible)))
             for term in terms.values()
@@ -249,16 +271,15 @@ class Texts:
         differs = neg(same(value(term), self.code(result)))
         return differs if mapped.total else disj((error(term), differs))
 
-    def _value_of(self, model: Any, mapped: Mapped, term: Any) -> Any:
-        value = model.eval(term, True)
+    def _value_of(self, reads: ModelValues, mapped: Mapped, term: Any) -> Any:
         if mapped.type == "bool":
-            return self._z3.is_true(value)
-        number = value.as_long()
+            return reads.truth(term)
+        number = reads.number(term)
         if mapped.type != "string":
             return number
         return self._listed[number] if 0 <= number < len(self._listed) else None
 
-    def _code_of(self, model: Any, term: Any) -> int:
+    def _code_of(self, reads: ModelValues, term: Any) -> int:
         if isinstance(term, str):
             return int(self.code(term))
-        return term if is_constant(term) else int(model.eval(term, True).as_long())
+        return term if is_constant(term) else reads.number(term)

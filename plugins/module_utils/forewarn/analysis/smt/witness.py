@@ -18,8 +18,9 @@ from .inputs import TEXT_FIELDS, Inputs
 from .params import Params, as_json
 from .problem import Problem
 from .resources import Resources
-from .terms import Formula, is_constant, require
+from .terms import Formula, is_constant
 from .texts import Guess
+from .values import ModelValues
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MOST_ALIKE = 200  # names that a loop goes over and nothing else tells apart
@@ -120,15 +121,15 @@ class _Model:
     """Reads the values of terms."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        self._model, self._values = model, ModelValues(model)
 
     def number(self, term: Any) -> int:
         """Return an integer."""
-        return term if is_constant(term) else int(self._model.eval(term, True).as_long())
+        return term if is_constant(term) else self._values.number(term)
 
     def truth(self, term: Any) -> bool:
         """Return whether a formula holds."""
-        return bool(term) if is_constant(term) else bool(require().is_true(self._model.eval(term, True)))
+        return bool(term) if is_constant(term) else self._values.truth(term)
 
     def value(self, kind: str, term: Any) -> Any:
         """Return a value of a parameter that is no text."""

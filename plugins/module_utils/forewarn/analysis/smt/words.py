@@ -10,21 +10,26 @@ fits, and z3 knows all functions, z3 decides whether there is a text.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Mapping, NamedTuple, Sequence, Tuple
 
 from ...policy.evaluation_error import EvaluationError
+from .effort import units_of
 from .patterns import LAST_CHARACTER, texts_matching
 from .terms import require
 
 _MOST = 4000  # candidates for one text
 _FEW = 300  # of them, before z3 is asked
 _MOST_LONG = 300  # characters that a candidate is made longer by
-_RLIMIT = 3_000_000  # of z3: about a second
+_RLIMIT = 3_000_000  # units of z3 for one text: about a second
+_PATTERNS = 5  # what a unit is worth where z3 has patterns: it needs that much longer for one
+_CANDIDATE = 30  # units that a look at a candidate is worth
 _MOST_TURNS = 40  # of questions to z3 for one text
 _MOST_LACKING = 4  # results of which z3 learns at once
+_MOST_PARTS = 5  # of a text that ends with a number
 _FILLINGS = ("x", "0", "_", "A", "-", " ", "z9", "é")
 
 
@@ -47,9 +52,25 @@ class Mapped:
     total: bool = False  # it has a value for every text
     case: str | None = None
 
+    @property
+    def is_int_of_text(self) -> bool:
+        """Whether it is CEL's int(), of the text or of what functions make of it."""
+        return self.key.startswith("string_to_int(")
+
+
+def follows(first: Mapped, second: Mapped) -> bool:
+    """Return whether the second relation holds for each text for which the first one does. Neither is a pattern."""
+    (kind, part), (other, smaller) = first.relation or ("", ""), second.relation or ("", "")
+    if other == "starts_with":
+        return bool(kind == other and part.startswith(smaller))
+    if other == "ends_with":
+        return bool(kind == other and part.endswith(smaller))
+    return other == "contains" and kind in ("starts_with", "ends_with", "contains") and smaller in part
+
 
 Result = Tuple[Mapped, bool, Any]  # a function, whether it fails, and its value otherwise (None: any text)
 Made = Mapping[int, Sequence[Tuple[Mapped, int]]]
+Spend = Callable[[float], None]
 
 
 @dataclass
@@ -82,16 +103,20 @@ class NoWord(NamedTuple):
     number: int = 0  # the text that was not found
 
 
-def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | None = None) -> dict[int, str] | NoWord:
+def find_words(
+    wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | None = None, spend: Spend | None = None
+) -> dict[int, str] | NoWord:
     """Return a text for each number, all different and none of the known ones.
 
-    ``made`` has, for a number, the functions that make a text of its text, with the number of that text.
+    ``made`` has, for a number, the functions that make a text of its text, with the number of that text. ``spend`` is
+    told what the search costs, in units of z3.
     """
-    made = made or {}
+    made, spend = made or {}, spend or _nothing
     found: dict[int, str] = {}
     derived: dict[int, str] = {}
     taken = set(known)
     groups: dict[int | None, str] = {}
+    members: Counter[int | None] = Counter(one.group for one in wanted.values() if one.group is not None)
     results = {value for number, makes in made.items() for _mapped, value in makes if value != number}
     # First the texts of which functions make others, then those, and then names that are like them.
     order = sorted(
@@ -114,15 +139,18 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
             solved: str | NoWord | None = NoWord() if like is not None or makes else None
             for tried, text in enumerate(itertools.islice(candidates, _MOST)):
                 if tried == _FEW and solved is None:  # often there is none at all
-                    solved = _solve(one, taken)
+                    solved = _solve(one, taken, spend)
                     if isinstance(solved, NoWord) and solved.impossible:
                         return solved._replace(number=number)
+                spend(_CANDIDATE)
                 apart = like is not None or before or text.lower() not in lower
+                if like is None and 2 ** sum(letter.isalpha() for letter in text) < members[one.group]:
+                    continue  # it has not as many spellings as are needed
                 fits = text not in taken and apart and one.fits(text) and _alike(text, number, found, wanted, known)
                 if fits and _derived(text, number, makes, {**derived, **found}, taken) is not None:
                     break
             else:
-                solved = _solve(one, taken) if solved is None else solved
+                solved = _solve(one, taken, spend) if solved is None else solved
                 if isinstance(solved, NoWord):
                     return solved._replace(number=number)
                 text = solved
@@ -131,6 +159,10 @@ def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | 
         taken |= {text, *derived.values()}
         groups[one.group] = text
     return found
+
+
+def _nothing(_units: float) -> None:
+    """Count nothing."""
 
 
 def images(mapped: Mapped, known: Sequence[str]) -> set[str]:
@@ -197,6 +229,8 @@ def _spellings(name: str) -> Iterator[str]:
 def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
     """Yield texts, the most readable ones first."""
     yield from (f"vm_{number}" if wanted.name else f"other{number or ''}" for number in range(20))
+    if wanted.name:
+        yield from (f"machine_{number}" for number in range(20))  # which has many spellings
     yield from (f"Other{number or ''} " for number in range(20))  # which is another text in most spellings
     constants = [one for mapped, _fails, _result in wanted.likely() for one in mapped.constants]
     results = [result for _mapped, fails, result in wanted.results.values() if not fails]
@@ -211,6 +245,10 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
     begin = max((part for kind, part in holding if kind == "starts_with"), key=len, default="")
     end = max((part for kind, part in holding if kind == "ends_with"), key=len, default="")
     middle = "".join(part for kind, part in holding if kind == "contains")
+    for number in dict.fromkeys(str(one) for one in results if isinstance(one, int) and not isinstance(one, bool)):
+        yield number
+        for times, part in itertools.product(range(1, _MOST_PARTS), parts[:_MOST_PARTS]):
+            yield from ((filling + part) * times + number for filling in ("", *_FILLINGS[:2]))
     for filling in ("", *_FILLINGS):
         yield from (begin + filling + middle + filling + end, begin + middle + filling + end)
     for size in sizes:
@@ -226,19 +264,20 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
         yield from (one + other, f"{one}x{other}", f"{one} {other}", f"x{one}{other}x")
 
 
-def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
+def _solve(wanted: Wanted, taken: set[str], spend: Spend) -> str | NoWord:
     """Ask z3 for a text with the results of the functions that it knows, some first, others as texts lack them."""
     z3 = require()
     context = z3.Context()
     text = z3.String("text", context)
     solver = z3.Solver(ctx=context)
-    solver.set("rlimit", _RLIMIT)
     known = [one for one in wanted.likely() if one[0].relation is not None and not one[1]]
     if not known:
         return NoWord()
     whole = len(known) == len(wanted.results)
     patterns = any(mapped.relation is not None and mapped.relation[0] == "matches" for mapped, *_rest in known)
+    price = _PATTERNS if patterns else 1
     marks: dict[str, Result] = {}
+    spent = 0  # units, all in all
     lacking = [one for one in known if one[2]] or known[:1]
     excluded = False  # texts that have all results
     for _turn in range(_MOST_TURNS):
@@ -248,7 +287,10 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
             if holds is not None:
                 solver.assert_and_track(holds if one[2] else z3.Not(holds), f"result {len(marks)}")
                 marks[f"result {len(marks)}"] = one
+        solver.set("rlimit", max(1, _RLIMIT // price - spent))
         answer = solver.check()
+        before, spent = spent, units_of(solver)
+        spend(price * (spent - before))
         if answer == z3.unsat and not excluded:
             return NoWord(tuple(marks[str(mark)] for mark in solver.unsat_core()))
         if answer != z3.sat:
