@@ -113,7 +113,7 @@ def test_many_rules_on_one_number_in_a_text_are_proven(tmp_path: Path, number: s
 
 
 def test_parts_that_weigh_alike_are_set_aside_in_one_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.analysis.smt.effort.TOTAL", 100_000)
+    monkeypatch.setattr("forewarn.analysis.smt.effort.TOTAL", 20_000)
     seen: list[int] = []
 
     class Counted(Effort):

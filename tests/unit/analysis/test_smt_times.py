@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.problem import Problem
-from forewarn.analysis.smt.terms import conj, is_constant, neg
+from forewarn.analysis.smt.terms import conj, disj, is_constant, neg, same
 from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, transitions
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
+from hypothesis import given
+from hypothesis import strategies as st
 from tools.sizes import enough
 from tools.smt_facts import Facts
 
@@ -117,6 +119,7 @@ def test_a_time_that_is_not_known_is_in_one_zone_or_another() -> None:
     solver.add(now == moment("2026-07-01"))
     for zone, expected in (("Europe/Berlin", 2), ("America/New_York", 20), ("UTC", 0), ("+05:30", 5)):
         found = accessor(problem, "hours", now, zone)
+        solver.add(problem.facts)
         assert found.error is False or solver.check(found.error) == z3.unsat
         assert solver.check(found.value != expected) == z3.unsat, zone
 
@@ -140,6 +143,32 @@ def test_a_time_known_to_lie_in_the_exact_years_has_a_value_in_every_zone(low: i
         facts = Facts(problem)
         for one in (low, (low + high) // 2, high) if exact else ():
             assert facts.certain(conj((neg(found.error), found.value == evaluated("hours", one, zone))), time == one)
+
+
+@pytest.mark.parametrize("zone", [None, "-12:00", "Europe/Berlin", "Australia/Lord_Howe"])
+@given(st.data())
+def test_a_time_that_is_not_known_has_the_fields_that_it_has(zone: str | None, data: st.DataObject) -> None:
+    """Whatever range is known of it: a narrow one makes constants of divisions."""
+    first, last = (FIRST, LAST - 1) if zone in ZONES else (MIN_TIMESTAMP + 2 * DAY, MAX_TIMESTAMP - 2 * DAY)
+    times = st.integers(first, last) | st.sampled_from([time for time in TIMES if first <= time <= last])
+    begin = data.draw(times)
+    steps = st.sampled_from([0, 1, SECOND, HOUR, DAY, 40 * DAY, 4000 * DAY, 40_000 * DAY, last])
+    found = sorted({begin, min(last, begin + data.draw(steps)), min(last, begin + data.draw(steps))})
+    problem = Problem()
+    time = problem.integer("time", found[0], found[-1])
+    problem.lies(time, found[0], found[-1])
+    fields = {function: accessor(problem, function, time, zone) for function in sorted(ACCESSORS)}
+    solver = z3.SimpleSolver(ctx=problem.context)
+    solver.add(problem.facts)
+    for one in found:
+        solver.push()
+        solver.add(time == one)
+        assert solver.check() == z3.sat
+        for function, (value, error) in fields.items():
+            expected = evaluated(function, one) if zone is None else evaluated(function, one, zone)
+            wrong = disj((error, neg(same(value, expected))))
+            assert wrong is False or solver.check(wrong) == z3.unsat, (function, one)
+        solver.pop()
 
 
 def test_there_is_no_time_in_a_zone_that_is_none() -> None:

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .effort import Readable, current
-from .terms import Formula, is_constant, require
+from .terms import Formula, between, is_constant, require
 from .texts import Texts
 
 NUMBERS = ("int", "uint", "duration", "timestamp")  # types whose values are integers
+_Made = TypeVar("_Made")
 SORTS = (*NUMBERS, "bool", "string")  # types whose values the solver has
 
 
@@ -78,6 +79,7 @@ class Problem:
         self._anything: dict[str, Translated] = {}
         self._ranges: dict[int, tuple[Any, int, int]] = {}  # of terms, by their ids, which a term keeps
         self._choices: dict[int, tuple[Any, tuple[str, ...]]] = {}  # likewise
+        self._once: dict[tuple[str, int], tuple[Any, Any]] = {}  # what was made of terms, likewise
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:
@@ -116,6 +118,48 @@ class Problem:
         if is_constant(term):
             return term, term
         return self._ranges[term.get_id()][1:] if term.get_id() in self._ranges else None
+
+    def plus(self, term: Any, other: Any, low: int | None = None, high: int | None = None) -> Any:
+        """Return a sum. ``other`` lies in a range, both ends included; without one, it is a constant."""
+        total, known = term + other, self.range_of(term)
+        if known is not None:
+            self.lies(total, known[0] + (other if low is None else low), known[1] + (other if high is None else high))
+        return total
+
+    def once(self, what: str, term: Any, make: Callable[[], _Made]) -> _Made:
+        """Return what is made of a term, by a name: the same for the same term."""
+        if is_constant(term):
+            return make()
+        key = what, term.get_id()
+        if key not in self._once:
+            self._once[key] = term, make()
+        made: _Made = self._once[key][1]
+        return made
+
+    def divided(self, term: Any, by: int) -> tuple[Any, Any]:
+        """Return the quotient, rounded down, and the remainder of a number: the same terms for the same number.
+
+        They are numbers of their own, so that what divides them further does not repeat the division.
+        """
+        if is_constant(term):
+            return term // by, term % by
+
+        def divide() -> tuple[Any, Any]:
+            name = f"division by {by} (no. {next(self.numbers)})"
+            known = self.range_of(term)
+            if known is not None and known[0] // by == known[1] // by:
+                quotient = known[0] // by
+                return quotient, self.plus(term, -by * quotient)
+            quotient = self.integer(name)
+            if known is not None:
+                self.facts.append(between(known[0] // by, quotient, known[1] // by))
+                self.lies(quotient, known[0] // by, known[1] // by)
+            rest = self.integer(f"rest of {name}", 0, by - 1)
+            self.lies(rest, 0, by - 1)
+            self.facts.append(term == by * quotient + rest)
+            return quotient, rest
+
+        return self.once(f"divided by {by}", term, divide)
 
     def chosen(self, term: Any, texts: Sequence[str]) -> None:
         """Note that the facts have a text be one of some."""

@@ -9,7 +9,7 @@ The date of a day number is by the algorithm of Howard Hinnant, "chrono-Compatib
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any
@@ -26,10 +26,10 @@ _LAST = int(datetime(2100, 1, 1, tzinfo=timezone.utc).timestamp())
 
 def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> Translated:
     """Return a calendar field of a time in nanoseconds, by the name of its function in ``functions.FUNCTIONS``."""
-    seconds = floor_div(moment, tv.SECOND)
+    seconds, rest = problem.divided(moment, tv.SECOND)
 
     def field(local: Any) -> Any:
-        return floor_div(moment % tv.SECOND, 1_000_000) if function == "milliseconds" else _FIELDS[function](local)
+        return floor_div(rest, 1_000_000) if function == "milliseconds" else _FIELDS[function](problem, local)
 
     if zone is None or zone == "UTC":
         return Translated(field(seconds))
@@ -39,11 +39,11 @@ def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> 
         return Translated(0, True)
     if isinstance(where, timezone):
         offset = int(where.utcoffset(None).total_seconds())  # beyond the years 1 to 9999 there is no value
-        local = seconds + offset
+        local = problem.plus(seconds, offset, offset, offset)
         return Translated(field(local), disj((local < _BEGIN, local > _END)))
-    local = seconds + _offset(transitions(zone), seconds)
-    known = problem.range_of(moment)
-    if known is not None and known[0] >= _FIRST * tv.SECOND and known[1] < _LAST * tv.SECOND:
+    local = problem.once(f"local time in {zone}", seconds, lambda: _local(problem, seconds, zone))
+    low, high = problem.range_of(seconds) or (_BEGIN, _END)
+    if low >= _FIRST and high < _LAST:
         return Translated(field(local))
     inside = ite(seconds >= _FIRST, seconds < _LAST, False)
     other = problem.anything(f"{function} of {moment} in {zone}", f"a time before 2000 or after 2099 in {zone}", "int")
@@ -83,7 +83,17 @@ def _utcoffset(where: tzinfo, seconds: int) -> int:
     return 0 if offset is None else int(offset.total_seconds())
 
 
-def _offset(changes: tuple[tuple[int, int], ...], seconds: Any) -> Any:
+def _local(problem: Problem, seconds: Any, zone: str) -> Any:
+    """Return the local time, in seconds; it is exact from 2000 to 2100."""
+    changes = transitions(zone)
+    low, high = problem.range_of(seconds) or (_FIRST, _LAST)
+    first = max((number for number, (begin, _offset) in enumerate(changes) if begin <= low), default=0)
+    found = [change for number, change in enumerate(changes) if number >= first and (change[0] <= high or number == 0)]
+    offsets = [offset for _begin, offset in found]
+    return problem.plus(seconds, _offset(found, seconds), min(offsets), max(offsets))
+
+
+def _offset(changes: Sequence[tuple[int, int]], seconds: Any) -> Any:
     """Return the offset at a time: a balanced tree over the times at which it changes."""
     if len(changes) == 1:
         return changes[0][1]
@@ -91,24 +101,37 @@ def _offset(changes: tuple[tuple[int, int], ...], seconds: Any) -> Any:
     return ite(seconds < changes[half][0], _offset(changes[:half], seconds), _offset(changes[half:], seconds))
 
 
-def _days(seconds: Any) -> Any:
-    return floor_div(seconds, _DAY)
+def _days(problem: Problem, seconds: Any) -> Any:
+    return problem.divided(seconds, _DAY)[0]
 
 
-def _march_year(seconds: Any) -> tuple[Any, Any, Any]:
+def _hour(problem: Problem, seconds: Any) -> tuple[Any, Any]:
+    """Return the hour of the day, and the seconds of the hour."""
+    return problem.divided(problem.divided(seconds, _DAY)[1], 3600)
+
+
+def _minute(problem: Problem, seconds: Any) -> tuple[Any, Any]:
+    """Return the minute of the hour, and the second."""
+    return problem.divided(_hour(problem, seconds)[1], 60)
+
+
+def _march_year(problem: Problem, seconds: Any) -> tuple[Any, Any, Any]:
     """Return the first of 400 years, how many years after it, from 0, and the day of that year, from 0: the years
     begin in March, so that a leap day is the last of its year.
     """
-    shifted = _days(seconds) + 719_468
-    era = floor_div(shifted, 146_097)
-    of_era = shifted - era * 146_097
-    years = floor_div(of_era - floor_div(of_era, 1460) + floor_div(of_era, 36_524) - floor_div(of_era, 146_096), 365)
+    era, of_era = problem.divided(problem.plus(_days(problem, seconds), 719_468), 146_097)
+
+    def part(days: int) -> Any:
+        return problem.divided(of_era, days)[0]
+
+    leap_days = part(36_524) - part(1460) - part(146_096)
+    years = floor_div(of_era + leap_days, 365)
     return era * 400, years, of_era - (365 * years + floor_div(years, 4) - floor_div(years, 100))
 
 
-def _civil(seconds: Any) -> tuple[Any, Any, Any]:
+def _civil(problem: Problem, seconds: Any) -> tuple[Any, Any, Any]:
     """Return the year, the month from 1 and the day from 1."""
-    first, years, of_year = _march_year(seconds)
+    first, years, of_year = _march_year(problem, seconds)
     month = floor_div(5 * of_year + 2, 153)
     day = of_year - floor_div(153 * month + 2, 5) + 1
     month = ite(month < 10, month + 3, month - 9)
@@ -116,22 +139,22 @@ def _civil(seconds: Any) -> tuple[Any, Any, Any]:
     return ite(month <= 2, year + 1, year), month, day
 
 
-def _day_of_year(seconds: Any) -> Any:
+def _day_of_year(problem: Problem, seconds: Any) -> Any:
     """Return the day of the year, from 0. It divides the year no further, which costs a solver much."""
-    _first, years, of_year = _march_year(seconds)
+    _first, years, of_year = _march_year(problem, seconds)
     leap = conj((years % 4 == 0, disj((years % 100 != 0, years == 0))))
     return ite(of_year >= 306, of_year - 306, of_year + 59 + ite(leap, 1, 0))
 
 
-_FIELDS: Mapping[str, Callable[[Any], Any]] = {
-    "full_year": lambda seconds: _civil(seconds)[0],
-    "month": lambda seconds: _civil(seconds)[1] - 1,
-    "date": lambda seconds: _civil(seconds)[2],
-    "day_of_month": lambda seconds: _civil(seconds)[2] - 1,
-    "day_of_week": lambda seconds: (_days(seconds) + 4) % 7,
+_FIELDS: Mapping[str, Callable[[Problem, Any], Any]] = {
+    "full_year": lambda problem, seconds: _civil(problem, seconds)[0],
+    "month": lambda problem, seconds: _civil(problem, seconds)[1] - 1,
+    "date": lambda problem, seconds: _civil(problem, seconds)[2],
+    "day_of_month": lambda problem, seconds: _civil(problem, seconds)[2] - 1,
+    "day_of_week": lambda problem, seconds: problem.divided(_days(problem, seconds) + 4, 7)[1],
     "day_of_year": _day_of_year,
-    "hours": lambda seconds: floor_div(seconds % _DAY, 3600),
-    "minutes": lambda seconds: floor_div(seconds % 3600, 60),
-    "seconds": lambda seconds: seconds % 60,
+    "hours": lambda problem, seconds: _hour(problem, seconds)[0],
+    "minutes": lambda problem, seconds: _minute(problem, seconds)[0],
+    "seconds": lambda problem, seconds: _minute(problem, seconds)[1],
 }
 ACCESSORS = frozenset((*_FIELDS, "milliseconds"))
