@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.patterns import compile_pattern
+from forewarn.policy.regex import compile_program
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -281,3 +284,17 @@ def test_a_relation_follows_from_another_where_no_text_says_otherwise(first: Map
     assert never_otherwise or not follows(first, second)
     if first.relation and first.relation[1] and never_otherwise and second.relation and second.relation[1]:
         assert follows(first, second)
+
+
+def pattern(text: str) -> Mapped:
+    program = compile_pattern(text)
+    return Mapped(None, text, compile_program(program), "bool", (), ("matches", program), True)
+
+
+def test_a_search_costs_what_z3_spends_on_it() -> None:
+    spent: list[float] = []
+    asked = wanted(*((pattern(f"^[a-f]{{3,{n + 3}}}[0-9]$"), n > 3) for n in range(8)))
+    found = find_words({-1: asked}, [], spend=spent.append)
+    assert isinstance(found, dict)
+    assert re.fullmatch("[a-f]{7}[0-9]", found[-1])
+    assert 10_000 < sum(spent) < 4_000_000
