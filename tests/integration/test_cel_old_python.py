@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -67,6 +69,50 @@ def test_the_evaluator_gives_the_same_values(tmp_path: Path, package: Path, old:
     version, count, wrong, first = json.loads(done.stdout)
     assert version.startswith(f"{old}.")
     assert (count, wrong, first) == (EXPRESSIONS, 0, [])
+
+
+TEXTS = """
+import itertools, json, sys
+sys.path.insert(0, sys.argv[1])
+from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.function_table import FUNCTIONS
+found = []
+for name, arguments in json.load(open(sys.argv[2])):
+    try:
+        found.append(["value", FUNCTIONS[name](*arguments)])
+    except EvaluationError as error:
+        found.append(["error", str(error)])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("old", ["3.8", "3.9"])
+def test_functions_of_texts_give_the_same_values_for_empty_ones_too(tmp_path: Path, package: Path, old: str) -> None:
+    pool, numbers = ("", "a", "aXa", "aa", " "), (-1, 0, 1, 2)
+    cases: list[tuple[str, tuple[Any, ...]]] = [
+        *(("replace", one) for one in itertools.product(pool, pool, pool)),
+        *(("replace", one) for one in itertools.product(pool, pool, pool, numbers)),
+        *((name, one) for name in ("split", "index_of", "last_index_of") for one in itertools.product(pool, pool)),
+        *(
+            (name, one)
+            for name in ("split", "index_of", "last_index_of")
+            for one in itertools.product(pool, pool, numbers)
+        ),
+        *((name, one) for name in ("contains", "starts_with", "ends_with") for one in itertools.product(pool, pool)),
+        *((name, (one,)) for name in ("trim", "reverse", "lower_ascii", "upper_ascii", "size") for one in pool),
+        *(("join", (list(one), glue)) for one in itertools.product(pool, pool) for glue in pool),
+        *(("substring", one) for one in itertools.product(pool, numbers, numbers)),
+    ]
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps(cases), encoding="utf-8")
+    answers = []
+    for interpreter in (python(old), sys.executable):
+        done = run_program(interpreter, "-I", "-c", TEXTS, package.parent, path)
+        assert done.returncode == 0, done.stderr
+        answers.append(json.loads(done.stdout))
+    assert [(case, *both) for case, *both in zip(cases, *answers) if both[0] != both[1]] == []
+    assert {kind for kind, _value in answers[0]} == {"value", "error"}
 
 
 ZONES = """

@@ -210,6 +210,8 @@ def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
     count = len(text) + 1 if limit < 0 else min(limit, len(text) + 1)
     if len(text) + count * len(new) > MAX_TEXT and len(text) + text.count(old) * len(new) > MAX_TEXT:
         raise EvaluationError(f"a text of more than {MAX_TEXT} characters")
+    if not text and not old:  # Python 3.8 says otherwise where there is a count (bpo-28029)
+        return new if count else text
     return text.replace(old, new, count)
 
 
