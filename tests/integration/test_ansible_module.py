@@ -256,7 +256,7 @@ def test_what_reaches_a_vm_is_the_client_and_nothing_else(adhoc: AdHoc, emulator
     files = {path.relative_to(root).as_posix() for path in root.rglob("*.py")}
     ours = {name.removeprefix("plugins/module_utils/forewarn/") for name in files if "module_utils/forewarn/" in name}
     packages = {name.partition("/")[0] for name in ours}
-    assert packages == {"__init__.py", "adhoc", "errors.py", "events.py", "imds"}
+    assert packages == {"__init__.py", "adhoc", "errors.py", "events.py", "imds", "policy", "texts.py"}
     assert {name for name in ours if name.startswith("adhoc/")} == {"adhoc/__init__.py", "adhoc/task.py"}
     assert {"imds/client.py", "imds/discovery.py", "imds/transport.py"} <= ours
     others = files - {f"plugins/module_utils/forewarn/{name}" for name in ours}
