@@ -51,3 +51,22 @@ def test_an_expression_has_the_value_of_the_evaluator(part: int, exact: bool) ->
     assert not wrong, "\n\n".join(wrong)
     assert counts["EXACT"] > enough(EVENTS * EXPRESSIONS * (85 if exact else 30) // 100)
     assert counts["errors"] > enough(EXPRESSIONS // 4)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_is_bound_around_a_loop_is_the_same_for_all_names(part: int) -> None:
+    """Two expressions bind a value each, which a loop reads: its facts are made after both are translated."""
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    for number in range(part, SIZE.smt_bound_loops, PARTS):
+        chance = Random(f"{SEED} bound {number}")
+        writer = Writer(chance)
+        variables = {name: writer.bound_loop() for name in ("v0", "v1")}
+        negated = [chance.choice(("", "!")) + f"variables.{name}" for name in variables]
+        expression = Expression(f" {chance.choice(('&&', '||', '=='))} ".join(negated), variables)
+        if expression.form is not None:
+            counts["expressions"] += 1
+            wrong += judged(expression, [case(chance) for _ in range(EVENTS)], counts)
+    print(dict(sorted(counts.items())))
+    assert not wrong, "\n\n".join(wrong)
+    assert counts["EXACT"] > enough(EVENTS * counts["expressions"] * 55 // 100)

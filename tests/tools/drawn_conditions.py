@@ -121,6 +121,11 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         "event.?DurationInSeconds.optMap(s, s + {int} > {seconds}).orValue(affects_me)",
         *("event.?Description.optFlatMap(d, d == '{text}' ? optional.of(d) : optional.none()).hasValue()", "leader"),
         *("cel.bind(d, {int}, d > {seconds} || d == {seconds})", "cel.bind(d, {int} / {int}, leader || d > {number})"),
+        *(
+            "cel.bind(d, {int} > {seconds}, event.Resources.exists(one, d && one != '{name}'))",
+            "cel.bind(d, affects_me, event.Resources.all(one, !d || one == '{name}'))",
+            "cel.bind(d, vm.name, event.Resources.filter(one, one == d).size() > 0)",
+        ),
         *("event.Resources[?{count}].orValue('') == '{name}'", "events[?1].?EventType.orValue('') == '{type}'"),
         *("event.?NotBefore.value() > now", "event.?DurationInSeconds.value() < {seconds}"),
         *("event.?Description.value().startsWith('{begin}')", "vm.tags.?role.value() == '{text}'"),

@@ -44,6 +44,7 @@ class Sizes:
     smt_cases: int  # of CEL's conformance cases
     smt_conditions: int  # over any event
     smt_expressions: int  # over one event, of each kind
+    smt_bound_loops: int  # pairs of expressions
     smt_policies: int  # beside those that are shipped
     suggested_policies: int  # random ones, for which tests are suggested
     wild_changes: int  # of policies that are hard to analyse
@@ -76,6 +77,7 @@ SMALL = Sizes(
     smt_cases=50,
     smt_conditions=16,
     smt_expressions=40,
+    smt_bound_loops=100,
     smt_policies=10,
     suggested_policies=3,
     wild_changes=16,
@@ -107,6 +109,7 @@ FULL = Sizes(
     smt_cases=652,
     smt_conditions=80,
     smt_expressions=600,
+    smt_bound_loops=1_000,
     smt_policies=40,
     suggested_policies=24,
     wild_changes=120,

@@ -54,6 +54,14 @@ class Writer:
         method: Callable[[int], str] = getattr(self, f"_{kind}")
         return method(depth)
 
+    def bound_loop(self) -> str:
+        """Return a loop that reads what is bound around it."""
+        value = self.make("bool", 1)
+        self._bound.append(("bool", "b0"))
+        loop = self._loop(1)
+        self._bound.pop()
+        return f"cel.bind(b0, {value}, {loop})"
+
     def _bind(self, kind: str, depth: int) -> str:
         of, name = self._pick("bool", "int", "string", "timestamp", "duration"), f"b{len(self._bound)}"
         value = self.make(of, depth - 1)
@@ -151,6 +159,9 @@ class Writer:
         if self._chance.random() < 0.5:
             test = self._pick(f"{name}.startsWith('web')", f"{name} == vm.name", f"size({name}) > 3", f"{name} != 'b'")
             body = f"{test} {self._pick('&&', '||')} ({body})"
+        truths = [of for kind, of in self._bound if kind == "bool"]
+        if truths and self._chance.random() < 0.6:  # a loop keeps what was bound around it
+            body = f"{self._pick('', '!')}{self._pick(*truths)} {self._pick('&&', '||')} ({body})"
         self._names.pop()
         if self._chance.random() < 0.25:
             left = f"{source}.filter({name}, {body})"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
-from forewarn.analysis.smt.terms import neg
+from forewarn.analysis.smt.terms import conj, neg
 from forewarn.analysis.smt.translation import Translation
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
@@ -260,8 +260,8 @@ def test_an_input_is_translated_exactly(source: str) -> None:
         assert counts["EXACT"] == SIZE.expression_cases
 
 
-def term(inputs: Inputs, source: str, **variables: str) -> str:
-    """Return the term for an expression, with variables of the policy."""
+def value(inputs: Inputs, source: str, **variables: str) -> Any:
+    """Return the value of an expression as a term, with variables of the policy."""
     translation = Translation(inputs, lambda _name: Translated(NOTHING))
     for name, variable in variables.items():
         form = check(variable, policy_declarations("2020-07-01", {}, {}, {})).form
@@ -269,7 +269,12 @@ def term(inputs: Inputs, source: str, **variables: str) -> str:
     types = dict.fromkeys(variables, INT)
     form = check(source, policy_declarations("2020-07-01", {}, types, {})).form
     assert form is not None, source
-    return str(translation.value({"source": source, "form": form}).value.sexpr())
+    return translation.value({"source": source, "form": form}).value
+
+
+def term(inputs: Inputs, source: str, **variables: str) -> str:
+    """Return the term for an expression as a text."""
+    return str(value(inputs, source, **variables).sexpr())
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "d", "", " s"])
@@ -303,6 +308,20 @@ def test_what_is_not_understood_of_two_events_of_a_document_may_differ() -> None
     assert term(inputs, product) == term(inputs, product)
     assert term(inputs, product) != term(beside, product)
     assert term(inputs, document) == term(beside, document)
+
+
+def test_what_is_bound_around_a_loop_is_not_what_is_bound_around_another() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    timed, lasting = inputs.has_not_before, inputs.event_field("DurationInSeconds")[1]
+    first, second = (
+        value(inputs, f"cel.bind(x, has(event.{field}), event.Resources.exists(r, {body}))")
+        for field, body in (("NotBefore", "x && r != ''"), ("DurationInSeconds", "!x && r != ''"))
+    )
+    facts = Facts(inputs.problem, *inputs.facts())
+    assert facts.certain(conj((first, neg(second))), timed, lasting)
+    assert facts.certain(conj((neg(first), neg(second))), neg(timed), lasting)
+    assert facts.certain(conj((neg(first), second)), neg(timed), neg(lasting))
+    assert not inputs.problem.opaque
 
 
 @pytest.mark.parametrize("source", ["vm.tags.role", "vm.tags['role']", "has(vm.tags.role)", "'role' in vm.tags"])

@@ -430,15 +430,15 @@ class Translation:
 
     def _predicate(self, form: f.Loop) -> Callable[[Any], Translated]:
         """Return a function from a name to the predicate's value, which may be called at any time."""
-        expression, outer = self._expression, self._locals
+        expression, outer, bound = self._expression, self._locals, self._bound
 
         def predicate(name: Any) -> Translated:
-            before = self._expression, self._locals
-            self._expression, self._locals, self._over_names = expression, outer, True
+            before = self._expression, self._locals, self._bound
+            self._expression, self._locals, self._bound, self._over_names = expression, outer, bound, True
             try:
                 return self._with(form, Translated(name))
             finally:
-                (self._expression, self._locals), self._over_names = before, False
+                (self._expression, self._locals, self._bound), self._over_names = before, False
 
         return predicate
 
