@@ -46,7 +46,7 @@ def test_an_expression_has_the_value_of_the_evaluator(part: int, exact: bool) ->
             counts["refused"] += 1
             continue
         counts["expressions"] += 1
-        wrong += judged(expression, [case(chance) for _ in range(EVENTS)], counts)
+        wrong += judged(expression, [case(chance, repeated=True) for _ in range(EVENTS)], counts)
     print(dict(sorted(counts.items())))
     assert not wrong, "\n\n".join(wrong)
     assert counts["EXACT"] > enough(EVENTS * EXPRESSIONS * (85 if exact else 30) // 100)
@@ -66,7 +66,7 @@ def test_what_is_bound_around_a_loop_is_the_same_for_all_names(part: int) -> Non
         expression = Expression(f" {chance.choice(('&&', '||', '=='))} ".join(negated), variables)
         if expression.form is not None:
             counts["expressions"] += 1
-            wrong += judged(expression, [case(chance) for _ in range(EVENTS)], counts)
+            wrong += judged(expression, [case(chance, repeated=True) for _ in range(EVENTS)], counts)
     print(dict(sorted(counts.items())))
     assert not wrong, "\n\n".join(wrong)
     assert counts["EXACT"] > enough(EVENTS * counts["expressions"] * 55 // 100)

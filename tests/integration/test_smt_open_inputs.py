@@ -72,7 +72,7 @@ def test_what_is_possible_happens_and_nothing_else_does(part: int, tmp_path: Pat
             counts["possible" if isinstance(shown, Shown) else "never" if shown is None else "unproven"] += 1
             counts["not understood"] += bool(proof.not_understood)
         for _ in range(EVENTS):
-            one = case(chance, today=True)
+            one = case(chance, today=True, repeated=True)
             given = {name: one.params[name] for name in SCALAR_PARAMS}
             given["wait"], given["since"] = format_duration(given["wait"]), format_timestamp(given["since"])
             given["zone"] = chance.choice(("UTC", "Europe/Berlin", "-08:30", "Nowhere"))

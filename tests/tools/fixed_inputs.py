@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from forewarn.analysis.smt.inputs import TEXT_FIELDS, Inputs
-from forewarn.analysis.smt.terms import Formula, neg, same
+from forewarn.analysis.smt.terms import Formula, disj, implies, ite, neg, same
 from forewarn.events import Document, Event, Vm, format_time, parse_document
 from forewarn.policy import timevalues as tv
 from forewarn.policy.decision import Facts
@@ -132,8 +132,11 @@ def _near(moment: datetime, chance: Random) -> datetime:
         return moment
 
 
-def case(chance: Random, *, today: bool = False) -> Case:
-    """Return a random event; ``today``: at one of the times at which policies are proven."""
+def case(chance: Random, *, today: bool = False, repeated: bool = False) -> Case:
+    """Return a random event; ``today``: at one of the times at which policies are proven.
+
+    ``repeated``: it may list a VM more than once, which the service never does.
+    """
     now = _moment(chance, today=today)
     listed = {one.lower(): one for one in chance.sample(NAMES, chance.choice((0, 1, 1, 2, 3, 5)))}
     name = chance.choice((*NAMES, None))
@@ -153,6 +156,9 @@ def case(chance: Random, *, today: bool = False) -> Case:
         "Resources": chance.sample([*listed.values()], len(listed)) or ["web_0"],
         **{name: value for name, value in optional.items() if chance.random() < 0.75},
     }
+    if repeated:
+        again = [chance.choice(fields["Resources"]) for _ in range(chance.choice((0, 0, 0, 1, 3)))]
+        fields["Resources"] += [chance.choice((one, one.swapcase())) for one in again]
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [fields]}))
     event = document.events[0]
     facts = {one: chance.choice(_TEXTS) for one in ("location", "zone", "size") if chance.random() < 0.7}
@@ -199,6 +205,13 @@ def _event(inputs: Inputs, one: Case) -> Iterator[Formula]:
     yield same(resources.leader(), code(names[0]))
     for name in names:
         yield resources.has(name)
+    if len(set(names)) < len(names):  # there may be others, and how often a name is listed is known by counts only
+        for other in list(resources.names.values()):
+            yield implies(resources.has(other), disj(same(code(other), code(name)) for name in names))
+        for count in resources.counts.values():
+            yield count.number == sum(ite(count.counts(name), 1, 0) for name in names)
+        if resources.distinct is not None:
+            yield resources.distinct.count == len(set(names))
 
 
 def not_listed(inputs: Inputs, one: Case, texts: Iterator[str] | list[str]) -> list[Formula]:

@@ -149,9 +149,9 @@ class Writer:
         )
 
     def _loop(self, depth: int) -> str:
-        macro = self._pick("all", "exists", "exists_one" if self._names else "exists")
-        source = "event.Resources"
-        if len(self._names) >= _DEPTH_OF_LOOPS or self._chance.random() < 0.2 or macro == "exists_one":
+        macro = self._pick("all", "exists", "exists_one" if self._chance.random() < 0.3 else "exists")
+        source = self._pick(*["event.Resources"] * 5, "event.Resources.distinct()")
+        if len(self._names) >= _DEPTH_OF_LOOPS or self._chance.random() < 0.2:
             source = f"[{self.make('string', 0)}, {self._text()}]"
         name = f"x{len(self._names)}"
         self._names.append(name)
@@ -192,7 +192,12 @@ class Writer:
             return f"({self.make('duration', depth - 1)}).get{pick('Hours', 'Minutes', 'Seconds')}()"
         text = self.make("string", depth - 1)
         if kind == 10:
-            return pick(f"size({text})", "size(event.Resources)", "size(vm.tags)", f"({text}).indexOf({self._text()})")
+            return pick(
+                f"size({text})",
+                pick("size(event.Resources)", "event.Resources.distinct().size()"),
+                "size(vm.tags)",
+                f"({text}).indexOf({self._text()})",
+            )
         return pick(f"int({text})", f"int({self.make('timestamp', depth - 1)})", f"int({self.make('uint', depth - 1)})")
 
     def _uint(self, depth: int) -> str:

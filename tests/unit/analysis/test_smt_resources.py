@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from typing import Any
 
 import pytest
 from forewarn.analysis.smt.problem import Problem, Translated
-from forewarn.analysis.smt.resources import Resources
-from forewarn.analysis.smt.terms import Formula, neg, same
+from forewarn.analysis.smt.resources import NameCount, Resources
+from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.events import MAX_NAME_CHARACTERS
+from tools.sizes import SEED
 from tools.smt_facts import Facts
 
 
@@ -196,3 +199,73 @@ def test_a_name_in_other_letters_may_be_there_in_its_place() -> None:
     every = neg(loop.decided)
     assert facts.possible(every, neg(lower), asked.names.count == 1, asked.names.each_once)
     assert not facts.possible(every, lower)
+
+
+POOL = ("a", "A", "b", "ab", "c", "web-1")
+Predicates = Sequence[Mapping[str, bool | None]]  # whether a name has it, None where there is no value
+
+
+def counted(asked: Asked, predicates: Predicates) -> list[NameCount]:
+    """Return how many names have each predicate. A name that it does not have is not counted."""
+
+    def asks(has: Mapping[str, bool | None]) -> Callable[[Any], Translated]:
+        def predicate(name: Any) -> Translated:
+            code = asked.problem.texts.code
+            of = {
+                outcome: disj(same(code(name), code(one)) for one in POOL if has[one] is outcome)
+                for outcome in (True, None)
+            }
+            return Translated(of[True], of[None])
+
+        return predicate
+
+    return [asked.names.count_of(str(place), asks(has)) for place, has in enumerate(predicates)]
+
+
+def is_the_list(asked: Asked, names: Sequence[str]) -> list[Formula]:
+    """Return that the list has some names of the pool, and no others."""
+    return [asked.names.has(one) if one in names else neg(asked.names.has(one)) for one in POOL]
+
+
+@pytest.mark.parametrize("part", range(12))
+def test_names_are_counted_as_they_are_in_each_list(part: int) -> None:
+    chance = Random(f"{SEED} {part}")
+    predicates = [{one: chance.choice((True, False, False, None)) for one in POOL} for _ in range(chance.randint(1, 2))]
+    asked = Asked()
+    counts, distinct = counted(asked, predicates), asked.names.without_repetitions().count
+    lists = [[chance.choice(POOL) for _ in range(chance.randint(1, 5))] for _ in range(20)]
+    known = [is_the_list(asked, names) for names in lists]
+    facts = Facts(asked.problem, *asked.names.facts())
+    for names, listed in zip(lists, known):
+        listed += [asked.names.count == len(names), neg(asked.names.each_once)]
+        sizes = [one.number == sum(has[name] is True for name in names) for one, has in zip(counts, predicates)]
+        fails = [any(has[name] is None for name in names) for has in predicates]
+        right = conj((distinct == len(set(names)), *(size for size, failed in zip(sizes, fails) if not failed)))
+        failing = conj(same(one.failed, failed) for one, failed in zip(counts, fails))
+        assert facts.possible(*listed, right, failing), names
+        assert facts.certain(failing, *listed), names
+        if len(set(names)) == len(names):
+            assert facts.certain(right, *listed), names
+
+
+def test_what_is_counted_are_different_names_where_each_is_listed_once() -> None:
+    asked = Asked()
+    (one,) = counted(asked, [dict.fromkeys(POOL, False) | {"a": True, "A": True, "b": True}])
+    once, count = asked.names.each_once, asked.names.count
+    facts = Facts(asked.problem, *asked.names.facts())
+    assert facts.possible(one.number == 2, once)
+    assert facts.possible(one.number == 2, neg(once), count == 2)
+    assert not facts.possible(one.number == 2, count == 1)
+
+
+def test_a_list_without_repetitions_has_as_many_names_as_the_service_lists() -> None:
+    asked = Asked()
+    distinct, once, count = asked.names.without_repetitions(), asked.names.each_once, asked.names.count
+    assert asked.names.without_repetitions() is distinct
+    a, b = asked.names.has("a"), asked.names.has("A")
+    facts = Facts(asked.problem, *asked.names.facts())
+    assert facts.certain(distinct.count == count, once)
+    assert facts.possible(distinct.count == 1, count == 3)
+    assert not facts.possible(distinct.count > count)
+    assert not facts.possible(distinct.count == 1, a, b)
+    assert facts.possible(distinct.count == 2, a, b, neg(once))

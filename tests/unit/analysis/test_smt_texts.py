@@ -14,6 +14,7 @@ from forewarn.analysis.smt.terms import Formula, neg
 from forewarn.analysis.smt.texts import Guess
 from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
+from forewarn.policy.patterns import compile_pattern
 from tools.smt_facts import Facts, facts_of
 
 
@@ -236,7 +237,7 @@ def test_where_there_is_no_text_the_solver_learns_why() -> None:
         mapped(text, "web", lambda text: text.startswith("web"), relation=("starts_with", "web"))
     )
     other, _error = problem.texts.apply(
-        mapped(text, "db", lambda text: text.startswith("db"), relation=("starts_with", "db"))
+        mapped(text, "db", lambda text: text.startswith("db"), relation=("matches", compile_pattern("^db")))
     )
     found = read(problem, {"text": text}, text == -1, long, other)
     assert isinstance(found, z3.BoolRef)

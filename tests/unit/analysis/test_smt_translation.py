@@ -247,6 +247,15 @@ def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: A
         "[params.n, event.DurationInSeconds].filter(n, n > 5).size()",
         "[params.n, event.DurationInSeconds - 60].filter(n, n + 9223372036854775800 > 5) == []",
         "params.names.filter(n, n == params.label).size() < 1",
+        "event.Resources.filter(r, r.startsWith('web')).size() > 1",
+        "event.Resources.filter(r, r.startsWith('web')).size() - size(event.Resources.filter(r, r.contains('_')))",
+        "2 > size(event.Resources.filter(r, r in params.names || r == vm.name))",
+        "event.Resources.filter(r, r.charAt(3) == '_').size() == 1",
+        "event.Resources.exists_one(r, r.startsWith('web'))",
+        "event.Resources.exists_one(r, r.charAt(3) == '_')",
+        "event.Resources.distinct().size() == size(event.Resources)",
+        "event.Resources.distinct().distinct().size() > 2 && event.Resources.distinct()[0] == vm.name",
+        "event.Resources.distinct().exists(r, r.endsWith('1')) || vm.name in event.Resources.distinct()",
     ],
 )
 def test_an_input_is_translated_exactly(source: str) -> None:

@@ -83,6 +83,54 @@ def test_the_service_lists_each_vm_once(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "event.Resources.filter(r, r.startsWith('web')).size() > 1",
+        "event.Resources.filter(r, r.startsWith('web')).size() == 7 && size(event.Resources) == 9",
+        "event.Resources.filter(r, r.endsWith('-a')).size() == 5",
+        "event.Resources.filter(r, r in ['a', 'b', 'c']).size() > 1",
+        "event.Resources.filter(r, r in ['a', 'b', 'c']).size() > 2 || params.label == 'never'",
+        "event.Resources.filter(r, r.startsWith('a')).size() == event.Resources.filter(r, r.endsWith('z')).size()",
+        "event.Resources.filter(r, r.startsWith('a')).size() - event.Resources.filter(r, r.endsWith('z')).size() > 2",
+        "event.Resources.filter(r, r != vm.name).size() > 2 && leader",
+        "event.Resources.exists_one(r, r.matches('^db-[0-9]+$')) && size(event.Resources) > 3",
+        "event.Resources.distinct().size() == 3",
+        "event.Resources.distinct().size() == 3 && event.Resources.filter(r, r.startsWith('a')).size() == 2",
+    ],
+)
+def test_names_that_are_counted(condition: str, tmp_path: Path) -> None:
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    for one in proof.decisions[0].policies[0].outcomes:
+        for usual in (False, True):
+            shown = proof.shows(one.when, usual=usual)
+            assert shown is None or isinstance(shown, Shown), (one.how, shown)
+            assert shown is not None or one.how == "error", one.how
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "event.Resources.distinct().size() > 1 && size(event.Resources) == 1",
+        "event.Resources.filter(r, r.startsWith('web')).size() > size(event.Resources)",
+        "event.Resources.filter(r, r.startsWith('web')).size() == 2 && event.Resources.all(r, r.startsWith('db'))",
+        "event.Resources.filter(r, r.startsWith('a')).size() == 1 && !event.Resources.exists(r, r.startsWith('a'))",
+        "event.Resources.filter(r, r.startsWith('a')).size() == 2 && event.Resources.exists_one(r, r.startsWith('a'))",
+    ],
+)
+def test_names_that_are_counted_otherwise_than_they_can_be(condition: str, tmp_path: Path) -> None:
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    assert proof.shows(proof.decisions[0].approved) is None
+
+
+def test_names_that_are_listed_twice_are_counted_twice(tmp_path: Path) -> None:
+    condition = "event.Resources.distinct().size() == 2 && event.Resources.filter(r, r.startsWith('a')).size() == 4"
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    shown = proof.shows(proof.decisions[0].approved)
+    assert isinstance(shown, Shown)
+    assert len(set(shown.witness.event["Resources"])) == 2
+
+
+@pytest.mark.parametrize(
     ("condition", "first"),
     [
         ("leader && size(event.Resources) == 5", "own"),

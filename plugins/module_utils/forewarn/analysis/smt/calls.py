@@ -18,7 +18,7 @@ from .inputs import Tags
 from .params import exact
 from .patterns import in_case
 from .problem import NUMBERS, Problem, Translated, Untranslated, failure
-from .resources import Resources
+from .resources import Distinct, Resources, names_of
 from .terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, require, same
 from .times import ACCESSORS, accessor, duration_field
 from .words import Mapped
@@ -105,7 +105,7 @@ def call(arguments: Arguments) -> Translated | None:
 
 def is_python(one: Translated) -> bool:
     """Return whether a value is known."""
-    kinds = (Mapped, tuple, Tags, Resources)  # a Kept is a tuple, too
+    kinds = (Mapped, tuple, Tags, Resources, Distinct)  # a Kept is a tuple, too
     known = not isinstance(one.value, Untranslated) and not isinstance(one.value, kinds) and is_constant(one.value)
     return known and one.error is False
 
@@ -219,8 +219,9 @@ def _items(one: Translated) -> list[Translated] | None:
 
 def _in(arguments: Arguments) -> Translated | None:
     element, container = arguments.values
-    if isinstance(container.value, Resources):
-        return Translated(container.value.has(element.value))
+    names = names_of(container.value)
+    if names is not None:
+        return Translated(names.has(element.value))
     if isinstance(container.value, Tags):
         if not isinstance(element.value, str):
             return None
@@ -367,7 +368,7 @@ def _same(arguments: Arguments) -> Translated:
 
 def _size(arguments: Arguments) -> Translated | None:
     value = arguments.values[0].value
-    if isinstance(value, (Resources, Tags)):
+    if isinstance(value, (Resources, Distinct, Tags)):
         return Translated(value.count)
     return Translated(len(value)) if isinstance(value, tuple) else None
 
@@ -375,11 +376,19 @@ def _size(arguments: Arguments) -> Translated | None:
 def _index_list(arguments: Arguments) -> Translated | None:
     items, index = arguments.values[0].value, arguments.values[1].value
     none = failure(arguments.form.type)
-    if isinstance(items, Resources) and isinstance(index, int):
-        return Translated(items.leader()) if index == 0 else none if index < 0 else None
+    names = names_of(items)
+    if names is not None and isinstance(index, int):
+        return Translated(names.leader()) if index == 0 else none if index < 0 else None
     if isinstance(items, tuple) and isinstance(index, int):
         return items[index] if 0 <= index < len(items) else none
     return None
+
+
+def _distinct(arguments: Arguments) -> Translated | None:
+    items = arguments.values[0].value
+    if isinstance(items, Distinct):
+        return Translated(items)
+    return Translated(items.without_repetitions()) if isinstance(items, Resources) else None
 
 
 def _index_map(arguments: Arguments) -> Translated | None:
@@ -426,6 +435,7 @@ _FUNCTIONS: Mapping[str, Callable[[Arguments], Translated | None]] = {
     "not": _not,
     "same": _same,
     "size": _size,
+    "distinct": _distinct,
     "index_list": _index_list,
     "index_map": _index_map,
 }

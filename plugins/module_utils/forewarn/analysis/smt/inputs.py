@@ -125,7 +125,7 @@ class Inputs:
     @property
     def extent(self) -> tuple[int, ...]:
         """How much ``facts`` are about; it grows with what expressions read."""
-        return (len(self.resources.names), *(len(one.tags.asked) for one in (self, *self.others)))
+        return (*self.resources.extent, *(len(one.tags.asked) for one in (self, *self.others)))
 
     def facts(self) -> list[Formula]:
         """Return what is true of lists and maps, once all expressions are translated."""

@@ -5,18 +5,20 @@
 
 Names of VMs do not differ by case (events.Event.place_of); expressions that look into the list distinguish cases. The
 list is not given to the solver. It knows of each name that something reads whether the list has it, how many names
-there are, and that a loop over the list says the same of each name in it.
+there are, and that a loop over the list says the same of each name in it. Of a count it knows the names that it counts
+and those that it does not; how often the list has a name is left open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS, MAX_NAMES
 from .problem import Problem, Translated
-from .terms import Formula, conj, disj, implies, is_constant, neg, require, same
+from .terms import Formula, between, conj, disj, implies, is_constant, neg, require, same
 from .words import Mapped
 
 
@@ -27,6 +29,32 @@ class NameLoop(NamedTuple):
     deciding: bool
     decided: Any
     failed: Any
+
+
+class NameCount(NamedTuple):
+    """How many entries of the list have a predicate, which has a value for each name unless ``failed``."""
+
+    key: str
+    predicate: Callable[[Any], Translated]
+    number: Any
+    failed: Formula
+
+    def counts(self, name: Any) -> Formula:
+        """Return whether a name has the predicate."""
+        value, error = self.predicate(name)
+        return conj((neg(error), value))
+
+    def leaves_out(self, name: Any) -> Formula:
+        """Return whether a name does not have the predicate."""
+        return neg(self.counts(name))
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The names without repetitions. ``count`` is how many there are."""
+
+    names: Resources
+    count: Any
 
 
 class Resources:
@@ -50,6 +78,10 @@ class Resources:
         self._elements: set[int] = set()  # ids of names that are made for the list itself
         self._loops: list[NameLoop] = []
         self._by_key: dict[str, NameLoop] = {}
+        self.counts: dict[str, NameCount] = {}
+        self.distinct: Distinct | None = None  # if something reads it
+        self._fitting: list[Formula] = []
+        self._others: set[int] = set()  # ids of names that ``facts`` has made
         self.first: Any = None
         self._affects: dict[Any, tuple[Any, Any]] = {}  # the names of VMs, and whether the list has them
 
@@ -86,8 +118,12 @@ class Resources:
         return self._affects[key][1]
 
     def loop(self, key: str, predicate: Callable[[Any], Translated], *, deciding: bool) -> NameLoop:
-        """Return a loop that one element decides, with the value ``deciding`` of a predicate."""
+        """Return a loop that one element decides, with the value ``deciding`` of a predicate.
+
+        Predicates of one ``key`` are the same.
+        """
         problem = self._problem
+        key = f"{'some' if deciding else 'not all'} {key}"
         if key in self._by_key:
             return self._by_key[key]
         decided, failed = problem.boolean(f"decided: {key}"), problem.boolean(f"failed: {key}")
@@ -115,18 +151,57 @@ class Resources:
                 return False
         return True
 
+    def count_of(self, key: str, predicate: Callable[[Any], Translated]) -> NameCount:
+        """Return how many entries have a predicate."""
+        if key not in self.counts:
+            failed = self.loop(key, predicate, deciding=True).failed
+            number = self._problem.integer(f"number of {key}", 0)
+            self.counts[key] = NameCount(key, predicate, number, failed)
+        return self.counts[key]
+
+    def without_repetitions(self) -> Distinct:
+        """Return the names without those that are the same, case included, as one before them."""
+        if self.distinct is None:
+            self.distinct = Distinct(self, self._problem.integer("size(event.Resources.distinct())", 1))
+        return self.distinct
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """How much ``facts`` are about."""
+        return len(self.names), len(self.counts), self.distinct is not None
+
     def facts(self) -> list[Formula]:
         """Return what is true of the list and of all that reads it so far."""
-        names = list(self.names.values())
+        names = [name for key, name in self.names.items() if key not in self._others]
+        first = self._first_of_their_kind(names)
+        further: list[Any] = []
         facts: list[Formula] = []
-        if self._loops:
-            other = self._element("another in event.Resources")
-            names = [name for name in names if name is not other]
-            more = self.count > self._distinct(names)
-            facts.append(implies(more, self.has(other)))
+
+        def another(what: str, more: Formula, holds: Callable[[Any], Formula]) -> None:
+            other = self._element(f"another {what}")
+            self._others.add(other.get_id())
+            facts.append(implies(more, conj((self.has(other), holds(other)))))
             once = conj((more, self.each_once))  # otherwise it may be a name that is listed twice
-            facts += (implies(once, neg(conj((self.has(name), self._alike(name, other))))) for name in names)
-            names.append(other)
+            facts.extend(implies(once, neg(conj((self.has(name), self._alike(name, other))))) for name in names)
+            further.append(other)
+
+        if self._loops or self.distinct is not None:
+            number = self.count if self.distinct is None else self.distinct.count
+            more = number > _sum(first)
+            another("in event.Resources", more, lambda _name: True)
+            if self.distinct is not None:
+                facts += (
+                    implies(more, neg(conj((self.has(name), same(self._code(name), self._code(further[0]))))))
+                    for name in names
+                )
+        counted = [(one, [one.counts(name) for name in names]) for one in self.counts.values()]
+        for one, has in counted:
+            some = _sum(conj(both) for both in zip(first, has))
+            another(f"of {one.key}", one.number > some, one.counts)
+            rest = _sum(conj((new, neg(holds))) for new, holds in zip(first, has))
+            another(f"not of {one.key}", self.count - one.number > rest, one.leaves_out)
+        names += further
+        first = self._first_of_their_kind(names, first)
         for name in names:
             there = self.has(name)
             for loop in self._loops:
@@ -138,17 +213,32 @@ class Resources:
             if len(names) > 1:  # one in the list is there in no other case
                 spelled = self._spelling(self._problem.texts.fold(name))
                 facts.append(implies(conj((self.each_once, there)), spelled == self._code(name)))
-        facts.append(self.count >= self._distinct(names))
+        number = _sum(first)
+        facts.append(self.count >= number)
+        if self.distinct is not None:
+            facts.append(between(number, self.distinct.count, self.count))
+            facts.append(implies(self.each_once, self.distinct.count == self.count))
+        self._fitting = []
+        for one, has in counted:
+            has += (one.counts(name) for name in further)
+            some = _sum(conj(both) for both in zip(first, has))
+            rest = _sum(conj((new, neg(holds))) for new, holds in zip(first, has))
+            facts.append(between(some, one.number, self.count - rest))
+            self._fitting.append(one.number == some)
         return facts
 
-    def _distinct(self, names: list[Any]) -> Any:
-        """Return how many names there are in the list, of those that something reads."""
-        total: Any = 0
-        for place, name in enumerate(names):
+    def known(self) -> Formula:
+        """Return that what is counted are names that the solver knows: texts are found for them more easily."""
+        return conj(self._fitting)
+
+    def _first_of_their_kind(self, names: list[Any], known: Sequence[Formula] = ()) -> list[Formula]:
+        """Return of each name whether it is in the list and none before it is the same. ``known`` are the first."""
+        found = list(known)
+        for place in range(len(found), len(names)):
+            name = names[place]
             before = (conj((self.has(one), same(self._code(one), self._code(name)))) for one in names[:place])
-            counts = conj((self.has(name), neg(disj(before))))
-            total = total + (int(counts) if isinstance(counts, bool) else self._z3.If(counts, 1, 0))
-        return total
+            found.append(conj((self.has(name), neg(disj(before)))))
+        return found
 
     def _alike(self, one: Any, other: Any) -> Formula:
         """Return whether two names are the same but for case."""
@@ -174,6 +264,19 @@ class Resources:
             self._problem.facts.append(implies(self._has(name), self._problem.texts.apply(can_be)[0]))
 
 
+def names_of(value: Any) -> Resources | None:
+    """Return the names that are the elements of a list, None for another list."""
+    return value.names if isinstance(value, Distinct) else value if isinstance(value, Resources) else None
+
+
 def _can_be_a_name(longest: int, text: str) -> bool:
     """Return whether a text can be the name of a VM in the list."""
     return 0 < len(text) <= longest
+
+
+def _sum(formulas: Iterable[Formula]) -> Any:
+    """Return how many formulas hold."""
+    total: Any = 0
+    for one in formulas:
+        total = total + (int(one) if isinstance(one, bool) else require().If(one, 1, 0))
+    return total

@@ -16,7 +16,7 @@ from .effort import TEXTS, units_of
 from .inputs import Inputs
 from .params import Params
 from .problem import Problem
-from .terms import Formula, require
+from .terms import Formula, conj, require
 from .texts import Guess
 from .witness import Concrete
 
@@ -81,7 +81,8 @@ class Solver:
         guesses: list[Formula] = []  # which exclude models for which no texts were found
         for _turn in range(_MOST_LEARNT):
             # Every other time, first without names of which only the letters' case differs.
-            plain = self.problem.texts.apart() if len(guesses) % 2 else True
+            apart = self.problem.texts.apart() if len(guesses) % 2 else True
+            plain = conj((apart, self.inputs.resources.known()))
             answer = self._unknown if plain is True else self._check(*asked, *guesses, plain)
             if answer != self._sat:
                 answer = self._check(*asked, *guesses)

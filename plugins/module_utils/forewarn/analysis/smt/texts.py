@@ -19,7 +19,7 @@ from ...policy.evaluation_error import EvaluationError, LimitError
 from ...policy.functions import INT_MAX, INT_MIN
 from .terms import Formula, between, conj, disj, implies, is_constant, neg, require, same
 from .values import ModelValues
-from .words import Mapped, NoWord, Spend, Wanted, find_words, follows, has_spellings, images
+from .words import Mapped, NoWord, Spend, Wanted, excludes, find_words, follows, has_spellings, images
 
 _NAMES = "names of which only the letters' case may differ"
 
@@ -134,11 +134,11 @@ class Texts:
         for (key, number), one in self._applied.items():
             if one.mapped.is_int_of_text and self._first(f"range of {key}", number):
                 facts.append(between(INT_MIN, one.value, INT_MAX))
-        for first, second in self._following():
+        for first, second, both in self._related():
             for (key, number), one in self._applied.items():
                 other = self._applied.get((second, number))
                 if key == first and other is not None and self._first(f"{first} has {second}", number):
-                    facts.append(implies(one.value, other.value))
+                    facts.append(implies(one.value, other.value if both else neg(other.value)))
         for name, (term, allowed) in self._variables.items():
             if self._first(name, -1):
                 facts.append(term < len(self._listed))
@@ -154,12 +154,14 @@ class Texts:
                         facts += only
         return facts
 
-    def _following(self) -> Iterator[tuple[str, str]]:
-        """Yield relations of texts, of which the second holds where the first one does."""
+    def _related(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield relations of texts, and whether the second one holds or does not hold where the first one does."""
         related = [one for one, *_rest in self._functions.values() if one.relation and one.relation[0] != "matches"]
         for first, second in itertools.permutations(related, 2):
             if follows(first, second):
-                yield first.key, second.key
+                yield first.key, second.key, True
+            elif excludes(first, second):
+                yield first.key, second.key, False
 
     def _first(self, what: str, code: int) -> bool:
         known = len(self._defined)

@@ -29,7 +29,7 @@ from .inputs import Inputs, Tags
 from .operands import ConditionPart
 from .patterns import in_case
 from .problem import SORTS, Kept, Problem, Translated, Untranslated, failure
-from .resources import Resources
+from .resources import Resources, names_of
 from .terms import Formula, between, conj, disj, is_constant, ite, neg, require, same
 from .words import Mapped
 
@@ -103,7 +103,7 @@ class Translation:
         return self._key(read_form(expression["form"]))
 
     def _translate(self, form: Form) -> Translated:
-        filtered = isinstance(form, f.Call) and _emptiness(form) is not None
+        filtered = isinstance(form, f.Call) and (_emptiness(form) is not None or _counted(form) is not None)
         loop = filtered or isinstance(form, (f.All, f.Exists, f.ExistsOne))
         readable = loop or isinstance(form, f.Matches) or (isinstance(form, f.Call) and form.function not in _LIGHT)
         if not readable or self._locals or form.type not in SORTS:
@@ -160,6 +160,15 @@ class Translation:
             return f"{form.name}={_value_key(self._known[form.name].value)}"
         parts = [self._key(one) if isinstance(one, Form) else repr(one) for one in form.operands]
         return f"{type(form).__name__}:{form.type}({', '.join(parts)})"
+
+    def _element_key(self, form: f.Loop) -> str:
+        """Return a text that is the same for loops that ask the same of each element."""
+        outer = self._locals
+        self._locals = {**outer, form.number: Translated(Untranslated("the element"))}
+        try:
+            return self._key(form.predicate)
+        finally:
+            self._locals = outer
 
     # Names
 
@@ -336,13 +345,13 @@ class Translation:
         return Translated(value, disj((count.error, neg(conj(fits)))))
 
     def _filtered(self, form: f.Call) -> Translated | None:
-        """Return how many elements a filter leaves, or whether it leaves any; None for another call.
-
-        Names in Resources are not counted: there it is only known whether any is left.
-        """
-        if form.function == "size" and isinstance(form.arguments[0], f.Filter):
-            loop = form.arguments[0]
+        """Return how many elements a filter leaves, or whether it leaves any; None for another call."""
+        loop = _counted(form)
+        if loop is not None:
             items = self._translate(loop.items)
+            if isinstance(items.value, Resources) and not self._over_names:
+                counted = items.value.count_of(self._element_key(loop), self._predicate(loop))
+                return Translated(counted.number, disj((items.error, counted.failed)))
             values = self._each(loop, Translated(items.value))
             errors = disj((items.error, *(one.error for one in values or ())))
             return None if values is None else Translated(_number_of(values), errors)
@@ -351,8 +360,9 @@ class Translation:
             return None
         loop, wanted = left
         items = self._translate(loop.items)
-        if isinstance(items.value, Resources) and not self._over_names:
-            found = items.value.loop(self._key(loop), self._predicate(loop), deciding=True)
+        names = names_of(items.value)
+        if names is not None and not self._over_names:
+            found = names.loop(self._element_key(loop), self._predicate(loop), deciding=True)
             some, error = (
                 found.decided,
                 disj((items.error, found.failed)),
@@ -394,8 +404,9 @@ class Translation:
     def _quantifier(self, form: f.All | f.Exists) -> Translated:
         deciding = isinstance(form, f.Exists)
         items = self._translate(form.items)
-        if isinstance(items.value, Resources) and not self._over_names:
-            found = items.value.loop(self._key(form), self._predicate(form), deciding=deciding)
+        names = names_of(items.value)
+        if names is not None and not self._over_names:
+            found = names.loop(self._element_key(form), self._predicate(form), deciding=deciding)
             decided, failed = found.decided, found.failed
             error = disj((items.error, conj((neg(decided), failed))))
             return Translated(decided if deciding else neg(decided), error)
@@ -403,7 +414,11 @@ class Translation:
         return self._opaque(form) if values is None else _decided(values, deciding=deciding)
 
     def _exists_one(self, form: f.ExistsOne) -> Translated:
-        values = self._each(form, self._translate(form.items))
+        items = self._translate(form.items)
+        if isinstance(items.value, Resources) and not self._over_names:
+            counted = items.value.count_of(self._element_key(form), self._predicate(form))
+            return Translated(counted.number == 1, disj((items.error, counted.failed)))
+        values = self._each(form, items)
         if values is None:
             return self._opaque(form)
         return Translated(_number_of(values) == 1, disj(one.error for one in values))
@@ -463,6 +478,12 @@ def _number_of(truths: list[Translated]) -> Any:
     for one in truths:
         total = total + (int(one.value) if isinstance(one.value, bool) else require().If(one.value, 1, 0))
     return total
+
+
+def _counted(form: f.Call) -> f.Filter | None:
+    """Return the filter of ``x.filter(…).size()``, None for another call."""
+    (first, *_rest) = (*form.arguments, None)
+    return first if form.function == "size" and isinstance(first, f.Filter) else None
 
 
 def _emptiness(form: f.Call) -> tuple[f.Filter, bool] | None:

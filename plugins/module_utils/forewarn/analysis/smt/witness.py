@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 from ...events import API_VERSIONS, MAX_NAMES, Vm, format_time, has_field, parse_document
@@ -17,7 +18,7 @@ from ..symbolic.concrete import EVENT_ID, Witness
 from .inputs import TEXT_FIELDS, Inputs
 from .params import Params, as_json
 from .problem import Problem
-from .resources import Resources
+from .resources import NameCount, Resources
 from .terms import Formula, is_constant
 from .texts import Guess
 from .values import ModelValues
@@ -156,18 +157,60 @@ def _names(reads: _Model, resources: Resources, texts: Mapping[str, str]) -> lis
         [] if resources.first is not None or own.lower() in asked else [own]
     )  # this VM leads if nothing else is asked
     others = itertools.chain(first, (one for one in _others(names) if one.lower() not in {*asked, own.lower()}))
-    more = list(itertools.islice((one for one in others if resources.allows(reads.truth, one)), missing))
-    if names and not reads.truth(resources.each_once):
-        more += names[-1:] * (missing - len(more))
-    if resources.first is None:
-        return None if len(more) < missing else [*more, *names]
-    return None if len(more) < missing else [*names, *more]
+    more = _Missing(reads, resources, names, missing).names(others)
+    if more is None:
+        return None
+    return [*more, *names] if resources.first is None else [*names, *more]
+
+
+class _Missing:
+    """The entries of Resources that a model has beside those that it names: how many, and how many of which kind."""
+
+    def __init__(self, reads: _Model, resources: Resources, names: Sequence[str], number: int) -> None:
+        self._reads, self._resources, self._names = reads, resources, names
+        self._number = number
+        self._distinct = number
+        if resources.distinct is not None:
+            self._distinct = reads.number(resources.distinct.count) - len(names)
+        counts = resources.counts.values()
+        self._counts = {one: reads.number(one.number) - sum(map(partial(self._has, one), names)) for one in counts}
+
+    def names(self, others: Iterator[str]) -> list[str] | None:
+        """Return as many of some other names, the rest repeated if need be; None where too few were found."""
+        found: list[str] = []
+        for name in others:
+            if len(found) == min(self._number, self._distinct):
+                break
+            if self._resources.allows(self._reads.truth, name) and self._fits(name, len(found)):
+                found.append(name)
+        if not self._reads.truth(self._resources.each_once):
+            known = [*found, *reversed(self._names)]
+            while len(found) < self._number:
+                again = next((one for one in known if self._fits(one, len(found))), None)
+                if again is None:
+                    return None
+                found.append(again)
+        return found if len(found) == self._number else None
+
+    def _fits(self, name: str, place: int) -> bool:
+        """Return whether a name can come next, and count it then."""
+        left = self._number - place
+        has = {one: self._has(one, name) for one in self._counts}
+        if any(needed <= 0 if has[one] else needed >= left for one, needed in self._counts.items()):
+            return False
+        for one, counted in has.items():
+            self._counts[one] -= counted
+        return True
+
+    def _has(self, one: NameCount, name: str) -> bool:
+        return self._reads.truth(one.counts(name))
 
 
 def _others(names: Sequence[str]) -> Iterator[str]:
     """Yield names of other VMs."""
     yield from (f"vm_{number}" for number in range(MAX_NAMES + 1))
     yield from (f"{name}{number}" for name in names for number in range(_MOST_ALIKE))
+    yield from (f"{number}{name}" for name in names for number in range(_MOST_ALIKE))
 
 
 def _time(microseconds: int) -> datetime:

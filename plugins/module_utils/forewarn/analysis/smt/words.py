@@ -68,6 +68,14 @@ def follows(first: Mapped, second: Mapped) -> bool:
     return other == "contains" and kind in ("starts_with", "ends_with", "contains") and smaller in part
 
 
+def excludes(first: Mapped, second: Mapped) -> bool:
+    """Return whether no text has both relations. Neither is a pattern."""
+    kind, other = (one.relation[0] if one.relation else "" for one in (first, second))
+    if kind != other or kind not in ("starts_with", "ends_with"):
+        return False
+    return not (follows(first, second) or follows(second, first))
+
+
 Result = Tuple[Mapped, bool, Any]  # a function, whether it fails, and its value otherwise (None: any text)
 Made = Mapping[int, Sequence[Tuple[Mapped, int]]]
 Spend = Callable[[float], None]
