@@ -19,7 +19,7 @@ from forewarn.compiler.policyfile import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp
-from tools.fixed_inputs import SCALAR_PARAMS, case
+from tools.fixed_inputs import NAMES, SCALAR_PARAMS, case
 from tools.policy_files import loaded
 from tools.sizes import NAME, SEED, SIZE, enough
 from tools.smt_expressions import Writer
@@ -49,12 +49,14 @@ def _how(verdict: Verdict) -> tuple[str | None, bool]:
     return verdict.rule, verdict.error is not None
 
 
+@pytest.mark.parametrize("about", ["anything", "names"])
 @pytest.mark.parametrize("part", range(PARTS))
-def test_what_is_possible_happens_and_nothing_else_does(part: int, tmp_path: Path) -> None:
+def test_what_is_possible_happens_and_nothing_else_does(part: int, about: str, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for number in range(part, SIZE.smt_conditions, PARTS):
-        chance = Random(f"{SEED} {number}")
-        source = Writer(chance).make("bool", chance.randint(1, 3))
+        chance = Random(f"{SEED} {about} {number}")
+        writer = Writer(chance)
+        source = writer.about_names() if about == "names" else writer.make("bool", chance.randint(1, 3))
         try:
             artifact = loaded(tmp_path, _PARAMS + json.dumps(source))
         except PolicyError:
@@ -75,6 +77,8 @@ def test_what_is_possible_happens_and_nothing_else_does(part: int, tmp_path: Pat
             one = case(chance, today=True, repeated=True)
             given = {name: one.params[name] for name in SCALAR_PARAMS}
             given["wait"], given["since"] = format_duration(given["wait"]), format_timestamp(given["since"])
+            if chance.random() < 0.7:
+                given["names"] = chance.sample((*NAMES, "Freeze", "", "a", "x.y"), chance.choice((0, 1, 3, 8)))
             given["zone"] = chance.choice(("UTC", "Europe/Berlin", "-08:30", "Nowhere"))
             verdict = engine_of(artifact, given).decide(one.document, one.facts)[0].verdicts[0]
             assert _how(verdict) not in never, (source, verdict.reason, one)

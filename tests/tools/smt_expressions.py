@@ -62,6 +62,36 @@ class Writer:
         self._bound.pop()
         return f"cel.bind(b0, {value}, {loop})"
 
+    def about_names(self) -> str:
+        """Return a condition about several names of an event, and how many there are of which kind."""
+        parts = [self._about_names() for _ in range(self._chance.randint(1, 4))]
+        return f" {self._pick('&&', '&&', '||')} ".join(parts)
+
+    def _about_names(self) -> str:
+        pick = self._pick
+        other = pick("vm.name", "vm.zone", "params.label", self._text(), "event.Resources[0]")
+        has = pick(
+            f"r == {other}",
+            f"r != {other}",
+            f"r != {other} && r != vm.name",
+            f"r in [{self._text()}, {other}, 'b']",
+            "r in params.names",
+            f"r.{pick('startsWith', 'endsWith', 'contains')}({self._text()})",
+            f"r.matches('{pick(*_PATTERNS)}')",
+            f"r.lowerAscii() == {other}",
+            "r.charAt(3) == '_'",
+            f"size(r) > {pick('1', '3')}",
+        )
+        several, number = pick("event.Resources", "event.Resources", "event.Resources.distinct()"), pick(*"0123579")
+        return pick("", "", "!") + pick(
+            f"{several}.{pick('exists', 'all', 'exists_one')}(r, {has})",
+            f"({several}.filter(r, {has}).size() {pick('==', '>', '<=')} {number})",
+            f"({several}.filter(r, {has}).size() {pick('==', '>', '<')} size(event.Resources.filter(r, {other} == r)))",
+            f"(size({several}) {pick('==', '>', '<=')} {number})",
+            f"({other} in {pick(several, 'params.names')})",
+            pick("affects_me", "leader"),
+        )
+
     def _bind(self, kind: str, depth: int) -> str:
         of, name = self._pick("bool", "int", "string", "timestamp", "duration"), f"b{len(self._bound)}"
         value = self.make(of, depth - 1)

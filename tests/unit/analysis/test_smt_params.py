@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.proof import Proof
+from forewarn.analysis.proof import Proof, Shown
 from forewarn.analysis.smt.decisions import ERROR, RULE
 from forewarn.analysis.smt.params import Params, as_json, exact
-from forewarn.analysis.smt.problem import Problem, Untranslated
+from forewarn.analysis.smt.problem import Problem, TextList, Untranslated
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import conj, disj, neg, same
 from forewarn.errors import InputError
@@ -193,6 +195,96 @@ def test_what_the_solver_has_no_values_for(entries: Sequence[Mapping[str, Any]])
     assert made.assumptions == [f"params.x is any {words}"]
     with pytest.raises(InputError, match="x has no default"):
         params([{key: value for key, value in entry.items() if key != "default"} for entry in entries])
+
+
+WORDS = ("a", "b", "c", "")
+LISTS = tuple(list(some) for size in range(5) for some in itertools.combinations(WORDS, size))
+
+
+def has_all(has: Callable[[str], Any], words: Sequence[str]) -> list[Any]:
+    """Return that a list has some words, and none of the others."""
+    return [has(word) if word in words else neg(has(word)) for word in WORDS]
+
+
+def test_a_list_of_texts_has_any_texts() -> None:
+    problem, made = params([declared("list(string)", default=["a"])])
+    assert made.assumptions == ["params.x is any list(string)"]
+    read = made.value(0, "p", "x").value
+    assert isinstance(read, TextList)
+    term = problem.texts.variable("text", lambda _text: True)
+    has_term, known = read.has(term), [has_all(read.has, words) for words in LISTS]
+    equal = {word: same(term, problem.texts.code(word)) for word in WORDS}
+    facts = Facts(problem)
+    for words, formulas in zip(LISTS, known):
+        assert facts.possible(*formulas)
+        for word in WORDS:
+            assert facts.certain(has_term if word in words else neg(has_term), equal[word], *formulas)
+    assert facts.possible(has_term, *known[0])  # it may be another text
+
+
+@pytest.mark.parametrize("later", [True, False], ids=["asked later", "asked before"])
+def test_a_list_of_texts_is_within_what_its_declaration_allows(later: bool) -> None:
+    entries = declared("list(string)", default=["a"], each=["a", "b"]), declared("list(string)", default=["a"])
+    problem, made = params([entries[1]], [entries[0]]) if later else params([entries[0]], [entries[1]])
+    limited, free = (1, 0) if later else (0, 1)
+    known = [has_all(made.value(0, "p", "x").value.has, words) for words in LISTS]
+    facts = Facts(problem)
+    assert made.accepted(free) is True
+    for words, formulas in zip(LISTS, known):
+        allowed_there = set(words) <= {"a", "b"}
+        assert facts.possible(made.accepted(limited), *formulas) == allowed_there
+        assert facts.possible(neg(made.accepted(limited)), *formulas)  # it may have texts that nobody asks for
+
+
+def test_a_list_of_texts_that_is_not_given_is_the_default_of_each_version() -> None:
+    problem, made = params([declared("list(string)", default=["a"])], [declared("list(string)", default=["b", "c"])])
+    _members, given, defaults = made.lists()["x"]
+    assert list(defaults) == [["a"], ["b", "c"]]
+    first, second = (has_all(made.value(version, "p", "x").value.has, ()) for version in (0, 1))
+    right = [
+        conj(one if word not in default else neg(one) for word, one in zip(WORDS, found))
+        for default, found in zip(defaults, (first, second))
+    ]
+    facts = Facts(problem)
+    assert facts.certain(conj(right), neg(given))
+    assert facts.certain(conj(same(one, other) for one, other in zip(first, second)), given)
+
+
+def test_a_list_of_texts_is_the_usual_one() -> None:
+    problem, made = params([declared("list(string)", default=["a"])])
+    has = made.value(0, "p", "x").value.has
+    a, b, usual, other = has("a"), has("b"), made.usual({}), made.usual({"x": ["b"]})
+    facts = Facts(problem)
+    assert facts.certain(conj((a, neg(b))), *usual)
+    assert facts.certain(conj((b, neg(a))), *other)
+
+
+@pytest.mark.parametrize(
+    ("condition", "right"),
+    [
+        ("event.EventType in params.x && event.EventType == 'Freeze'", lambda x: "Freeze" in x),
+        ("!('a' in params.x)", lambda x: "a" not in x),
+        ("event.EventType.lowerAscii() in params.x && !('freeze' in params.x)", lambda x: len(x) > 0),
+        ("event.Resources.all(r, r in params.x) && size(event.Resources) == 3", lambda x: len(x) > 2),
+        ("event.Resources.filter(r, r in params.x).size() == 2 && size(event.Resources) == 9", lambda x: len(x) > 1),
+        ("event.Resources.exists(r, !(r in params.x)) && vm.name in params.x", lambda x: len(x) > 0),
+    ],
+)
+def test_the_event_of_a_list_of_texts(condition: str, right: Callable[[list[str]], bool], tmp_path: Path) -> None:
+    text = f"""
+name: p
+params: [{{name: x, type: list(string), default: [a]}}]
+rule:
+  match:
+    - {{id: r, output: approve, condition: {json.dumps(condition)}}}
+"""
+    proof = Proof([loaded(tmp_path, text)])
+    assert not proof.not_understood
+    for usual in (True, False):
+        shown = proof.shows(proof.decisions[0].approved, usual=usual)
+        assert isinstance(shown, Shown), shown
+        assert right(shown.witness.params.get("x", ["a"])), shown.witness.params
+        assert [one.output for one in shown.decisions] == ["approve"]
 
 
 def test_lists_of_versions_are_the_same_if_their_defaults_are() -> None:

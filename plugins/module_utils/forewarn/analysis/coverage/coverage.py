@@ -109,7 +109,7 @@ class _GapSearch:
         self._paths = {one.policy: one.path for one in tested.coverage}
         declared = {entry["name"]: entry["type"] for entry in tested.artifact.params}
         self._params = {name: value for name, value in common.get("params", {}).items() if name in declared}
-        # The solver knows nothing of the values of lists and maps.
+        # The solver knows little of lists, and nothing of maps.
         listed = {name: value for name, value in self._params.items() if declared[name].startswith(("list(", "map("))}
         policies = [{**data, "invariants": []} for data in tested.artifact.data["policies"]]
         artifact = Artifact({**tested.artifact.data, "policies": policies}, "", tested.artifact.api_version)

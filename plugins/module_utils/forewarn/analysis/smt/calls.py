@@ -17,7 +17,7 @@ from ...policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_
 from .inputs import Tags
 from .params import exact
 from .patterns import in_case
-from .problem import NUMBERS, Problem, Translated, Untranslated, failure
+from .problem import NUMBERS, Problem, TextList, Translated, Untranslated, failure
 from .resources import Distinct, Resources, names_of
 from .terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, require, same
 from .times import ACCESSORS, accessor, duration_field
@@ -95,7 +95,7 @@ def call(arguments: Arguments) -> Translated | None:
     if mapped is not None:
         return mapped
     values = tuple(map(arguments.plain, arguments.values))
-    if any(isinstance(one.value, Untranslated) for one in values):
+    if any(isinstance(one.value, Untranslated) and not isinstance(one.value, TextList) for one in values):
         return None
     arguments = arguments._replace(values=values)
     name = arguments.form.function
@@ -222,6 +222,8 @@ def _in(arguments: Arguments) -> Translated | None:
     names = names_of(container.value)
     if names is not None:
         return Translated(names.has(element.value))
+    if isinstance(container.value, TextList):
+        return Translated(container.value.has(element.value))
     if isinstance(container.value, Tags):
         if not isinstance(element.value, str):
             return None

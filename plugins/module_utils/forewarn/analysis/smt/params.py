@@ -4,13 +4,14 @@
 """Parameters of policies as terms: what a host may be given, and which policies run with it.
 
 A parameter varies over all values that its declaration allows, and over all values of its type where it declares no
-limits. What a list, a map or a pattern of matches() has is not known to the solver, unless it is given.
+limits. Of a list of texts the solver knows which texts it has. What any other list, a map or a pattern of matches() has
+is not known to it, unless it is given.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -25,7 +26,8 @@ from ...policy.timevalues import (
     format_duration,
     format_timestamp,
 )
-from .problem import Problem, Translated, Untranslated, bool_of_any
+from .members import Members
+from .problem import Problem, TextList, Translated, Untranslated, bool_of_any
 from .terms import Formula, between, conj, disj, implies, ite, require, same
 
 _RANGES = {
@@ -50,6 +52,7 @@ class _Param(NamedTuple):
     given: Formula
     declared: Sequence[Any]
     choices: Sequence[str] = ()  # what a text is one of, if all declarations say that
+    members: Members | None = None  # of a list of texts, which has no term
 
 
 class Params:
@@ -86,6 +89,8 @@ class Params:
         """Return the value that a policy of a version reads; without a policy, that of the first that declares it."""
         param = self._params[name]
         entries = [one for of, by, one in param.declared if of == version and policy in (None, by)]
+        if param.members is not None:
+            return Translated(self._list(name, param.members, param.given, entries))
         if param.term is None:
             return Translated(Untranslated(f"params.{name}, or {entries[0]['default'] if entries else None}"))
         if param.given is True or not entries or "default" not in entries[0]:
@@ -116,6 +121,14 @@ class Params:
             if name not in self._fixed and one.term is not None
         }
 
+    def lists(self) -> dict[str, tuple[Members, Formula, Sequence[Sequence[str]]]]:
+        """Return what each list of texts that varies has, whether a host gives it, and its defaults, by its name."""
+        return {
+            name: (one.members, one.given, [entry["default"] for _version, _policy, entry in one.declared])
+            for name, one in self._params.items()
+            if one.members is not None
+        }
+
     def usual(self, given: Mapping[str, Any]) -> list[Formula]:
         """Return that each parameter has its default, or the JSON value given for it."""
         found = []
@@ -124,6 +137,8 @@ class Params:
             if name in given or "default" in entry:
                 value = convert(given.get(name, entry.get("default")), kind)
                 found.append(implies(is_given, self._is(self._params[name], value)))
+        for name, (members, is_given, defaults) in self.lists().items():
+            found.append(implies(is_given, members.equals(given.get(name, defaults[0]))))
         return found
 
     def modest(self) -> list[Formula]:
@@ -152,9 +167,12 @@ class Params:
             if any("default" not in entry for entry in entries):
                 raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
             self.assumptions.append(f"params.{name} is any {'pattern' if patterns else ' or '.join(sorted(kinds))}")
+            if kinds == {"list(string)"}:
+                members = Members(self._problem, f"params.{name}{self._whose}")
+                return _Param(kind, None, self._given(name, defaults), places, members=members)
             return _Param(kind, None, False, places)
         self.assumptions.append(f"params.{name} is anything that {_allowed(places)}")
-        given: Formula = True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given{self._whose}")
+        given = self._given(name, defaults)
         term = self._variable(name, kind)
         choices: tuple[str, ...] = ()
         everywhere = {version for version, _policy, _entry in places} == set(range(self._versions))
@@ -164,6 +182,20 @@ class Params:
             if given is True:
                 self._problem.chosen(term, choices)
         return _Param(kind, term, given, places, choices)
+
+    def _given(self, name: str, defaults: Collection[str]) -> Formula:
+        """Return whether a host gives a parameter; without several defaults it is as if each did."""
+        return True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given{self._whose}")
+
+    def _list(self, name: str, members: Members, given: Formula, entries: Sequence[Mapping[str, Any]]) -> TextList:
+        """Return the list that a policy reads, of a parameter that is a list of texts."""
+        default = entries[0]["default"] if entries else ()
+
+        def given_or_default(text: Any) -> Formula:
+            code = self._problem.texts.code
+            return ite(given, members.has(text), disj(same(code(text), code(one)) for one in default))
+
+        return TextList(f"params.{name}, or {list(default)}", members.has if given is True else given_or_default)
 
     def _variable(self, name: str, kind: str) -> Any:
         if kind == "bool":
@@ -189,6 +221,8 @@ class Params:
 
     def _within(self, param: _Param, entry: Mapping[str, Any]) -> Formula:
         """Return whether a declaration allows a value."""
+        if param.members is not None and "each" in entry:
+            return param.members.within(entry["each"])
         if param.term is None:
             return True
         low, high = (convert(entry[key], param.type) if key in entry else None for key in ("min", "max"))

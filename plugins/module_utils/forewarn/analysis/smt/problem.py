@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from .effort import Readable, current
@@ -27,6 +27,13 @@ class Untranslated:
     """
 
     key: str
+
+
+@dataclass(frozen=True)
+class TextList(Untranslated):
+    """A list of texts: ``has`` returns whether it has a text, as a term. Nothing else is known of it."""
+
+    has: Callable[[Any], Formula] = field(repr=False, compare=False)
 
 
 NOTHING = Untranslated("nothing")  # of what has no value anyway
@@ -80,6 +87,7 @@ class Problem:
         self._ranges: dict[int, tuple[Any, int, int]] = {}  # of terms, by their ids, which a term keeps
         self._choices: dict[int, tuple[Any, tuple[str, ...]]] = {}  # likewise
         self._once: dict[tuple[str, int], tuple[Any, Any]] = {}  # what was made of terms, likewise
+        self.invented: set[str] = set()  # names of VMs that no model has, and that are in all lists of texts
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:

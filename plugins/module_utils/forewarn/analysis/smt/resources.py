@@ -65,7 +65,7 @@ class Resources:
         self._problem = problem
         longest = MAX_NAME_CHARACTERS - (1 if api_version == API_VERSIONS[0] else 0)
         self.can_be: Callable[[str], bool] = partial(_can_be_a_name, longest)
-        self._own = own
+        self.own = own
         self._z3 = require()
         self.each_once = problem.boolean("event.Resources has each VM once")
         self.count = problem.integer("size(event.Resources)", 1, MAX_NAMES)
@@ -95,7 +95,7 @@ class Resources:
 
     def leads(self, name: Any = None) -> Formula:
         """Return whether a VM is the first in the list: this one, or the one of this name."""
-        return self._alike(self.leader(), self._own if name is None else name)
+        return self._alike(self.leader(), self.own if name is None else name)
 
     def leader(self) -> Any:
         """Return the first name in the list."""
@@ -106,7 +106,7 @@ class Resources:
 
     def affected(self, name: Any = None) -> Formula:
         """Return whether a VM is in the list: this one, or the one of this name."""
-        own = self._own if name is None else name
+        own = self.own if name is None else name
         key = own if isinstance(own, str) else own.get_id()
         if key not in self._affects:
             which = "" if name is None else f" of {name}"

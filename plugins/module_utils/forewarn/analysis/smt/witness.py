@@ -9,7 +9,6 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from functools import partial
 from typing import Any
 
 from ...events import API_VERSIONS, MAX_NAMES, Vm, format_time, has_field, parse_document
@@ -44,7 +43,11 @@ class Concrete:
         """Return the event of a model with its ``texts``, None where no names were found for all of its VMs."""
         reads = _Model(model)
         now = _time(reads.number(inputs.now_us))
-        names = _names(reads, inputs.resources, texts)
+        self._problem.invented.clear()
+        listed = any(members.asked for members, _given, _defaults in self._params.lists().values())
+        names = _Names(reads, inputs.resources, texts, self._problem.invented).make(
+            None if listed else inputs.resources.own
+        )
         if names is None:
             return None
         api_version = inputs.api_version
@@ -83,10 +86,13 @@ class Concrete:
             names[_of(one, "vm.name")] = one.own_name
             terms.update({_of(one, f"vm.{name}"): one.vm_fact(name)[0] for name in one.read_facts()})
             terms.update({_of(one, f"tag {key}"): value for key, (_there, value) in one.tags.asked.items()})
-            params = (self._params if one.params is None else one.params).varying()
+            params = self._params if one.params is None else one.params
+            varying = params.varying().items()
             terms.update(
-                {_of(one, f"params.{name}"): term for name, (kind, term, _given) in params.items() if kind == "string"}
+                {_of(one, f"params.{name}"): term for name, (kind, term, _given) in varying if kind == "string"}
             )
+            for members, _given, _defaults in params.lists().values():
+                terms.update(members.asked)
         return self._problem.texts.read(model, {**terms, **names}, names)
 
     def _vm(self, reads: _Model, inputs: Inputs, texts: Mapping[str, str]) -> Vm:
@@ -110,6 +116,11 @@ class Concrete:
             if reads.truth(given):
                 value = texts[_of(inputs, f"params.{name}")] if kind == "string" else reads.value(kind, term)
                 found[name] = as_json(kind, value)
+        for name, (members, given, defaults) in params.lists().items():
+            asked = members.texts(reads.truth, texts)
+            is_default = given is True and all(there == (text in defaults[0]) for text, there in asked.items())
+            if reads.truth(given) and not is_default:
+                found[name] = [text for text, is_there in asked.items() if is_there]
         return found
 
 
@@ -142,67 +153,79 @@ class _Model:
         return float(fraction)
 
 
-def _names(reads: _Model, resources: Resources, texts: Mapping[str, str]) -> list[str] | None:
-    """Return the names in Resources of a model, None where too few were found that agree with all loops."""
-    listed = [texts[f"name {key}"] for key, name in list(resources.names.items()) if reads.truth(resources.has(name))]
-    if resources.first is not None:
-        listed.insert(0, texts[f"name {resources.first.get_id()}"])
-    names = list(dict.fromkeys(listed))
-    missing = reads.number(resources.count) - len(names)
-    if missing <= 0:
-        return names
-    asked = {text.lower() for what, text in texts.items() if what.startswith("name ")}
-    own = texts["vm.name"]
-    first = (
-        [] if resources.first is not None or own.lower() in asked else [own]
-    )  # this VM leads if nothing else is asked
-    others = itertools.chain(first, (one for one in _others(names) if one.lower() not in {*asked, own.lower()}))
-    more = _Missing(reads, resources, names, missing).names(others)
-    if more is None:
-        return None
-    return [*more, *names] if resources.first is None else [*names, *more]
+class _Names:
+    """Makes up the names of VMs in Resources of a model: those that it has, and others like them."""
 
-
-class _Missing:
-    """The entries of Resources that a model has beside those that it names: how many, and how many of which kind."""
-
-    def __init__(self, reads: _Model, resources: Resources, names: Sequence[str], number: int) -> None:
-        self._reads, self._resources, self._names = reads, resources, names
-        self._number = number
-        self._distinct = number
+    def __init__(self, reads: _Model, resources: Resources, texts: Mapping[str, str], invented: set[str]) -> None:
+        """``invented`` are names of no model that are in all lists of texts."""
+        self._reads, self._resources, self._texts, self._invented = reads, resources, texts, invented
+        known = [(texts[f"name {key}"], name) for key, name in list(resources.names.items())]
+        self._known = {text: name for text, name in known if reads.truth(resources.has(name))}  # names, and their terms
+        self._missing = reads.number(resources.count) - len(self._known)  # entries
+        self._differing = self._missing  # at most so many of them are further names
         if resources.distinct is not None:
-            self._distinct = reads.number(resources.distinct.count) - len(names)
-        counts = resources.counts.values()
-        self._counts = {one: reads.number(one.number) - sum(map(partial(self._has, one), names)) for one in counts}
+            self._differing = reads.number(resources.distinct.count) - len(self._known)
+        self._counted = {
+            one.key: (one, reads.number(one.number) - sum(self._has(one, name) for name in self._known.values()))
+            for one in resources.counts.values()
+        }
 
-    def names(self, others: Iterator[str]) -> list[str] | None:
-        """Return as many of some other names, the rest repeated if need be; None where too few were found."""
-        found: list[str] = []
-        for name in others:
-            if len(found) == min(self._number, self._distinct):
+    def make(self, own: Any) -> list[str] | None:
+        """Return the names, None where too few were found that agree with all loops.
+
+        ``own`` is this VM's name, as a term: it leads if nothing else is asked. None if it must not.
+        """
+        first, known = self._resources.first, list(self._known)
+        if first is not None:
+            known = list(dict.fromkeys([self._texts[f"name {first.get_id()}"], *known]))
+        found: dict[str, Any] = {}
+        for text, name in self._others(own if first is None else None, known):
+            if self._missing <= 0 or len(found) >= self._differing:
                 break
-            if self._resources.allows(self._reads.truth, name) and self._fits(name, len(found)):
-                found.append(name)
+            self._try(text, name, found)
+        more = list(found)
         if not self._reads.truth(self._resources.each_once):
-            known = [*found, *reversed(self._names)]
-            while len(found) < self._number:
-                again = next((one for one in known if self._fits(one, len(found))), None)
+            listed = {**found, **dict(reversed(self._known.items()))}
+            while self._missing > 0:
+                again = next((text for text, name in listed.items() if self._fits(name)), None)
                 if again is None:
                     return None
-                found.append(again)
-        return found if len(found) == self._number else None
+                more.append(again)
+                self._count(listed[again])
+        if self._missing > 0:
+            return None
+        return [*more, *known] if first is None else [*known, *more]
 
-    def _fits(self, name: str, place: int) -> bool:
-        """Return whether a name can come next, and count it then."""
-        left = self._number - place
-        has = {one: self._has(one, name) for one in self._counts}
-        if any(needed <= 0 if has[one] else needed >= left for one, needed in self._counts.items()):
-            return False
-        for one, counted in has.items():
-            self._counts[one] -= counted
-        return True
+    def _others(self, own: Any, known: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yield names beside those of the model, each with its term."""
+        asked = {text.lower() for what, text in self._texts.items() if what.startswith("name ")}
+        if own is not None and self._texts["vm.name"].lower() not in asked:
+            yield self._texts["vm.name"], own
+        taken = {text.lower() for text in self._texts.values()}  # with these a predicate may compare a name
+        yield from ((one, one) for one in _others(known) if one.lower() not in taken)
 
-    def _has(self, one: NameCount, name: str) -> bool:
+    def _try(self, text: str, name: Any, found: dict[str, Any]) -> None:
+        """Add a name where it agrees with the model, in no list of texts or else in all of them."""
+        for among in ((), (text,)):
+            self._invented.update(among)
+            if self._resources.allows(self._reads.truth, name) and self._fits(name):
+                found[text] = name
+                self._count(name)
+                return
+            self._invented.difference_update(among)
+
+    def _fits(self, name: Any) -> bool:
+        """Return whether what is counted allows a further entry."""
+        return all(
+            needed > 0 if self._has(one, name) else needed < self._missing for one, needed in self._counted.values()
+        )
+
+    def _count(self, name: Any) -> None:
+        self._missing -= 1
+        for key, (one, needed) in self._counted.items():
+            self._counted[key] = one, needed - self._has(one, name)
+
+    def _has(self, one: NameCount, name: Any) -> bool:
         return self._reads.truth(one.counts(name))
 
 
