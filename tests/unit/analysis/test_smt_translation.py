@@ -228,6 +228,9 @@ def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: A
         "(params.flag ? vm.name : params.label).upperAscii().startsWith('WEB')",
         "(params.flag ? params.label.lowerAscii() : 'a').contains('b')",
         "[params.label.trim(), 'x'][0] == 'a'",
+        "(params.flag ? 'ab' : 'ab').endsWith('b')",
+        "(params.flag ? optional.of('ab') : optional.of('ab')).value().endsWith('b')",
+        "event.Resources.exists(r, (params.flag ? r : 'a').endsWith('1')) && 'a' in event.Resources",
         "event.?DurationInSeconds.value()",
         "(1 > 2 ? optional.of(true) : optional.none()).value() ? affects_me : true",  # which never has a value
         "event.?NotBefore.value() > now",

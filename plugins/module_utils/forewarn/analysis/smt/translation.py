@@ -257,8 +257,7 @@ class Translation:
         if form.type not in SORTS or isinstance(then.value, Untranslated) or isinstance(otherwise.value, Untranslated):
             kept = form.type in SORTS and form.type != "string"
             return Translated(self._opaque(form).value if kept else Untranslated(self._key(form)), error)
-        code = self.problem.texts.code
-        return Translated(ite(condition.value, code(then.value), code(otherwise.value)), error)
+        return Translated(self._either(condition.value, then.value, otherwise.value), error)
 
     def _kept(self, form: f.If, condition: Formula, then: Kept, otherwise: Kept) -> Any:
         """Return the value of one of two optional values; what is not there may be anything."""
@@ -267,7 +266,14 @@ class Translation:
         values = [then.value, otherwise.value]
         if form.type[len("optional(") : -1] not in SORTS or any(isinstance(one, Untranslated) for one in values):
             return Untranslated(self._key(form))
-        return ite(condition, *map(self.problem.texts.code, values))
+        return self._either(condition, *values)
+
+    def _either(self, condition: Formula, then: Any, otherwise: Any) -> Any:
+        """Return one of two values of a sort."""
+        if isinstance(then, str) and then == otherwise:
+            return then
+        code = self.problem.texts.code
+        return ite(condition, code(then), code(otherwise))
 
     def _optional(self, form: f.Call) -> Translated:
         """Return what makes an optional value of a value, or asks for it."""
