@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from forewarn.analysis.smt.texts import Guess
 from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from forewarn.policy.patterns import compile_pattern
+from tools.sizes import SEED
 from tools.smt_facts import Facts, facts_of
 
 
@@ -259,3 +262,36 @@ def test_where_no_text_was_found_another_result_is_tried(total: bool) -> None:
     facts.add(found.formula)
     assert facts.check(text == -1, even, neg(error)) == z3.unsat
     assert facts.check(text == -1, neg(even), neg(error)) == z3.sat
+
+
+PARTS = [size * letter for size in (1, 2) for letter in "ab"] + ["ab", "ba", "aba", "b"]
+RELATION = {"starts_with": str.startswith, "ends_with": str.endswith, "contains": str.__contains__}
+TEXTS = ["".join(letters) for size in range(6) for letters in itertools.product("abc", repeat=size)]
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["all at once", "one after another"])
+@pytest.mark.parametrize("part", range(8))
+def test_a_text_has_relations_that_some_text_has(part: int, later: bool) -> None:
+    """Of a text that no policy mentions: what no text has two at a time is excluded, and nothing that some text has."""
+    chance = Random(f"{SEED} {part}")
+    problem = Problem()
+    text = problem.texts.variable("text", lambda _text: True)
+    chosen = chance.sample([(kind, some) for kind in sorted(RELATION) for some in sorted(set(PARTS))], 6)
+    known: dict[tuple[str, str], Formula] = {}
+    for kind, some in chosen:
+
+        def function(one: str, kind: str = kind, some: str = some) -> bool:
+            return RELATION[kind](one, some)
+
+        relation = mapped(text, f"{kind} {some}", function, relation=(kind, some))
+        known[kind, some], _error = problem.texts.apply(relation)
+        if later:
+            problem.complete()
+    facts = Facts(problem, text == -1)
+    for one in TEXTS:
+        has = [of if RELATION[kind](one, some) else neg(of) for (kind, some), of in known.items()]
+        assert facts.possible(*has), (one, chosen)
+    for first, second in itertools.combinations(chosen, 2):
+        together = any(all(RELATION[kind](one, some) for kind, some in (first, second)) for one in TEXTS)
+        alike = first[0] == second[0] != "contains"
+        assert not alike or facts.possible(known[first], known[second]) == together

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, excludes, find_words, follows, has_spellings, images
+from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.patterns import compile_pattern
 from forewarn.policy.regex import compile_program
@@ -284,11 +284,6 @@ def test_a_relation_follows_from_another_where_no_text_says_otherwise(first: Map
     assert never_otherwise or not follows(first, second)
     if first.relation and first.relation[1] and never_otherwise and second.relation and second.relation[1]:
         assert follows(first, second)
-
-
-@given(RELATIONS, RELATIONS)
-def test_a_relation_excludes_another_where_no_text_has_both(first: Mapped, second: Mapped) -> None:
-    assert excludes(first, second) == (not any(first.function(text) and second.function(text) for text in TEXTS))
 
 
 def pattern(text: str) -> Mapped:

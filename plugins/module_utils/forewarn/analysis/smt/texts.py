@@ -19,7 +19,7 @@ from ...policy.evaluation_error import EvaluationError, LimitError
 from ...policy.functions import INT_MAX, INT_MIN
 from .terms import Formula, between, conj, disj, implies, is_constant, neg, require, same
 from .values import ModelValues
-from .words import Mapped, NoWord, Spend, Wanted, excludes, find_words, follows, has_spellings, images
+from .words import Mapped, NoWord, Spend, Wanted, branches, find_words, follows, has_spellings, images
 
 _NAMES = "names of which only the letters' case may differ"
 
@@ -134,11 +134,7 @@ class Texts:
         for (key, number), one in self._applied.items():
             if one.mapped.is_int_of_text and self._first(f"range of {key}", number):
                 facts.append(between(INT_MIN, one.value, INT_MAX))
-        for first, second, both in self._related():
-            for (key, number), one in self._applied.items():
-                other = self._applied.get((second, number))
-                if key == first and other is not None and self._first(f"{first} has {second}", number):
-                    facts.append(implies(one.value, other.value if both else neg(other.value)))
+        facts += self._relations()
         for name, (term, allowed) in self._variables.items():
             if self._first(name, -1):
                 facts.append(term < len(self._listed))
@@ -154,14 +150,26 @@ class Texts:
                         facts += only
         return facts
 
-    def _related(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield relations of texts, and whether the second one holds or does not hold where the first one does."""
+    def _relations(self) -> Iterator[Formula]:
+        """Yield what follows from relations of a text: others, and that it has no other beginning or ending."""
         related = [one for one, *_rest in self._functions.values() if one.relation and one.relation[0] != "matches"]
+        applied: dict[str, dict[int, Applied]] = {}
+        for (key, number), one in self._applied.items():
+            applied.setdefault(key, {})[number] = one
         for first, second in itertools.permutations(related, 2):
             if follows(first, second):
-                yield first.key, second.key, True
-            elif excludes(first, second):
-                yield first.key, second.key, False
+                others = applied.get(second.key, {})
+                for number, one in applied.get(first.key, {}).items():
+                    if number in others and self._first(f"{first.key} has {second.key}", number):
+                        yield implies(one.value, others[number].value)
+        places: dict[Any, int] = {}
+        for mapped, what in branches(related):
+            # Another relation may come between two of them, so what was told apart before is another function.
+            name = f"{what} and then, of {len(related)}"
+            which = self._z3.Function(name, self._integer, self._integer)
+            for number, one in applied.get(mapped.key, {}).items():
+                if self._first(f"{name}: {mapped.key}", number):
+                    yield implies(one.value, which(one.term) == places.setdefault(mapped.relation, len(places)))
 
     def _first(self, what: str, code: int) -> bool:
         known = len(self._defined)

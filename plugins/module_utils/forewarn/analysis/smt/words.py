@@ -68,12 +68,17 @@ def follows(first: Mapped, second: Mapped) -> bool:
     return other == "contains" and kind in ("starts_with", "ends_with", "contains") and smaller in part
 
 
-def excludes(first: Mapped, second: Mapped) -> bool:
-    """Return whether no text has both relations. Neither is a pattern."""
-    kind, other = (one.relation[0] if one.relation else "" for one in (first, second))
-    if kind != other or kind not in ("starts_with", "ends_with"):
-        return False
-    return not (follows(first, second) or follows(second, first))
+def branches(relations: Sequence[Mapped]) -> Iterator[tuple[Mapped, str]]:
+    """Yield each beginning and each ending with what tells apart those of which a text has one at most.
+
+    Those are the ones that the same other relation follows from, if any: the longest of the same kind.
+    """
+    for one in relations:
+        kind, part = one.relation or ("", "")
+        if kind in ("starts_with", "ends_with"):
+            others = (other.relation for other in relations if other is not one and follows(one, other))
+            shorter = [other[1] for other in others if other is not None and other[0] == kind and other[1] != part]
+            yield one, f"{kind} {max(shorter, key=len, default=None)!r}"
 
 
 Result = Tuple[Mapped, bool, Any]  # a function, whether it fails, and its value otherwise (None: any text)
