@@ -11,14 +11,14 @@ and those that it does not; how often the list has a name is left open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS, MAX_NAMES
 from .problem import Problem, Translated
-from .terms import Formula, between, conj, disj, implies, is_constant, neg, require, same
+from .terms import Formula, between, conj, disj, implies, is_constant, ite, neg, require, same
 from .words import Mapped
 
 
@@ -80,7 +80,9 @@ class Resources:
         self._by_key: dict[str, NameLoop] = {}
         self.counts: dict[str, NameCount] = {}
         self.distinct: Distinct | None = None  # if something reads it
-        self._fitting: list[Formula] = []
+        self._only_known: list[Formula] = []  # that no other names count
+        self._all_known: list[Formula] = []  # that no more names count
+        self._made_for: dict[int, str] = {}  # ids of names that are made for loops, with the keys of these
         self._others: set[int] = set()  # ids of names that ``facts`` has made
         self.first: Any = None
         self._affects: dict[Any, tuple[Any, Any]] = {}  # the names of VMs, and whether the list has them
@@ -122,13 +124,14 @@ class Resources:
 
         Predicates of one ``key`` are the same.
         """
-        problem = self._problem
+        problem, about = self._problem, key
         key = f"{'some' if deciding else 'not all'} {key}"
         if key in self._by_key:
             return self._by_key[key]
         decided, failed = problem.boolean(f"decided: {key}"), problem.boolean(f"failed: {key}")
         for number, what in enumerate((decided, failed)):
             name = self._element(f"{number} of {key}")
+            self._made_for[name.get_id()] = about
             value, error = predicate(name)
             is_so = conj((neg(error), same(value, deciding))) if number == 0 else error
             problem.facts.append(implies(what, conj((self.has(name), is_so))))
@@ -154,7 +157,8 @@ class Resources:
     def count_of(self, key: str, predicate: Callable[[Any], Translated]) -> NameCount:
         """Return how many entries have a predicate."""
         if key not in self.counts:
-            failed = self.loop(key, predicate, deciding=True).failed
+            can_fail = predicate(self._another(f"of {key}")).error is not False
+            failed = self.loop(key, predicate, deciding=True).failed if can_fail else False
             number = self._problem.integer(f"number of {key}", 0)
             self.counts[key] = NameCount(key, predicate, number, failed)
         return self.counts[key]
@@ -173,70 +177,94 @@ class Resources:
     def facts(self) -> list[Formula]:
         """Return what is true of the list and of all that reads it so far."""
         names = [name for key, name in self.names.items() if key not in self._others]
-        first = self._first_of_their_kind(names)
-        further: list[Any] = []
         facts: list[Formula] = []
-
-        def another(what: str, more: Formula, holds: Callable[[Any], Formula]) -> None:
-            other = self._element(f"another {what}")
-            self._others.add(other.get_id())
-            facts.append(implies(more, conj((self.has(other), holds(other)))))
-            once = conj((more, self.each_once))  # otherwise it may be a name that is listed twice
-            facts.extend(implies(once, neg(conj((self.has(name), self._alike(name, other))))) for name in names)
-            further.append(other)
-
-        if self._loops or self.distinct is not None:
-            number = self.count if self.distinct is None else self.distinct.count
-            more = number > _sum(first)
-            another("in event.Resources", more, lambda _name: True)
+        further: list[Any] = []
+        known: dict[str, list[Any]] = {}  # what counts
+        number = self.count if self.distinct is None else self.distinct.count
+        if self._loops or self.counts or self.distinct is not None:
+            further.append(self._another("in event.Resources"))
+            more = number > _sum(self._first_of_their_kind(names))
+            facts += self._is_another(more, further[0], names)
             if self.distinct is not None:
-                facts += (
-                    implies(more, neg(conj((self.has(name), same(self._code(name), self._code(further[0]))))))
-                    for name in names
-                )
-        counted = [(one, [one.counts(name) for name in names]) for one in self.counts.values()]
-        for one, has in counted:
-            some = _sum(conj(both) for both in zip(first, has))
-            another(f"of {one.key}", one.number > some, one.counts)
-            rest = _sum(conj((new, neg(holds))) for new, holds in zip(first, has))
-            another(f"not of {one.key}", self.count - one.number > rest, one.leaves_out)
+                facts += (implies(more, neg(conj((self.has(name), self._is(name, further[0]))))) for name in names)
+                facts.append(between(1, number, self.count))
+                facts.append(implies(self.each_once, number == self.count))
+        for one in self.counts.values():
+            others = [self._another(f"of {one.key}"), self._another(f"not of {one.key}")]
+            known[one.key] = [*self._asked_for(one, names), *further[:1], *others]
+            facts += self._of_count(one, known[one.key])
+            further += others
         names += further
-        first = self._first_of_their_kind(names, first)
+        facts.append(number >= _sum(self._first_of_their_kind(names)))
         for name in names:
             there = self.has(name)
             for loop in self._loops:
                 value, error = loop.predicate(name)
                 facts.append(implies(conj((there, neg(error), same(value, loop.deciding))), loop.decided))
                 facts.append(implies(conj((there, error)), loop.failed))
+            for one in self.counts.values():
+                facts.append(implies(there, ite(one.counts(name), one.number > 0, one.number < self.count)))
             for own, affected in self._affects.values():
                 facts.append(implies(conj((there, self._alike(name, own))), affected))
             if len(names) > 1:  # one in the list is there in no other case
                 spelled = self._spelling(self._problem.texts.fold(name))
                 facts.append(implies(conj((self.each_once, there)), spelled == self._code(name)))
-        number = _sum(first)
-        facts.append(self.count >= number)
-        if self.distinct is not None:
-            facts.append(between(number, self.distinct.count, self.count))
-            facts.append(implies(self.each_once, self.distinct.count == self.count))
-        self._fitting = []
-        for one, has in counted:
-            has += (one.counts(name) for name in further)
-            some = _sum(conj(both) for both in zip(first, has))
-            rest = _sum(conj((new, neg(holds))) for new, holds in zip(first, has))
-            facts.append(between(some, one.number, self.count - rest))
-            self._fitting.append(one.number == some)
+        self._only_known = [conj(self._none_but(one, known[one.key], names)) for one in self.counts.values()]
+        self._all_known = [self._is_number_of(one, known[one.key]) for one in self.counts.values()]
         return facts
 
-    def known(self) -> Formula:
-        """Return that what is counted are names that the solver knows: texts are found for them more easily."""
-        return conj(self._fitting)
+    def _of_count(self, one: NameCount, known: list[Any]) -> Iterator[Formula]:
+        """Yield what is true of a count: the last two names are others that count, and that do not, if it is larger."""
+        first = self._first_of_their_kind(known)
+        counted = [conj((new, one.counts(name))) for new, name in zip(first, known)]
+        rest = [conj((new, one.leaves_out(name))) for new, name in zip(first, known)]
+        yield from self._is_another(one.number > _sum(counted[:-2]), known[-2], known[:-2], one.counts)
+        yield from self._is_another(self.count - one.number > _sum(rest[:-2]), known[-1], known[:-2], one.leaves_out)
+        yield between(_sum(counted), one.number, self.count - _sum(rest))
 
-    def _first_of_their_kind(self, names: list[Any], known: Sequence[Formula] = ()) -> list[Formula]:
-        """Return of each name whether it is in the list and none before it is the same. ``known`` are the first."""
-        found = list(known)
-        for place in range(len(found), len(names)):
-            name = names[place]
-            before = (conj((self.has(one), same(self._code(one), self._code(name)))) for one in names[:place])
+    def _is_number_of(self, one: NameCount, known: list[Any]) -> Formula:
+        """Return whether a count is that of the known names."""
+        first = self._first_of_their_kind(known)
+        return one.number == _sum(conj((new, one.counts(name))) for new, name in zip(first, known))
+
+    def _none_but(self, one: NameCount, known: list[Any], names: list[Any]) -> Iterator[Formula]:
+        """Yield that no name counts but the known ones."""
+        for name in names:
+            if not any(name is other for other in known):
+                is_known = disj(self._is(name, other) for other in known)
+                yield disj((neg(conj((self.has(name), one.counts(name)))), is_known))
+
+    def _asked_for(self, one: NameCount, names: list[Any]) -> list[Any]:
+        """Return the names without those that were made for loops about something else."""
+        return [
+            name for name in names if isinstance(name, str) or self._made_for.get(name.get_id(), one.key) == one.key
+        ]
+
+    def _is_another(
+        self, more: Formula, other: Any, names: list[Any], holds: Callable[[Any], Formula] = lambda _name: True
+    ) -> Iterator[Formula]:
+        """Yield that the list has another name if there is more than the known ones."""
+        yield implies(more, conj((self.has(other), holds(other))))
+        once = conj((more, self.each_once))  # otherwise it may be a name that is listed twice
+        yield from (implies(once, neg(conj((self.has(name), self._alike(name, other))))) for name in names)
+
+    def _another(self, what: str) -> Any:
+        other = self._element(f"another {what}")
+        self._others.add(other.get_id())
+        self.has(other)
+        return other
+
+    def plain(self) -> Iterator[Formula]:
+        """Yield what makes it easier to find names for counts, that which makes it easiest first."""
+        if self.counts:
+            yield conj((*self._only_known, *self._all_known))
+            yield conj(self._only_known)
+
+    def _first_of_their_kind(self, names: list[Any]) -> list[Formula]:
+        """Return of each name whether it is in the list and none before it is the same."""
+        found = []
+        for place, name in enumerate(names):
+            before = (conj((self.has(one), self._is(one, name))) for one in names[:place])
             found.append(conj((self.has(name), neg(disj(before)))))
         return found
 
@@ -244,6 +272,10 @@ class Resources:
         """Return whether two names are the same but for case."""
         texts = self._problem.texts
         return same(texts.fold(one), texts.fold(other))
+
+    def _is(self, one: Any, other: Any) -> Formula:
+        """Return whether two names are the same, case included."""
+        return same(self._code(one), self._code(other))
 
     def _code(self, name: Any) -> Any:
         return self._problem.texts.code(name)
@@ -276,7 +308,10 @@ def _can_be_a_name(longest: int, text: str) -> bool:
 
 def _sum(formulas: Iterable[Formula]) -> Any:
     """Return how many formulas hold."""
-    total: Any = 0
+    known, terms = 0, []
     for one in formulas:
-        total = total + (int(one) if isinstance(one, bool) else require().If(one, 1, 0))
-    return total
+        if isinstance(one, bool):
+            known += one
+        else:
+            terms.append(require().If(one, 1, 0))
+    return known + require().Sum(terms) if terms else known

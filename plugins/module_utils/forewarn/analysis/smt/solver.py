@@ -82,8 +82,10 @@ class Solver:
         for _turn in range(_MOST_LEARNT):
             # Every other time, first without names of which only the letters' case differs.
             apart = self.problem.texts.apart() if len(guesses) % 2 else True
-            plain = conj((apart, self.inputs.resources.known()))
-            answer = self._unknown if plain is True else self._check(*asked, *guesses, plain)
+            answer = self._unknown
+            for plain in (*self.inputs.resources.plain(), True):
+                if answer != self._sat and not (plain is True and apart is True):
+                    answer = self._tried(*asked, *guesses, conj((plain, apart)))
             if answer != self._sat:
                 answer = self._check(*asked, *guesses)
             if answer == self._unsat:
@@ -113,16 +115,19 @@ class Solver:
 
     def _check(self, *formulas: Formula) -> Any:
         """Return z3's answer, "unknown" beyond a limit. Raises TooCostlyError there if something can be set aside."""
-        effort = self.problem.effort
-        if effort.left <= 0:
-            effort.reached(self.problem.readable)
+        answer = self._tried(*formulas)
+        if answer == self._unknown:
+            self.problem.effort.reached(self.problem.readable)
+        return answer
+
+    def _tried(self, *formulas: Formula) -> Any:
+        """Return z3's answer, "unknown" beyond a limit."""
+        if self.problem.effort.left <= 0:
             return self._unknown
         answer = self._solver.check(*formulas)
         units = units_of(self._solver)
-        effort.spend(max(0, units - self.problem.spent))
+        self.problem.effort.spend(max(0, units - self.problem.spent))
         self.problem.spent = max(units, self.problem.spent)
-        if answer == self._unknown:
-            effort.reached(self.problem.readable)
         return answer
 
     def learn(self) -> tuple[int, ...]:

@@ -192,8 +192,8 @@ class _Names:
                     return None
                 more.append(again)
                 self._count(listed[again])
-        if self._missing > 0:
-            return None
+        if self._missing or any(needed for _one, needed in self._counted.values()):
+            return None  # a model may have names that are more than their number: it knows few of them at a time
         return [*more, *known] if first is None else [*known, *more]
 
     def _others(self, own: Any, known: Sequence[str]) -> Iterator[tuple[str, Any]]:
