@@ -94,6 +94,13 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         *("'{name}' in event.Resources && size(event.Resources) == 1", "size(event.Resources) < params.m"),
         *("event.Resources.exists(one, one.startsWith('{begin}'))", "event.Resources.all(one, one != '{name}')"),
         *("event.Resources[0] == '{name}'", "event.Resources == ['{name}']", "vm.name in params.names"),
+        *("event.Resources[0].lowerAscii() in params.names", "!('{name}' in params.names)", "vm.zone in params.names"),
+        *(
+            "event.Resources.filter(one, one.startsWith('{begin}')).size() > {count}",
+            "event.Resources.filter(one, !(one in params.names)).size() == {count}",
+            "event.Resources.exists_one(one, one == vm.name || one == '{name}')",
+            "event.Resources.distinct().size() == {count}",
+        ),
         *(
             "event.Resources.exists(one, one == vm.name)",
             "params.s in event.Resources",

@@ -51,7 +51,7 @@ _VALUES: Mapping[str, Sequence[Any]] = {
     "zone": (*ZONES, "Nowhere", ""),
     "r": (0.0, -0.0, 0.25, 0.5, 1.0, 1e308, -1.0, 0.30000000000000004),
     "b": (True, False),
-    "names": ([], ["web_0"], ["WEB_0", "db_0"], ["any other"]),
+    "names": ([], ["web_0"], ["WEB_0", "db_0"], ["any other"], [*NAMES], [*TEXTS, "", "web_0"], ["web_0", "web_0"]),
     "numbers": ([], [9], [1, 5], [-1, 60, 60]),
     "map": ({}, {"role": "web"}, {"Role": "web"}, {"a.b": "", "env": "x"}),
 }
@@ -174,7 +174,7 @@ def _fields(chance: random.Random, api_version: str, now: datetime, name: str | 
     status = "Started" if started else "Scheduled"
     if not normal and chance.random() < 0.05:
         status = chance.choice(("Completed", "Paused"))
-    fields = {
+    fields: dict[str, Any] = {
         "EventId": chance.choice(("a", "A", "0-1", *(one for one in TEXTS if one))),
         "EventType": chance.choice(known if normal or chance.random() < 0.9 else UNKNOWN_TYPES),
         "ResourceType": "VirtualMachine",
@@ -190,6 +190,9 @@ def _fields(chance: random.Random, api_version: str, now: datetime, name: str | 
             one for one in ("ResourceType", "Description", "EventSource", "DurationInSeconds") if chance.random() < 0.1
         ]
         fields = {one: value for one, value in fields.items() if one not in lost}
+        if chance.random() < 0.1:  # the service lists each VM once
+            again = chance.choice(fields["Resources"])
+            fields["Resources"] = [*fields["Resources"], chance.choice((again, again, again.swapcase()))]
         if chance.random() < 0.1:
             fields["NotBefore"] = ""
         if chance.random() < 0.1 and "DurationInSeconds" in fields:
