@@ -28,12 +28,16 @@ _Work = TypeVar("_Work", bound=Callable[..., Any])
 
 
 class Readable(NamedTuple):
-    """A part of an expression that z3 knows. ``place`` is where it stands first: file, line."""
+    """A part of an expression that z3 knows. ``place`` is where it stands first: file, line.
+
+    ``divisions`` has what is divided, by the ids of quotients and remainders.
+    """
 
     source: str
     place: str
     value: Any
     is_loop: bool
+    divisions: Mapping[int, tuple[Any, Any]]
 
     @property
     def shape(self) -> str:
@@ -130,7 +134,7 @@ def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> di
     weights: dict[str, int] = {}
     for one in readable.values():
         if one.source not in aside and not is_constant(one.value):
-            weight = _LOOP if one.is_loop else sum(_weights(one.value))
+            weight = _LOOP if one.is_loop else sum(_weights(one.value, one.divisions))
             weights[one.shape] = weights.get(one.shape, 0) + weight
     if not weights:
         return {}
@@ -138,14 +142,15 @@ def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> di
     return {one.source: one.place for one in readable.values() if weights.get(one.shape, 0) * 2 > most}
 
 
-def _weights(term: Any) -> Iterator[int]:
+def _weights(term: Any, divisions: Mapping[int, tuple[Any, Any]]) -> Iterator[int]:
     """Yield the weight of each operation in a term."""
     z3 = require()
-    divisions = (z3.Z3_OP_IDIV, z3.Z3_OP_MOD, z3.Z3_OP_DIV, z3.Z3_OP_REM)
+    kinds = (z3.Z3_OP_IDIV, z3.Z3_OP_MOD, z3.Z3_OP_DIV, z3.Z3_OP_REM)
     seen, stack = set(), [term]
     while stack:
         one = stack.pop()
         if one.get_id() not in seen:
             seen.add(one.get_id())
-            yield _DIVISION if one.decl().kind() in divisions else 1
-            stack += one.children()
+            divided = divisions.get(one.get_id())
+            yield _DIVISION if divided is not None or one.decl().kind() in kinds else 1
+            stack += one.children() if divided is None else [divided[1]]

@@ -87,6 +87,7 @@ class Problem:
         self._ranges: dict[int, tuple[Any, int, int]] = {}  # of terms, by their ids, which a term keeps
         self._choices: dict[int, tuple[Any, tuple[str, ...]]] = {}  # likewise
         self._once: dict[tuple[str, int], tuple[Any, Any]] = {}  # what was made of terms, likewise
+        self.divisions: dict[int, tuple[Any, Any]] = {}  # quotients and remainders with what is divided, likewise
         self.invented: set[str] = set()  # names of VMs that no model has, and that are in all lists of texts
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
@@ -165,6 +166,8 @@ class Problem:
             rest = self.integer(f"rest of {name}", 0, by - 1)
             self.lies(rest, 0, by - 1)
             self.facts.append(term == by * quotient + rest)
+            self.divisions[quotient.get_id()] = quotient, term
+            self.divisions[rest.get_id()] = rest, term
             return quotient, rest
 
         return self.once(f"divided by {by}", term, divide)

@@ -113,7 +113,8 @@ class Translation:
             return self._opaque(form)
         found = _TRANSLATIONS[type(form)](self, form)
         if source not in self.problem.readable:
-            self.problem.readable[source] = Readable(source, self._place(form), found.value, loop)
+            place, divisions = self._place(form), self.problem.divisions
+            self.problem.readable[source] = Readable(source, place, found.value, loop, divisions)
         return found
 
     def _text(self, form: Form) -> str:
