@@ -60,6 +60,7 @@ class FakeSystemd:
     reloads: int = 0
     killed_at: int = -1  # the call at which the hook is killed
     storms: list[str] = dataclasses.field(default_factory=list)  # triggers that asked again and again
+    failed: list[str] = dataclasses.field(default_factory=list)  # units that ended without success
     _loaded: frozenset[str] = frozenset()
     _invocations: int = 0
 
@@ -111,9 +112,8 @@ class FakeSystemd:
         if verb == "show":
             return Done(0, "\n\n".join(map(self._shown, names)) + "\n", "")
         if verb == "list-unit-files":
-            return Done(
-                0, "".join(f"{name} enabled enabled\n" for name, unit in self.units.items() if unit.triggers), ""
-            )
+            files = [name for name, unit in self.units.items() if unit.triggers and "@" not in name]  # not instances
+            return Done(0, "".join(f"{name} enabled enabled\n" for name in files), "")
         if verb == "daemon-reload":
             self.reloads += 1
             self._loaded = frozenset(path.parent.name[: -len(".d")] for path in self.drop_ins.glob("*.d/*.conf"))
@@ -193,6 +193,7 @@ class FakeSystemd:
         lived = self.now - unit.active_since
         if unit.is_lonely or (unit.breaks and lived > 0.5):
             unit.state, unit.result = "failed", "exit-code"
+            self.failed.append(unit.name)
         elif lived > unit.lives:
             unit.state = "inactive"
 

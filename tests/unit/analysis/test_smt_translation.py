@@ -233,6 +233,10 @@ def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: A
         "event.Resources.exists(r, (params.flag ? r : 'a').endsWith('1')) && 'a' in event.Resources",
         "event.?DurationInSeconds.value()",
         "(1 > 2 ? optional.of(true) : optional.none()).value() ? affects_me : true",  # which never has a value
+        "(params.flag ? vm.?zone : optional.none()).value()",
+        "[vm.?zone, vm.?location][0].value() == 'a'",
+        "[params.flag ? event.?DurationInSeconds : optional.none(), optional.of(3)][0].value()",
+        "[params.flag ? vm.?tags : optional.none()][0].hasValue()",
         "event.?NotBefore.value() > now",
         "event.?EventSource.value().contains('l')",
         "vm.tags.?role.value() == 'web'",

@@ -184,11 +184,17 @@ def test_what_needs_the_unit_is_started_again_after_it(stage: Stage) -> None:
 
 
 def test_what_systemd_has_forgotten_before_a_second_attempt_is_started_in_order(stage: Stage) -> None:
-    stage.systemd.add(*activated(), FakeUnit("user.service", requires=(SERVICE,), state="active"))
-    for _attempt in range(2):
-        stage.hook(PREPARE)
+    socket = FakeUnit("app@1.socket", triggers=SERVICE, state="active")  # an instance has no file of its own
+    service = FakeUnit(SERVICE, needs_socket=socket.name, state="active")
+    stage.systemd.add(socket, service, FakeUnit("user.service", requires=(SERVICE,), state="active"))
+    stage.hook(PREPARE)
+    stage.systemd.add(FakeUnit("late.service", requires=(SERVICE,), state="failed"))
+    stage.hook(PREPARE)
     stage.hook(RECOVER)
-    assert set(stage.systemd.states().values()) == {"active"}
+    states = stage.systemd.states()
+    assert states.pop("late.service") == "failed"
+    assert set(states.values()) == {"active"}
+    assert stage.systemd.failed == []
 
 
 def test_two_units_are_tried_at_a_time(
