@@ -36,7 +36,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bare_environment(tmp_path_factory.mktemp("bare"))
 
 
-@pytest.mark.full
+@pytest.mark.in_turn(4)  # it takes two minutes
 @pytest.mark.lab
 def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(
     lab_machine: None, bare_python: Path, repository: Path
