@@ -76,7 +76,7 @@ NOTIFYING = OLD.replace("output: hold}", "output: hold, notify: [{run: [/bin/tel
 @pytest.fixture(scope="module")
 def events() -> list[Seen]:
     """Return events to judge by."""
-    return pool(random.Random(1), LATEST_API_VERSION, EVENTS)
+    return pool(random.Random(5), LATEST_API_VERSION, EVENTS)  # among them one for each lie
 
 
 @pytest.fixture(scope="module")

@@ -229,6 +229,7 @@ def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: A
         "(params.flag ? params.label.lowerAscii() : 'a').contains('b')",
         "[params.label.trim(), 'x'][0] == 'a'",
         "(params.flag ? 'ab' : 'ab').endsWith('b')",
+        "(leader ? 'é' : event.EventId).endsWith('b') || (leader ? vm.name : '1') == '1'",
         "(params.flag ? optional.of('ab') : optional.of('ab')).value().endsWith('b')",
         "event.Resources.exists(r, (params.flag ? r : 'a').endsWith('1')) && 'a' in event.Resources",
         "event.?DurationInSeconds.value()",

@@ -271,7 +271,7 @@ class Translation:
 
     def _either(self, condition: Formula, then: Any, otherwise: Any) -> Any:
         """Return one of two values of a sort."""
-        if isinstance(then, str) and then == otherwise:
+        if isinstance(then, str) and isinstance(otherwise, str) and then == otherwise:
             return then
         code = self.problem.texts.code
         return ite(condition, code(then), code(otherwise))
