@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.patterns import in_case, texts_matching
+from forewarn.analysis.smt.patterns import in_case, samples, texts_matching
 from forewarn.analysis.smt.terms import require
-from forewarn.analysis.smt.translation import samples
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program

@@ -145,3 +145,32 @@ class _Automaton:
 
     def _character(self, point: int) -> Any:
         return self._z3.StringVal(f"\\u{{{point:x}}}", self._context)
+
+
+def samples(program: list[Any], most: int = 4) -> list[str]:
+    """Return texts that a compiled pattern (policy.regex) has a match in, the shortest first."""
+    found: list[str] = []
+    paths: list[tuple[int, str]] = [(0, "")]
+    for _turn in range(2000):
+        if not paths or len(found) >= most:
+            break
+        at, text = paths.pop(0)
+        instruction = program[at]
+        kind = instruction[0]
+        if kind == "m":
+            found.append(text)
+        elif kind == "c" and instruction[1]:
+            low = instruction[1][0]
+            readable = next((ord(one) for one in "a0A-_. x" if _in_ranges(ord(one), instruction[1])), low)
+            paths.append((at + 1, text + chr(readable)))
+        elif kind == "j":
+            paths.insert(0, (at + instruction[1], text))
+        elif kind == "s":
+            paths += [(at + instruction[1], text), (at + instruction[2], text)]
+        elif kind == "a":
+            paths.append((at + 1, text))
+    return found
+
+
+def _in_ranges(point: int, bounds: list[int]) -> bool:
+    return sum(bound <= point for bound in bounds) % 2 == 1

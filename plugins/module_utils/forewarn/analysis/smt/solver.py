@@ -83,8 +83,8 @@ class Solver:
             # Every other time, first without names of which only the letters' case differs.
             apart = self.problem.texts.apart() if len(guesses) % 2 else True
             answer = self._unknown
-            for plain in (*self.inputs.resources.plain(), True):
-                if answer != self._sat and not (plain is True and apart is True):
+            for plain in (*self.inputs.resources.plain(), *([] if apart is True else [True])):
+                if answer != self._sat:
                     answer = self._tried(*asked, *guesses, conj((plain, apart)))
             if answer != self._sat:
                 answer = self._check(*asked, *guesses)

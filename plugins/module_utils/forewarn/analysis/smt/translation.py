@@ -25,9 +25,10 @@ from ...policy.regex import compile_program
 from ...policy.timevalues import MAX_DURATION, MIN_DURATION, UNITS
 from .calls import TOTAL, Arguments, call, is_python
 from .effort import Readable
+from .filters import counted, emptiness
 from .inputs import Inputs, Tags
 from .operands import ConditionPart
-from .patterns import in_case
+from .patterns import in_case, samples
 from .problem import SORTS, Kept, Problem, Translated, Untranslated, failure
 from .resources import Resources, names_of
 from .terms import Formula, between, conj, disj, is_constant, ite, neg, require, same
@@ -38,16 +39,6 @@ _LIGHT = frozenset(  # functions that cost nothing beside what their arguments d
     ("eq", "ne", "lt", "le", "gt", "ge", "not", "same", "size", "index_map", "index_list", "in", "eq_deep", "ne_deep")
 )
 _MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
-# Whether a size is not 0, for comparisons with a number on the right.
-_EMPTINESS = {
-    ("gt", 0): True,
-    ("ge", 1): True,
-    ("ne", 0): True,
-    ("le", 0): False,
-    ("lt", 1): False,
-    ("eq", 0): False,
-}
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _TIMED = ("event", "events", "notice", "age", "now")
 _OF_VM = ("vm", "affects_me", "leader")
 
@@ -103,7 +94,7 @@ class Translation:
         return self._key(read_form(expression["form"]))
 
     def _translate(self, form: Form) -> Translated:
-        filtered = isinstance(form, f.Call) and (_emptiness(form) is not None or _counted(form) is not None)
+        filtered = isinstance(form, f.Call) and (emptiness(form) is not None or counted(form) is not None)
         loop = filtered or isinstance(form, (f.All, f.Exists, f.ExistsOne))
         readable = loop or isinstance(form, f.Matches) or (isinstance(form, f.Call) and form.function not in _LIGHT)
         if not readable or self._locals or form.type not in SORTS:
@@ -353,19 +344,19 @@ class Translation:
 
     def _filtered(self, form: f.Call) -> Translated | None:
         """Return how many elements a filter leaves, or whether it leaves any; None for another call."""
-        loop = _counted(form)
+        loop = counted(form)
         if loop is not None:
             items = self._translate(loop.items)
             if isinstance(items.value, Resources) and not self._over_names:
-                counted = items.value.count_of(self._element_key(loop), self._predicate(loop))
-                return Translated(counted.number, disj((items.error, counted.failed)))
+                left = items.value.count_of(self._element_key(loop), self._predicate(loop))
+                return Translated(left.number, disj((items.error, left.failed)))
             values = self._each(loop, Translated(items.value))
             errors = disj((items.error, *(one.error for one in values or ())))
             return None if values is None else Translated(_number_of(values), errors)
-        left = _emptiness(form)
-        if left is None:
+        asked = emptiness(form)
+        if asked is None:
             return None
-        loop, wanted = left
+        loop, wanted = asked
         items = self._translate(loop.items)
         names = names_of(items.value)
         if names is not None and not self._over_names:
@@ -423,8 +414,8 @@ class Translation:
     def _exists_one(self, form: f.ExistsOne) -> Translated:
         items = self._translate(form.items)
         if isinstance(items.value, Resources) and not self._over_names:
-            counted = items.value.count_of(self._element_key(form), self._predicate(form))
-            return Translated(counted.number == 1, disj((items.error, counted.failed)))
+            found = items.value.count_of(self._element_key(form), self._predicate(form))
+            return Translated(found.number == 1, disj((items.error, found.failed)))
         values = self._each(form, items)
         if values is None:
             return self._opaque(form)
@@ -487,66 +478,11 @@ def _number_of(truths: list[Translated]) -> Any:
     return total
 
 
-def _counted(form: f.Call) -> f.Filter | None:
-    """Return the filter of ``x.filter(…).size()``, None for another call."""
-    (first, *_rest) = (*form.arguments, None)
-    return first if form.function == "size" and isinstance(first, f.Filter) else None
-
-
-def _emptiness(form: f.Call) -> tuple[f.Filter, bool] | None:
-    """Return the filter of ``x.filter(…).size() > 0`` or ``x.filter(…) == []``, and whether something is to be left.
-
-    None for another call.
-    """
-    if len(form.arguments) != 2:
-        return None
-    (left, right), function = form.arguments, form.function
-    if isinstance(left, (f.Literal, f.List)):
-        left, right, function = right, left, _MIRRORED.get(function, function)
-    if isinstance(left, f.Filter) and isinstance(right, f.List) and not right.parts:
-        return (left, function in ("ne", "ne_deep")) if function in ("eq", "ne", "eq_deep", "ne_deep") else None
-    if not isinstance(left, f.Call) or left.function != "size" or not isinstance(left.arguments[0], f.Filter):
-        return None
-    if not isinstance(right, f.Literal) or right.type != "int":
-        return None
-    wanted = _EMPTINESS.get((function, right.value))
-    return None if wanted is None else (left.arguments[0], wanted)
-
-
 def _decided(parts: list[Translated], *, deciding: bool) -> Translated:
     """Return the value of ``&&`` or ``||``: one part that is ``deciding`` decides, whatever errors the others have."""
     decided = disj(conj((neg(one.error), same(one.value, deciding))) for one in parts)
     failed = disj(one.error for one in parts)
     return Translated(decided if deciding else neg(decided), conj((neg(decided), failed)))
-
-
-def samples(program: list[Any], most: int = 4) -> list[str]:
-    """Return texts that a compiled pattern (policy.regex) has a match in, the shortest first."""
-    found: list[str] = []
-    paths: list[tuple[int, str]] = [(0, "")]
-    for _turn in range(2000):
-        if not paths or len(found) >= most:
-            break
-        at, text = paths.pop(0)
-        instruction = program[at]
-        kind = instruction[0]
-        if kind == "m":
-            found.append(text)
-        elif kind == "c" and instruction[1]:
-            low = instruction[1][0]
-            readable = next((ord(one) for one in "a0A-_. x" if _in_ranges(ord(one), instruction[1])), low)
-            paths.append((at + 1, text + chr(readable)))
-        elif kind == "j":
-            paths.insert(0, (at + instruction[1], text))
-        elif kind == "s":
-            paths += [(at + instruction[1], text), (at + instruction[2], text)]
-        elif kind == "a":
-            paths.append((at + 1, text))
-    return found
-
-
-def _in_ranges(point: int, bounds: list[int]) -> bool:
-    return sum(bound <= point for bound in bounds) % 2 == 1
 
 
 _TRANSLATIONS: Mapping[type[Form], Callable[[Translation, Any], Translated]] = {

@@ -44,10 +44,8 @@ class Concrete:
         reads = _Model(model)
         now = _time(reads.number(inputs.now_us))
         self._problem.invented.clear()
-        listed = any(members.asked for members, _given, _defaults in self._params.lists().values())
-        names = _Names(reads, inputs.resources, texts, self._problem.invented).make(
-            None if listed else inputs.resources.own
-        )
+        has_lists = any(members.asked for members, _given, _defaults in self._params.lists().values())
+        names = _Names(reads, inputs.resources, texts, self._problem.invented if has_lists else None).make()
         if names is None:
             return None
         api_version = inputs.api_version
@@ -156,8 +154,10 @@ class _Model:
 class _Names:
     """Makes up the names of VMs in Resources of a model: those that it has, and others like them."""
 
-    def __init__(self, reads: _Model, resources: Resources, texts: Mapping[str, str], invented: set[str]) -> None:
-        """``invented`` are names of no model that are in all lists of texts."""
+    def __init__(
+        self, reads: _Model, resources: Resources, texts: Mapping[str, str], invented: set[str] | None
+    ) -> None:
+        """``invented`` are names of no model that are in all lists of texts, None if nothing reads such a list."""
         self._reads, self._resources, self._texts, self._invented = reads, resources, texts, invented
         known = [(texts[f"name {key}"], name) for key, name in list(resources.names.items())]
         self._known = {text: name for text, name in known if reads.truth(resources.has(name))}  # names, and their terms
@@ -170,16 +170,13 @@ class _Names:
             for one in resources.counts.values()
         }
 
-    def make(self, own: Any) -> list[str] | None:
-        """Return the names, None where too few were found that agree with all loops.
-
-        ``own`` is this VM's name, as a term: it leads if nothing else is asked. None if it must not.
-        """
+    def make(self) -> list[str] | None:
+        """Return the names, None where too few were found that agree with all loops."""
         first, known = self._resources.first, list(self._known)
         if first is not None:
             known = list(dict.fromkeys([self._texts[f"name {first.get_id()}"], *known]))
         found: dict[str, Any] = {}
-        for text, name in self._others(own if first is None else None, known):
+        for text, name in self._others(known):
             if self._missing <= 0 or len(found) >= self._differing:
                 break
             self._try(text, name, found)
@@ -196,23 +193,31 @@ class _Names:
             return None  # a model may have names that are more than their number: it knows few of them at a time
         return [*more, *known] if first is None else [*known, *more]
 
-    def _others(self, own: Any, known: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """Yield names beside those of the model, each with its term."""
+    def _others(self, known: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yield names beside those of the model, each with its term: this VM leads if nothing else is asked."""
         asked = {text.lower() for what, text in self._texts.items() if what.startswith("name ")}
-        if own is not None and self._texts["vm.name"].lower() not in asked:
-            yield self._texts["vm.name"], own
+        own = self._texts["vm.name"]
+        # Of a list of texts, a model does not know whether it has a term that was not asked for.
+        if self._resources.first is None and self._invented is None and own.lower() not in asked:
+            yield own, self._resources.own
         taken = {text.lower() for text in self._texts.values()}  # with these a predicate may compare a name
         yield from ((one, one) for one in _others(known) if one.lower() not in taken)
 
     def _try(self, text: str, name: Any, found: dict[str, Any]) -> None:
         """Add a name where it agrees with the model, in no list of texts or else in all of them."""
-        for among in ((), (text,)):
-            self._invented.update(among)
-            if self._resources.allows(self._reads.truth, name) and self._fits(name):
+        if self._agrees(name):
+            found[text] = name
+        elif self._invented is not None:
+            self._invented.add(text)
+            if self._agrees(name):
                 found[text] = name
-                self._count(name)
-                return
-            self._invented.difference_update(among)
+            else:
+                self._invented.remove(text)
+        if text in found:
+            self._count(name)
+
+    def _agrees(self, name: Any) -> bool:
+        return self._resources.allows(self._reads.truth, name) and self._fits(name)
 
     def _fits(self, name: Any) -> bool:
         """Return whether what is counted allows a further entry."""
