@@ -18,7 +18,8 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .terms import is_constant, require
 
-TOTAL = 6_000_000  # units of z3 for all questions of one turn: some seconds
+TOTAL = 10_000_000  # units of z3 for all questions of one turn: some seconds
+DIVIDED = 2  # what a unit costs where times are divided: z3 takes longer for it
 TEXTS = 10  # to read one function of a text in a model
 _TURNS = 3  # analyses; the last one answers what it can
 _LOOP = 400  # what a loop over names weighs: its formulas are not in its term

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..symbolic.concrete import Witness
-from .effort import TEXTS, units_of
+from .effort import DIVIDED, TEXTS, units_of
 from .inputs import Inputs
 from .params import Params
 from .problem import Problem
@@ -126,7 +126,8 @@ class Solver:
             return self._unknown
         answer = self._solver.check(*formulas)
         units = units_of(self._solver)
-        self.problem.effort.spend(max(0, units - self.problem.spent))
+        price = DIVIDED if self.problem.divisions else 1
+        self.problem.effort.spend(price * max(0, units - self.problem.spent))
         self.problem.spent = max(units, self.problem.spent)
         return answer
 
