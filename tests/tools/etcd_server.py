@@ -80,10 +80,10 @@ class Member:
         return self._process is not None and self._process.poll() is None
 
     def freeze(self) -> None:
-        """Stop it in the middle of everything, all threads of it; its sockets stay open."""
+        """Stop it in the middle of everything, all threads of it; its sockets stay open. Do nothing if it has ended."""
         self._signal(signal.SIGSTOP)
-        assert self._process is not None
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if self._process is not None and self.runs:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Let it go on."""
