@@ -115,6 +115,7 @@ def test_a_killed_member_is_passed_over(cluster: EtcdCluster) -> None:
         version = store.swap(KEY, b"one", "")
         assert version
         first.kill()
+        first.freeze()  # as stories do by chance: nothing happens to a member that has ended
         try:
             assert store.swap(KEY, b"two", version), "it was not sent to the member that is gone"
             assert store.read(KEY).value == b"two"
@@ -203,8 +204,7 @@ def test_nothing_is_lost_or_doubled_while_the_leader_is_gone(cluster: EtcdCluste
         for store in stores:
             store.close()
     assert count.swaps == 60 * len(stores)
-    assert count.faults, "so short a time ends while the others elect a leader"
-    assert count.seconds < 20
+    assert 0.5 < count.seconds < 20, "every writer waits while the others elect a leader, for about a second"
 
 
 # Data that is lost
