@@ -104,7 +104,7 @@ rule:
   variables: [{{name: odd, expression: {literal}}}]
   match:
     - {{id: a, condition: 'variables.odd', output: approve, explanation: {explained}}}
-    - {{id: b, condition: "vm.name == params.word", output: approve, prepare: [{{run: [/bin/x, {text}]}}]}}
+    - {{id: b, condition: "vm.name == params.word", output: approve, prepare: [{{run: [/bin/x, {argument}]}}]}}
     - {{id: c, output: hold}}
 """
 
@@ -115,6 +115,7 @@ def test_no_policy_command_shows_it_raw(seed: int, tmp_path: Any) -> None:
     quoted = literal(text)
     policy = POLICY.format(
         text=quoted,
+        argument=literal(text.replace("\0", "\a")),  # no argument of a program holds NUL
         literal=literal(f"event.Description == {quoted}"),
         explained=literal(f'"because of {text}"'),
     )
