@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from forewarn.cli.console import Console
-from forewarn.cli.page import Page, wrap
+from forewarn.cli.output.console import Console
+from forewarn.cli.output.page import Page, wrap
 from stage import EMULATOR, Line
 
 _ACTOR_WIDTH = 10

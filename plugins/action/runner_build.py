@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.run_group import check_limits
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.run.group import check_limits
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION

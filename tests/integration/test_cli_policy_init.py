@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from forewarn.cli.policy_init_answers import KINDS, LONGEST_FREEZE, QUESTIONS
+from forewarn.cli.policy.init.questions import KINDS, LONGEST_FREEZE, QUESTIONS
 from tools.commands import FOREWARN, in_process
 from tools.sizes import in_turn
 

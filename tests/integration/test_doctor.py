@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli import doctor, doctor_service
 from forewarn.cli import main as cli
-from forewarn.cli.console import Console
-from forewarn.cli.doctor_check import OK, TROUBLE, WARNING, Check
-from forewarn.cli.page import Page
+from forewarn.cli.doctor import command as doctor
+from forewarn.cli.doctor import service
+from forewarn.cli.doctor.check import OK, TROUBLE, WARNING, Check
+from forewarn.cli.output.console import Console
+from forewarn.cli.output.page import Page
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.commands import run_program
@@ -132,7 +133,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     # The clock of the fake unit is of a machine that has been up for longer.
     built.units[UNIT]["ActiveEnterTimestampMonotonic"] = "1"
     monkeypatch.setattr(doctor, "Machine", lambda: built)
-    monkeypatch.setattr(doctor_service, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(service, "_PAUSE_SECONDS", 0.0)
     return built
 
 

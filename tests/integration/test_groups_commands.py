@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli import doctor_service
+from forewarn.cli.doctor import service
 from forewarn.runner.groups import documents
 from forewarn.runner.groups.etcd_answers import encoded
 from tools.commands import in_process
@@ -47,7 +47,7 @@ def _add_reader(cluster: EtcdCluster) -> None:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ``doctor`` not wait for a service that is not there."""
-    monkeypatch.setattr(doctor_service, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(service, "PATIENCE_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)

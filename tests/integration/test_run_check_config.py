@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.cli import run_check
+from forewarn.cli.run import check as run_check
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.policy.artifact import with_source

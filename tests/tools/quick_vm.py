@@ -20,7 +20,7 @@ TIMES = 20.0
 def hurry() -> None:
     """Shorten the pauses of this process, before the modules that use them are imported."""
     import forewarn.runner.without_openssl  # noqa: F401 - first of all, as the command does
-    from forewarn.cli import run_setup
+    from forewarn.cli.run import setup as run_setup
     from forewarn.imds import limiter, retry, transport
     from forewarn.runner.groups import tasks
     from forewarn.runner.hooks import run as hook_run

@@ -87,8 +87,12 @@ def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
         ("runner/loop.py", "import tomllib", "imports tomllib"),
         ("imds/dhcp.py", "import distutils.util", "imports distutils.util"),
         ("cli/main.py", "import yaml", "imports yaml"),
-        ("cli/run.py", "from ..compiler import policyfile", "is to run on a VM, where compiler.policyfile is not"),
-        ("cli/run.py", "from . import policy_check", "is to run on a VM, where cli.policy_check is not"),
+        (
+            "cli/run/command.py",
+            "from ...compiler import policyfile",
+            "is to run on a VM, where compiler.policyfile is not",
+        ),
+        ("cli/run/command.py", "from ..policy import check", "is to run on a VM, where cli.policy.check is not"),
         ("policy/engine.py", "import importlib\nimportlib.import_module('yaml')", "by a computed name"),
         ("policy/engine.py", "__import__('yaml')", "by a computed name"),
         ("attic/junk.py", "", "'attic' is not in the table"),
@@ -96,7 +100,7 @@ def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
 )
 def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) -> None:
     root = tmp_path / "forewarn"
-    for file in ("__init__.py", "cli/policy_check.py", "compiler/policyfile.py", "policy/__init__.py", path):
+    for file in ("__init__.py", "cli/policy/check.py", "compiler/policyfile.py", "policy/__init__.py", path):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).touch()
     assert violations(root) == [f for f in violations(root) if "attic" in f]
@@ -114,10 +118,13 @@ def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) 
         ("runner/loop.py", "import sqlite3\nfrom ..imds.client import Client\nfrom ..policy import engine"),
         ("compiler/check.py", "import yaml\nfrom ..policy.decision import Decision"),
         ("analysis/space.py", "from ..compiler import expression"),
-        ("cli/main.py", "import importlib\nfrom .console import Console\nimportlib.import_module('.run', __package__)"),
-        ("cli/policy_check.py", "import yaml\nfrom ..analysis import space\nfrom .console import Console"),
-        ("cli/run.py", "from ..runner import loop\nfrom .console import Console"),
-        ("cli/run.py", "def compiled():\n    from ..compiler import policyfile"),
+        (
+            "cli/main.py",
+            "import importlib\nfrom .output.console import Console\nimportlib.import_module('.run', __package__)",
+        ),
+        ("cli/policy/check.py", "import yaml\nfrom ...analysis import space\nfrom ..output.console import Console"),
+        ("cli/run/command.py", "from ...runner import loop\nfrom ..output.console import Console"),
+        ("cli/run/command.py", "def compiled():\n    from ...compiler import policyfile"),
     ],
 )
 def test_what_is_allowed_passes(tmp_path: Path, path: str, source: str) -> None:

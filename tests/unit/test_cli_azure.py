@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from forewarn.cli import main as cli
-from forewarn.cli import run as run_command
-from forewarn.cli import run_service, service
-from forewarn.cli.run_setup import read
+from forewarn.cli import service_options
+from forewarn.cli.run import command as run_command
+from forewarn.cli.run import service as run_service
+from forewarn.cli.run.setup import read
 from forewarn.emulator.server import EmulatorServer
 from forewarn.errors import ServiceError
 from forewarn.imds import azure, discovery
@@ -43,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
     monkeypatch.delenv("FOREWARN_ENDPOINT")
     monkeypatch.delenv("FOREWARN_PLATFORM", raising=False)
     monkeypatch.setattr(discovery, "discover", lambda: discovery.Discovery(None, ()))  # no lease names another
-    monkeypatch.setattr(service, "Client", asked.client)
+    monkeypatch.setattr(service_options, "Client", asked.client)
     monkeypatch.setattr(run_command, "Client", asked.client)
     return asked
 

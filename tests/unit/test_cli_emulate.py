@@ -10,9 +10,9 @@ import socket
 from typing import Any
 
 import pytest
-from forewarn.cli import emulate, emulate_fail, emulate_publish
 from forewarn.cli import main as cli
-from forewarn.cli.emulate_common import add_control_arguments, client_of
+from forewarn.cli.emulate import command, fail, publish
+from forewarn.cli.emulate.common import add_control_arguments, client_of
 from forewarn.emulator.actions import schema
 from forewarn.errors import InputError
 
@@ -41,14 +41,14 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_publish_and_fail_have_an_option_for_each_key_of_the_schema() -> None:
     event, failure, fault = (schema()["$defs"][name]["properties"] for name in ("event", "hardware_failure", "fault"))
-    assert set(emulate_publish._KEYS) == set(event)
-    assert set(emulate_publish._NOT_OF_FAILED_HARDWARE) == set(event) - set(failure)
-    assert set(event) <= options(emulate_publish)
-    assert set(fault) - {"status", "vms", "requests"} | {"vm", "request"} <= options(emulate_fail)
+    assert set(publish._KEYS) == set(event)
+    assert set(publish._NOT_OF_FAILED_HARDWARE) == set(event) - set(failure)
+    assert set(event) <= options(publish)
+    assert set(fault) - {"status", "vms", "requests"} | {"vm", "request"} <= options(fail)
 
 
 def test_the_commands_ask_where_the_emulator_listens_by_default() -> None:
-    assert parsed(emulate_fail).control == f"http://{parsed(emulate).listen}"
+    assert parsed(fail).control == f"http://{parsed(command).listen}"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_commands_ask_where_the_emulator_listens_by_default() -> None:
     ],
 )
 def test_values_are_read(option: str, text: str, expected: object) -> None:
-    args = parsed(emulate_publish, option, text)
+    args = parsed(publish, option, text)
     assert getattr(args, option[2:].replace("-", "_")) == expected
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli import group_common, group_status
+from forewarn.cli.group import common, status
 from forewarn.runner.groups import barrier, documents, semaphore
 from forewarn.runner.groups.barrier import Barrier, Closed, Statement
 from forewarn.runner.groups.semaphore import HELD, RECOVERING, Release, Semaphore, Slot, Waiter
@@ -49,8 +49,8 @@ def server() -> MemoryServer:
 def store(server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     """Return the store that commands open."""
     opened = MemoryStore(server)
-    monkeypatch.setattr(group_common, "open_store", lambda *_: opened)
-    monkeypatch.setattr(group_common, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(common, "open_store", lambda *_: opened)
+    monkeypatch.setattr(common, "_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(recovery_requests, "asker", lambda _environ: "bob")
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     return opened
@@ -244,7 +244,7 @@ def test_it_does_not_free_a_slot_that_the_vm_takes_after_it_was_freed(
 def test_a_store_that_never_says_whether_it_wrote_is_given_up(
     group: Group, server: MemoryServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_common, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(common, "_PATIENCE_SECONDS", 0.1)
     put(server, KEY, semaphore.encoded(BUSY))
     store.trouble = lambda what, _key: LOST_REQUEST if what == "swap" else None
     code, out, err = group("release", "web_0", "--why", "x")
@@ -328,11 +328,11 @@ def test_a_slow_store_ends_it_in_time(group: Group, server: MemoryServer, monkey
     for number in range(9):
         document = Barrier({"web_0": statement("ready")})
         put(server, documents.barrier_key("web", f"e{number}"), barrier.encoded(document, f"E{number}"))
-    monkeypatch.setattr(group_status, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(status, "MOST_SECONDS", 0.0)
     out = group("status")[1]
     assert (out.count("Event E"), out.splitlines()[-1]) == (0, "Not shown: 9 more events.")
-    monkeypatch.setattr(group_status, "MOST_SECONDS", 10.0)
-    monkeypatch.setattr(group_status, "MOST_EVENTS", 5)
+    monkeypatch.setattr(status, "MOST_SECONDS", 10.0)
+    monkeypatch.setattr(status, "MOST_EVENTS", 5)
     out = group("status")[1]
     assert (out.count("Event E"), out.splitlines()[-1]) == (5, "Not shown: 4 more events.")
 
@@ -372,13 +372,13 @@ def test_a_credential_is_found_where_the_service_has_it(
 ) -> None:
     given: list[str | None] = []
     opened = [tmp_path / "run", tmp_path / "etc"]
-    monkeypatch.setattr(group_common, "CREDENTIALS", tuple(map(str, opened)))
+    monkeypatch.setattr(common, "CREDENTIALS", tuple(map(str, opened)))
 
     def opened_with(_settings: object, where: str | None, _endpoint: str) -> MemoryStore:
         given.append(where)
         return store
 
-    monkeypatch.setattr(group_common, "open_store", opened_with)
+    monkeypatch.setattr(common, "open_store", opened_with)
     kinds = {
         "password": {**STORE, "user": "vm", "password": {"credential": "store"}},
         "sas": {"blob": "https://a.blob.core.windows.net/c", "sas": {"credential": "store"}},

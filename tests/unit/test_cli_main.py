@@ -230,7 +230,7 @@ def test_nothing_is_imported_before_it_is_asked_for() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     own, others = result.stderr.splitlines()
-    names = "cli cli.console cli.main cli.starting errors texts"
+    names = "cli cli.early_signals cli.main cli.output cli.output.console errors texts"
     assert own == " ".join(["forewarn", *(f"forewarn.{name}" for name in names.split())])
     assert others == ""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.cli import on_disk
+from forewarn.cli.run import next_start
 from forewarn.runner.hooks.commands import ROOT
 from tools.recorded_state import Recorded, Run
 from tools.runner_process import compiled, program
@@ -199,4 +199,4 @@ def test_nothing_is_said_of_what_is_not_known(installed: Installed, monkeypatch:
         assert len(report["problems"]) <= 2
     # Another user's runner trusts files of that user.
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert on_disk.examine(str(installed.directory), installed.fields) is None
+    assert next_start.examine(str(installed.directory), installed.fields) is None

@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import threading
 
-from forewarn.cli.console import Console
-from forewarn.cli.progress import slow_start, waiting
+from forewarn.cli.output.console import Console
+from forewarn.cli.output.progress import slow_start, waiting
 from forewarn.imds.client import Client
 from tools.scripted_imds import ScriptedServer, document
 from tools.waiting import wait_until

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.cli.main import main
-from forewarn.cli.run_group import doubtful_limits
+from forewarn.cli.run.group import doubtful_limits
 
 POLICY = """
 name: web

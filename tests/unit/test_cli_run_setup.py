@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from forewarn.cli.main import _parser
-from forewarn.cli.run_config import _OPTIONS, command_line, read_config
-from forewarn.cli.run_setup import read
+from forewarn.cli.run.config import _OPTIONS, command_line, read_config
+from forewarn.cli.run.setup import read
 from forewarn.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st

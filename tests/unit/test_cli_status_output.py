@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from forewarn.cli import main as cli
-from forewarn.cli.console import Console
-from forewarn.cli.page import Page, wrap
-from forewarn.cli.state import State
+from forewarn.cli.output.console import Console
+from forewarn.cli.output.page import Page, wrap
+from forewarn.cli.runner_state import State
 from forewarn.cli.status import examine, show
 from forewarn.events import Event, parse_time
 from forewarn.runner.event_record import TRANSITIONS, EventRecord

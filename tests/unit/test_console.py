@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from forewarn.cli.console import Console, clean, one_line
+from forewarn.cli.output.console import Console, clean, one_line
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.recorded_state import Terminal

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.cli import doctor_group, group_common
-from forewarn.cli.doctor_check import AS_ROOT, NOT_CHECKED, OK, TROUBLE, WARNING, Check
+from forewarn.cli.doctor import group
+from forewarn.cli.doctor.check import AS_ROOT, NOT_CHECKED, OK, TROUBLE, WARNING, Check
+from forewarn.cli.group import common
 from forewarn.runner.groups import documents, semaphore
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.settings import GroupSettings, SecretSource, StoreSettings
@@ -29,9 +30,9 @@ def server() -> MemoryServer:
 def store(server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     """Return the store that the check opens, as root."""
     opened = MemoryStore(server)
-    monkeypatch.setattr(doctor_group, "open_store", lambda *_: opened)
+    monkeypatch.setattr(group, "open_store", lambda *_: opened)
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(group_common, "CREDENTIALS", ())
+    monkeypatch.setattr(common, "CREDENTIALS", ())
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     return opened
 
@@ -39,7 +40,7 @@ def store(server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 def check(
     limited: bool = True, vm: str | None = "WEB_0", members: tuple[str, ...] = (), store: StoreSettings | None = None
 ) -> Check:
-    found = doctor_group.group(GroupSettings("web", members, store or StoreSettings()), limited, vm, "")
+    found = group.group(GroupSettings("web", members, store or StoreSettings()), limited, vm, "")
     assert found.name == "group"
     return found
 

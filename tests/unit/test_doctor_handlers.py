@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.cli.doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
-from forewarn.cli.doctor_handlers import handlers
+from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
+from forewarn.cli.doctor.handlers import handlers
 from tools.fake_machines import UNIT, FakeMachine
 
 URL = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"

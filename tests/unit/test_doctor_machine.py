@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.cli import doctor_machine, doctor_policy
-from forewarn.cli.doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING, Check, run_command
+from forewarn.cli.doctor import machine as doctor_machine
+from forewarn.cli.doctor import policy
+from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check, run_command
 from forewarn.compiler.policyfile import load_policies
 from forewarn.imds.azure import ASSET_TAG_PATH, AZURE_ASSET_TAG
 from forewarn.policy.artifact import load, with_source
@@ -124,7 +125,7 @@ def policies(tmp_path: Path, *hooks: str) -> PolicySet:
 
 def test_without_hooks(tmp_path: Path) -> None:
     machine = FakeMachine(tmp_path)
-    assert doctor_policy.hooks(machine, policies(tmp_path), UNIT) == Check("hooks", OK, "the policy has none")
+    assert policy.hooks(machine, policies(tmp_path), UNIT) == Check("hooks", OK, "the policy has none")
     assert machine.ran == []
 
 
@@ -162,7 +163,7 @@ def test_what_hooks_name(tmp_path: Path, hook: str, missing: str) -> None:
         "# /etc/systemd/system/forewarn.service.d/x.conf\n[Service]\nLoadCredential=lost:/etc/lost\n"
         "SetCredential=set:x\n"
     )
-    check = doctor_policy.hooks(machine, policies(tmp_path, "{run: [/bin/true]}", hook), UNIT)
+    check = policy.hooks(machine, policies(tmp_path, "{run: [/bin/true]}", hook), UNIT)
     assert (check.state, check.hint != "") == ((TROUBLE, True) if missing else (OK, False)), check
     assert missing in check.text
 
@@ -171,7 +172,7 @@ def test_a_program_that_others_can_change(tmp_path: Path) -> None:
     program = tmp_path / "drain"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o777)
-    check = doctor_policy.hooks(FakeMachine(tmp_path / "root"), policies(tmp_path, f"{{run: [{program}]}}"), UNIT)
+    check = policy.hooks(FakeMachine(tmp_path / "root"), policies(tmp_path, f"{{run: [{program}]}}"), UNIT)
     assert check.state == TROUBLE
     assert str(program) in check.text
 
@@ -197,7 +198,7 @@ def test_the_policy_and_where_it_came_from(tmp_path: Path, source: dict[str, Any
     policies(tmp_path)
     raw = json.dumps(load_policies([tmp_path / "p.yml"]).data).encode()
     known = PolicySet(load(with_source(raw, None if source is None else {**source, "paths": ["p.yml"]})))
-    assert doctor_policy.policy(known) == Check("policy", OK, f"p; {known.digest[:19]}…{text}")
+    assert policy.policy(known) == Check("policy", OK, f"p; {known.digest[:19]}…{text}")
 
 
 def report(**changes: Any) -> dict[str, Any]:
@@ -260,7 +261,7 @@ def report(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_the_runner(changes: dict[str, Any], state: str, said: str) -> None:
-    check = doctor_policy.runner(report(**changes), UNIT)
+    check = policy.runner(report(**changes), UNIT)
     assert (check.state, bool(check.hint)) == (state, state != OK)
     assert said in check.text
 
@@ -277,6 +278,6 @@ def test_the_runner(changes: dict[str, Any], state: str, said: str) -> None:
     ],
 )
 def test_the_journal(changes: dict[str, Any], state: str, said: str) -> None:
-    check = doctor_policy.journal(report(**changes))
+    check = policy.journal(report(**changes))
     assert (check.state, bool(check.hint)) == (state, state != OK)
     assert said in check.text

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from forewarn.cli.doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING
-from forewarn.cli.doctor_service import name, pause, service
+from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING
+from forewarn.cli.doctor.service import name, pause, service
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import Document, Event

@@ -9,8 +9,8 @@ import io
 from datetime import datetime, timezone
 
 import pytest
-from forewarn.cli.console import Console
 from forewarn.cli.events import _show_table
+from forewarn.cli.output.console import Console
 from forewarn.events import Event
 from tools import events
 from tools.events import GUID

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.hook_wording import shows_as_it_is
-from forewarn.cli.github_commands import github_command
+from forewarn.cli.output.github_commands import github_command
 from forewarn.fleet.status import host_states
 from forewarn.fleet.table import table
 from forewarn.pages import printable
@@ -173,7 +173,7 @@ def test_a_span_of_time_has_two_units(seconds: float, text: str) -> None:
 
 # Sources that write seconds themselves: bounds and times of requests, which are short, and exact values.
 _SHORT = {
-    *("texts.py", "cli/history.py", "cli/status.py", "cli/run_setup.py", "compiler/git_files.py", "imds/transport.py"),
+    *("texts.py", "cli/history.py", "cli/status.py", "cli/run/setup.py", "compiler/git_files.py", "imds/transport.py"),
     *("runner/groups/https.py", "runner/hooks/webhook.py"),
     *("analysis/comparing.py", "analysis/hook_wording.py", "analysis/report/dimension_words.py"),
     *("emulator/clock.py", "emulator/model.py"),

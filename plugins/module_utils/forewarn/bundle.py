@@ -25,13 +25,11 @@ from .errors import InputError
 # Packages, and modules of cli. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
     *("errors", "events", "texts", "hook_kinds", "imds", "policy", "runner"),
-    *("cli.main", "cli.starting", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
-    *("cli.run_setup", "cli.run_config", "cli.run_group", "cli.run_service", "cli.run_check"),
-    *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
-    *("cli.page", "cli.recover", "cli.failing", "cli.on_disk", "cli.pause", "cli.resume"),
-    *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
-    *("cli.doctor_service", "cli.hook_list", "cli.hook_show", "cli.hook_try"),
-    *("cli.group_common", "cli.group_create", "cli.group_release", "cli.group_status", "cli.doctor_group"),
+    *("cli.main", "cli.early_signals", "cli.output.console", "cli.output.page", "cli.output.progress"),
+    *("cli.run", "cli.doctor", "cli.group", "cli.hook"),
+    *("cli.service_options", "cli.events", "cli.approve", "cli.drill", "cli.pause", "cli.resume"),
+    *("cli.runner_state", "cli.status", "cli.open_event", "cli.history", "cli.history_compare", "cli.timeline"),
+    *("cli.recover", "cli.failing_recoveries"),
 )
 _KINDS = "hook_kinds"
 _KINDS_HAVE = ("__init__", "declaration", "effect", "masking", "process", "work")  # what every kind needs
@@ -50,7 +48,7 @@ if sys.version_info < {OLDEST_PYTHON}:
     )
     raise SystemExit(2)
 
-from forewarn.cli.starting import keep_reloads
+from forewarn.cli.early_signals import keep_reloads
 
 keep_reloads()
 
@@ -136,8 +134,8 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def _modules(package: Path) -> Iterator[Path]:
-    yield package / "__init__.py"
-    yield package / "cli" / "__init__.py"
+    for directory in ("", "cli", "cli/output"):
+        yield package / directory / "__init__.py"
     for name in CONTENTS:
         path = package.joinpath(*name.split("."))
         if path.is_dir():

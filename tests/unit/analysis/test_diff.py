@@ -20,9 +20,9 @@ from forewarn.analysis.proof import Proof
 from forewarn.analysis.symbolic.changes import changed_classes
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read_together
-from forewarn.cli.console import Console
 from forewarn.cli.main import main
-from forewarn.cli.policy_diff_report import as_json, show
+from forewarn.cli.output.console import Console
+from forewarn.cli.policy.diff_report import as_json, show
 from forewarn.compiler.policyfile import load_policies
 from tools.policy_files import DIRECTORY, loaded
 from tools.random_events import case

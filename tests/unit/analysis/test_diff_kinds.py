@@ -25,8 +25,8 @@ from forewarn.analysis.kinds import (
     fails,
     joint_effect,
 )
-from forewarn.cli import policy_diff
 from forewarn.cli.main import main
+from forewarn.cli.policy import diff as policy_diff
 from forewarn.policy.artifact import Artifact
 
 ROOT = Path(__file__).parents[3]

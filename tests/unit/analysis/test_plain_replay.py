@@ -117,7 +117,7 @@ def plainly(*args: Any) -> Any:
     """Run the command the plain way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("forewarn.analysis.replay.replay._Stream", plain_replay.Stream)
-        patch.setattr("forewarn.cli.policy_replay.read_lines", plain_replay.read_lines)
+        patch.setattr("forewarn.cli.policy.replay.read_lines", plain_replay.read_lines)
         return in_process(*args)
 
 

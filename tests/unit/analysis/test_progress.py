@@ -15,7 +15,7 @@ from forewarn.analysis.implies import EQUIVALENT, exceptions
 from forewarn.analysis.query import query
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
-from forewarn.cli.progress_line import ProgressLine
+from forewarn.cli.output.progress_line import ProgressLine
 from forewarn.compiler.policyfile import load_policies
 from forewarn.compiler.policytest import run_tests
 from forewarn.policy.artifact import Artifact

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from forewarn.cli import policy_fmt
+from forewarn.cli.policy import fmt as policy_fmt
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.commands import FOREWARN, in_process

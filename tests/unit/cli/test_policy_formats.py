@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from forewarn.analysis.finding import CODES as PROOF_CODES
-from forewarn.cli.github_commands import github_command
+from forewarn.cli.output.github_commands import github_command
 from forewarn.compiler.expression import CODES as EXPRESSION_CODES
 from forewarn.compiler.findings import CODES
 from hypothesis import given

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 from forewarn import hook_kinds
-from forewarn.cli.console import Console
-from forewarn.cli.policy_init_answers import KINDS, QUESTIONS, asked
-from forewarn.cli.policy_init_files import CI_FILES, workflow_text
+from forewarn.cli.output.console import Console
+from forewarn.cli.policy.init.files import CI_FILES, workflow_text
+from forewarn.cli.policy.init.questions import KINDS, QUESTIONS, asked
 from forewarn.compiler.schema import load as load_schema
 from forewarn.errors import InputError
 from hypothesis import given

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.cli.run_config import _OPTIONS
+from forewarn.cli.run.config import _OPTIONS
 from forewarn.events import LATEST_API_VERSION
 from jinja2.nativetypes import NativeEnvironment
 

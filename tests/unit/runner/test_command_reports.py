@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
-from forewarn.cli.state import open_state
+from forewarn.cli.runner_state import open_state
 from forewarn.cli.status import examine
 from forewarn.runner.state import dry_runs
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned

@@ -12,9 +12,9 @@ import sys
 from ..errors import InputError
 from ..events import Document, Event
 from ..imds.approving import approve_patiently
-from .console import Console, one_line, write_json
-from .progress import waiting
-from .service import add_service_arguments, client_of
+from .output.console import Console, one_line, write_json
+from .output.progress import waiting
+from .service_options import add_service_arguments, client_of
 
 APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from ..bundle import build
-from .console import Console
+from .output.console import Console
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

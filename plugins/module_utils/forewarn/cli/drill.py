@@ -16,8 +16,8 @@ from ..runner.drills import drill
 from ..runner.drills.store import DrillRequest, check
 from ..runner.event_record import LISTED, RECOVERING
 from ..texts import duration_text
-from .console import Console, one_line, write_json
-from .state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
+from .output.console import Console, one_line, write_json
+from .runner_state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
 
 _DURATION = 30.0
 _USER, _PLATFORM = "User", "Platform"

@@ -15,10 +15,10 @@ from ..errors import ServiceError
 from ..events import Document, Event, format_time
 from ..imds.client import Client
 from ..texts import duration_text
-from .console import Console, one_line, write_json
-from .page import Page, announced_text, fitted, resources_text, wrap
-from .progress import slow_start, waiting
-from .service import add_service_arguments, client_of, refuse_empty_name
+from .output.console import Console, one_line, write_json
+from .output.page import Page, announced_text, fitted, resources_text, wrap
+from .output.progress import slow_start, waiting
+from .service_options import add_service_arguments, client_of, refuse_empty_name
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
 _DESCRIPTION = "DESCRIPTION"

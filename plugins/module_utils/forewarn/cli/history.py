@@ -20,9 +20,10 @@ from ..runner.journal.reader import JournalReader
 from ..runner.state import dry_runs
 from ..texts import duration_text, exact_text
 from . import history_compare
-from .console import Console, write_json
-from .page import Page, announced_text, cut, iso, resources_text
-from .state import (
+from .open_event import failure
+from .output.console import Console, write_json
+from .output.page import Page, announced_text, cut, iso, resources_text
+from .runner_state import (
     add_state_argument,
     event_id_of,
     list_of,
@@ -34,7 +35,6 @@ from .state import (
     text_of,
 )
 from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
-from .waiting import failure
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry

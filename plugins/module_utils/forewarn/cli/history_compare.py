@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..runner.journal.reader import JournalReader
 from ..runner.state import dry_runs
-from .page import Page
-from .state import hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
+from .output.page import Page
+from .runner_state import hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal.schema import EventRow

@@ -23,66 +23,66 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ForewarnError, InputError
-from .console import Console
-from .starting import keep_reloads
+from .early_signals import keep_reloads
+from .output.console import Console
 
 # Command -> (module of this package, one line of help). A module has add_arguments(parser) and run(args), which returns
 # the exit code. It is imported only when its command is used: the runner must start fast, and a VM does not have the
 # libraries of the other commands.
 COMMANDS = {
-    "run": ("run", "poll the service, decide by policy, approve"),
+    "run": ("run.command", "poll the service, decide by policy, approve"),
     "events": ("events", "show what is scheduled now"),
     "status": ("status", "show what is pending, what it waits for, and how the service is"),
-    "doctor": ("doctor", "check what the service needs on this VM, and say what to do"),
+    "doctor": ("doctor.command", "check what the service needs on this VM, and say what to do"),
     "history": ("history", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
     "pause": ("pause", "approve nothing on this VM for a while"),
     "resume": ("resume", "end a pause"),
     "drill": ("drill", "rehearse an event through the running service"),
     "recover": ("recover", "run a recovery that fails again, or end it"),
-    "hook": ("hook_list", "list, explain and try the kinds of hooks"),
-    "group": ("group_status", "show and mend what VMs of a group share"),
-    "emulate": ("emulate", "serve an emulated Scheduled Events service"),
-    "policy": ("policy_common", "check, test, explain and compile policies"),
+    "hook": ("hook.list", "list, explain and try the kinds of hooks"),
+    "group": ("group.status", "show and mend what VMs of a group share"),
+    "emulate": ("emulate.command", "serve an emulated Scheduled Events service"),
+    "policy": ("policy.common", "check, test, explain and compile policies"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
 }
 POLICY_COMMANDS = {
-    "init": ("policy_init", "write a first policy with its tests, after three questions"),
-    "check": ("policy_check", "find mistakes in policy files"),
-    "test": ("policy_test", "run the tests beside the policies"),
-    "verify": ("policy_verify", "prove what policies do with every possible event"),
-    "query": ("policy_query", "show the events for which an expression holds, or prove that there are none"),
-    "implies": ("policy_implies", "prove that one set of policies approves no more than another"),
-    "diff": ("policy_diff", "show what a change of policies changes, for every event"),
-    "explain": ("policy_explain", "show every rule tried on one event, with values"),
-    "eval": ("policy_eval", "show the value of an expression for one event, and of its parts"),
-    "replay": ("policy_replay", "show what a policy would have decided about past events"),
-    "fmt": ("policy_fmt", "format files of policies and tests, and change nothing that they say"),
-    "compile": ("policy_compile", "write the artifact that a runner loads"),
-    "schema": ("policy_schema", "print the JSON Schema of policies, or of their tests, for an editor"),
+    "init": ("policy.init.command", "write a first policy with its tests, after three questions"),
+    "check": ("policy.check", "find mistakes in policy files"),
+    "test": ("policy.test", "run the tests beside the policies"),
+    "verify": ("policy.verify", "prove what policies do with every possible event"),
+    "query": ("policy.query", "show the events for which an expression holds, or prove that there are none"),
+    "implies": ("policy.implies", "prove that one set of policies approves no more than another"),
+    "diff": ("policy.diff", "show what a change of policies changes, for every event"),
+    "explain": ("policy.explain", "show every rule tried on one event, with values"),
+    "eval": ("policy.eval", "show the value of an expression for one event, and of its parts"),
+    "replay": ("policy.replay", "show what a policy would have decided about past events"),
+    "fmt": ("policy.fmt", "format files of policies and tests, and change nothing that they say"),
+    "compile": ("policy.compile", "write the artifact that a runner loads"),
+    "schema": ("policy.schema", "print the JSON Schema of policies, or of their tests, for an editor"),
 }
 HOOK_COMMANDS = {
-    "list": ("hook_list", "list the kinds of hooks"),
-    "show": ("hook_show", "explain one kind, with its options"),
-    "try": ("hook_try", "run a hook on this VM now"),
+    "list": ("hook.list", "list the kinds of hooks"),
+    "show": ("hook.show", "explain one kind, with its options"),
+    "try": ("hook.try_hook", "run a hook on this VM now"),
 }
 GROUP_COMMANDS = {
-    "status": ("group_status", "show who holds a slot, who waits, and how far the VMs of each event are"),
-    "create": ("group_create", "create the semaphore of a group, before its first limit"),
-    "release": ("group_release", "free the slots of a VM that will not do it itself"),
+    "status": ("group.status", "show who holds a slot, who waits, and how far the VMs of each event are"),
+    "create": ("group.create", "create the semaphore of a group, before its first limit"),
+    "release": ("group.release", "free the slots of a VM that will not do it itself"),
 }
 EMULATE_COMMANDS = {
-    "publish": ("emulate_publish", "make a running emulator announce an event"),
-    "cancel": ("emulate_event", "remove an event that has not started"),
-    "start": ("emulate_event", "start an event now, approved or not"),
-    "finish": ("emulate_event", "remove a started event from the list now"),
-    "impact": ("emulate_impact", "make a started event affect its VMs once more"),
-    "fail": ("emulate_fail", "make requests to the service fail or take long"),
-    "time": ("emulate_time", "jump ahead in emulated time, or change its pace"),
-    "status": ("emulate_status", "show VMs, events and faults, or one event"),
-    "log": ("emulate_log", "show the requests to the service"),
-    "switch-off": ("emulate_service", "switch the service off, as a day without requests does"),
-    "reset": ("emulate_service", "restart the scenario"),
+    "publish": ("emulate.publish", "make a running emulator announce an event"),
+    "cancel": ("emulate.event", "remove an event that has not started"),
+    "start": ("emulate.event", "start an event now, approved or not"),
+    "finish": ("emulate.event", "remove a started event from the list now"),
+    "impact": ("emulate.impact", "make a started event affect its VMs once more"),
+    "fail": ("emulate.fail", "make requests to the service fail or take long"),
+    "time": ("emulate.time", "jump ahead in emulated time, or change its pace"),
+    "status": ("emulate.status", "show VMs, events and faults, or one event"),
+    "log": ("emulate.log", "show the requests to the service"),
+    "switch-off": ("emulate.service", "switch the service off, as a day without requests does"),
+    "reset": ("emulate.service", "restart the scenario"),
 }
 _SUBCOMMANDS = {
     "policy": POLICY_COMMANDS,
@@ -255,7 +255,7 @@ def _parser(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentP
 def _is_installed(name: str) -> bool:
     from importlib.util import find_spec  # here: no command needs it
 
-    return find_spec(f".{name}", __package__) is not None
+    return find_spec(f".{name.partition('.')[0]}", __package__) is not None
 
 
 def _add_commands(

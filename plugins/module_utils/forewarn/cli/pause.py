@@ -22,9 +22,9 @@ from ..runner.state import directories
 from ..runner.state.inbox import Inbox
 from ..runner.telemetry import heartbeat
 from ..texts import duration_text, exact_text
-from .console import Console, one_line, write_json
-from .page import iso
-from .state import add_state_argument, command_text, object_of, state_directory
+from .output.console import Console, one_line, write_json
+from .output.page import iso
+from .runner_state import add_state_argument, command_text, object_of, state_directory
 
 # How long to wait for a running runner: it looks at least once an interval, but not while an approval is under way.
 PATIENCE_SECONDS = 20.0

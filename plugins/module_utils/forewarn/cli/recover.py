@@ -17,10 +17,10 @@ from ..runner.hooks import recovery_requests
 from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, RecoveryRequest
 from ..runner.hooks.run import RUNNING
 from ..runner.telemetry import heartbeat
-from . import failing
-from .console import Console, one_line, write_json
-from .page import Page
-from .state import (
+from . import failing_recoveries
+from .output.console import Console, one_line, write_json
+from .output.page import Page
+from .runner_state import (
     State,
     add_state_argument,
     command_text,
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if state.journal is None:
         raise InputError(state.trouble)
     silence = heartbeat.silence(state.beat, clocks)
-    known = failing.FailingRecoveries(state.journal, clocks, works=silence is None, which=which_state(args))
+    known = failing_recoveries.FailingRecoveries(state.journal, clocks, works=silence is None, which=which_state(args))
     if args.event_id is None:
         _list([entry for record in state.journal.records(open_only=True) for entry in known.tried(record)], state, args)
         return 0
@@ -110,7 +110,7 @@ def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -
     page = Page(Console(sys.stdout))
     if not found:
         page.line("No recovery fails.")
-    failing.show(page, found)
+    failing_recoveries.show(page, found)
 
 
 def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
@@ -121,7 +121,7 @@ def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
     records = journal.records(event=prefix) if prefix else []
     if not records:
         raise InputError(f"no event's id begins with {prefix!r}.", "List failing recoveries with: forewarn recover.")
-    found = [record for record in records if failing.tried(record)]
+    found = [record for record in records if failing_recoveries.tried(record)]
     found = [record for record in found if record.key == prefix.lower()] or found
     if len({record.key for record in found}) > 1:
         ids = ", ".join(event_id_of(record) for record in found)
@@ -177,7 +177,7 @@ def _report(
         reason = text_of(answer.fields, "reason")
     elif silence is not None:
         reason = f"no runner works on {state.directory}: {silence}. It is done when a runner starts"
-    elif any(run.status == RUNNING for run in failing.tried(_now(state, record))):
+    elif any(run.status == RUNNING for run in failing_recoveries.tried(_now(state, record))):
         reason = "a recover hook runs now. It is done when that hook has ended"
     else:
         reason = "the runner has not taken it yet. It will in its next cycle"

@@ -13,9 +13,9 @@ from ..policy import pause
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
 from ..runner.hooks.recovery_requests import asker
-from .console import Console, one_line, write_json
+from .output.console import Console, one_line, write_json
 from .pause import UNCONFIRMED, as_json, directory_of, hand_over, wait
-from .state import add_state_argument
+from .runner_state import add_state_argument
 
 NOT_PAUSED = "not-paused"
 

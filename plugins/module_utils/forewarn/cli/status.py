@@ -20,11 +20,13 @@ from ..runner.pausing import FACT
 from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
 from ..texts import duration_text
-from . import failing, on_disk
-from .console import Console, one_line, write_json
-from .page import Page, announced_text, iso, resources_text
+from . import failing_recoveries
+from .open_event import Waiting, failure
+from .output.console import Console, one_line, write_json
+from .output.page import Page, announced_text, iso, resources_text
 from .pause import as_json as pause_as_json
-from .state import (
+from .run import next_start
+from .runner_state import (
     State,
     add_state_argument,
     hook_text,
@@ -39,7 +41,6 @@ from .state import (
     text_of,
     which_state,
 )
-from .waiting import Waiting, failure
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalReader
@@ -102,7 +103,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     paused = _pause(state.directory, fields if runner["condition"] == RUNNING else {}, clocks)
     if state.journal is not None:
         try:
-            known = failing.FailingRecoveries(
+            known = failing_recoveries.FailingRecoveries(
                 state.journal, clocks, works=runner["condition"] != NOT_RUNNING, which=which
             )
             waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True, known)
@@ -125,9 +126,9 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if paused is not None and paused.problem is not None:
         problems.append(paused.in_words())
-    disk = on_disk.examine(state.directory, fields)
+    disk = next_start.examine(state.directory, fields)
     if disk is not None:
-        problems += on_disk.problems(runner, disk, running=runner["condition"] == RUNNING)
+        problems += next_start.problems(runner, disk, running=runner["condition"] == RUNNING)
     problems += [f"a hook lacks what it needs: {text}" for text in runner["missing"]]
     group = runner["group"] if runner["condition"] == RUNNING else None
     if group is not None and text_of(group, "problem"):
@@ -146,7 +147,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     failing_ids = {recovery["life_id"] for recovery in fails}
     others = [event for event in (*events, *failed) if event["life_id"] not in failing_ids]
     problems += [f"{_name(event)}: {event['failure']}" for event in others if event["failure"]]
-    problems += [failing.sentence(recovery) for recovery in fails]
+    problems += [failing_recoveries.sentence(recovery) for recovery in fails]
     return {
         "at": iso(clocks.wall(), "milliseconds"),
         "state_directory": state.directory,
@@ -348,7 +349,7 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
     if report["failing_recoveries"]:
         page.line()
         page.line("Failing recoveries:", "bold", "red")
-        failing.show(page, report["failing_recoveries"])
+        failing_recoveries.show(page, report["failing_recoveries"])
     if report["damaged"]:
         page.line()
         page.line("Lost, and held until somebody has dealt with it:", "bold", "red")
@@ -384,7 +385,7 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
     for text in runner["missing"]:
         page.hanging(_label("hooks"), f"one lacks what it needs: {text}", "bold", "red")
     if report["on_disk"] is not None:
-        for text in on_disk.problems(runner, report["on_disk"], running=running):
+        for text in next_start.problems(runner, report["on_disk"], running=running):
             page.hanging(_label("on disk"), text, "bold", "red")
     if running and runner["reload_problem"]:
         text = f"the last reload was refused, and the runner keeps its configuration: {runner['reload_problem']}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ..policy import approval
 from ..texts import duration_text, exact_text
-from .state import list_of, number_of, object_of, reason_of, text_of
+from .runner_state import list_of, number_of, object_of, reason_of, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry

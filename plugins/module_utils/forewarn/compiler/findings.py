@@ -175,7 +175,7 @@ class Report:
 
 
 class Styler(Protocol):
-    """The part of ``cli.console.Console`` that colours a finding."""
+    """The part of ``cli.output.console.Console`` that colours a finding."""
 
     def style(self, text: str, *styles: str) -> str:
         """Return the text in the named styles."""

@@ -53,7 +53,7 @@ class StopSignals:
         for number, handler in handlers.items():
             self._previous[number] = signal.signal(number, handler)
         self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        # Since the start of the process a SIGHUP may have waited for this (cli.starting).
+        # Since the start of the process a SIGHUP may have waited for this (cli.early_signals).
         self._previous_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
         return self
 

@@ -1,0 +1,120 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn emulate status``: the VMs, events and faults of a running emulator, or one event."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...texts import exact_text
+from ..output.console import Console, one_line, write_json
+from ..output.page import iso, resources_text
+from .common import add_control_arguments, client_of
+
+_VM_HEADER = ("VM", "GROUP", "FAULT DOMAIN", "INCARNATION", "LISTED", "AFFECTED BY")
+_EVENT_HEADER = ("TYPE", "STATUS", "NOT BEFORE", "SOURCE", "RESOURCES", "NAME", "EVENT ID")
+_STYLES = {"Scheduled": "yellow", "Started": "red"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("event", nargs="?", metavar="EVENT", help="one event and its history, by EventId or name")
+    add_control_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show everything, or one event."""
+    with client_of(args) as client:
+        if args.event is not None:
+            _show_event(args, client.event(args.event))
+        else:
+            _show_state(args, client.state())
+    return 0
+
+
+def time_text(state: Mapping[str, Any]) -> str:
+    """Return a sentence on the emulated time."""
+    scale = state["time_scale"]
+    pace = "runs as real time does" if scale == 1 else f"runs {scale:g} times as fast as real time"
+    pace = pace if scale else "stands still until it is advanced"
+    return f"{exact_text(state['elapsed'])} of emulated time since the start; it {pace}."
+
+
+def show_faults(console: Console, state: Mapping[str, Any]) -> None:
+    """Write a line for each fault."""
+    if not state["faults"]:
+        console.line("No request fails.")
+    for fault in state["faults"]:
+        console.line(console.style("fault:", "red") + one_line(f" {_fault_text(fault, state['now']['emulated'])}"))
+
+
+def _show_state(args: argparse.Namespace, state: Mapping[str, Any]) -> None:
+    if args.json:
+        write_json("emulate-state", state)
+        return
+    console = Console(sys.stdout)
+    console.line(time_text(state))
+    console.line()
+    console.table(_VM_HEADER, [_vm_row(vm) for vm in state["vms"]])
+    console.line()
+    _show_events(console, state["events"])
+    console.line()
+    show_faults(console, state)
+
+
+def _fault_text(fault: Mapping[str, Any], now: float) -> str:
+    texts = [f"status {fault['status']}" if fault["kind"] == "status" else fault["kind"]]
+    if fault["latency"]:
+        texts.append(f"{exact_text(fault['latency'])} late")
+    if fault.get("retry_after") is not None:
+        texts.append(f"Retry-After {exact_text(fault['retry_after'])}")
+    if fault["processed"]:
+        texts.append("processed anyway")
+    texts += [f"requests {', '.join(fault['requests'])}"] if fault.get("requests") else []
+    texts += [f"of {', '.join(fault['vms'])}"] if fault.get("vms") else []
+    texts += [f"for another {exact_text(fault['until'] - now)}"] if fault.get("until") is not None else []
+    texts += [f"times left: {fault['left']}"] if fault.get("left") is not None else []
+    return ", ".join(texts)
+
+
+def _vm_row(vm: Mapping[str, Any]) -> tuple[str, ...]:
+    listed, affected = str(len(vm["listed"])), ", ".join(vm["impacted_by"]) or "-"
+    return vm["name"], vm["group"] or "(alone)", vm["fault_domain"], str(vm["incarnation"]), listed, affected
+
+
+def _show_events(console: Console, events: Sequence[Mapping[str, Any]]) -> None:
+    if not events:
+        console.line("No events.")
+        return
+    rows = [
+        (
+            event["type"],
+            event["status"],
+            iso(event["not_before"]),
+            event["source"],
+            resources_text(event["resources"]),
+            event["name"] or "-",
+            event["event_id"],
+        )
+        for event in events
+    ]
+    console.table(_EVENT_HEADER, rows, _STYLES)
+
+
+def _show_event(args: argparse.Namespace, event: Mapping[str, Any]) -> None:
+    """Write an event, and below it its history, oldest first."""
+    if args.json:
+        write_json("emulate-event", {"event": event})
+        return
+    console = Console(sys.stdout)
+    _show_events(console, [event])
+    times = [(event["created"], "scheduled")]
+    times += [(at, f"shown to {vm}") for vm, at in event["visible_since"].items()]
+    times += [(approval["at"], f"approved by {approval['vm']}") for approval in event["approvals"]]
+    times += [(event["started"], f"started by {event['started_by']}")] if event["started"] else []
+    times += [(event["ended"], event["status"].lower())] if event["ended"] else []
+    for at, text in sorted(times, key=lambda one: one[0]["emulated"]):
+        console.line(one_line(f"  {iso(at['wall'], 'milliseconds')}  {text}"))

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Output of commands: JSON for programs; for people aligned tables, with colour on a terminal, plain text in a pipe.
+
+No text from the service or from a file can pass for a line of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from ...texts import escaped
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+
+
+class Console:
+    """Writes to one stream. Colour needs a terminal, and NO_COLOR unset (no-color.org); FORCE_COLOR overrides.
+
+    ``environ`` is the process's own unless given.
+    """
+
+    def __init__(self, stream: TextIO, environ: Mapping[str, str] | None = None) -> None:
+        self.stream = stream
+        environ = os.environ if environ is None else environ
+        if environ.get("FORCE_COLOR"):
+            self.colour = True
+        else:
+            self.colour = stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+    def style(self, text: str, *styles: str) -> str:
+        """Return the text in the named styles, or unchanged where there is no colour."""
+        text = clean(text)
+        if not self.colour or not styles:
+            return text
+        return "\033[" + ";".join(_CODES[name] for name in styles) + "m" + text + "\033[0m"
+
+    def line(self, text: str = "") -> None:
+        """Write one line; the text may hold styled parts."""
+        self.stream.write(text + "\n")
+
+    def error(self, message: str, hint: str = "") -> None:
+        """Write an error, and the hint below it. The message may have several lines."""
+        self.line(self.style("error:", "bold", "red") + " " + clean(message))
+        if hint:
+            self.line(self.style("  hint:", "cyan") + " " + clean(hint))
+
+    def warning(self, text: str) -> None:
+        """Write a warning of one line."""
+        self.line(self.style("warning:", "bold", "yellow") + " " + one_line(text))
+
+    def note(self, text: str) -> None:
+        """Write a note of one line."""
+        self.line(self.style("note:", "yellow") + " " + one_line(text))
+
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        styles: Mapping[str, str] | None = None,
+        below: Sequence[Sequence[str]] = (),
+    ) -> None:
+        """Write an aligned table, one line per row; the lines ``below[n]``, if any, follow the n-th row.
+
+        ``styles`` maps a cell's whole text to a style.
+        """
+        cells = [[one_line(cell) for cell in row] for row in rows]
+        widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+        self._row(header, widths, dict.fromkeys(header, "bold"))
+        for number, row in enumerate(cells):
+            self._row(row, widths, styles or {})
+            for text in below[number] if below else ():
+                self.line(one_line(text))
+
+    def _row(self, row: Sequence[str], widths: Sequence[int], styles: Mapping[str, str]) -> None:
+        parts = []
+        for cell, width in zip(row, widths):
+            padding = " " * (width - len(cell))
+            parts.append((self.style(cell, styles[cell]) if cell in styles else cell) + padding)
+        self.line("  ".join(parts).rstrip())
+
+
+def write_json(schema: str, content: Mapping[str, Any]) -> None:
+    """Write one JSON object to standard output, the name and version of its schema first."""
+    sys.stdout.write(json_text(schema, content))
+
+
+def json_text(schema: str, content: Mapping[str, Any]) -> str:
+    """Return one JSON object and a line end, the name and version of its schema first."""
+    return json.dumps({"forewarn": {"schema": schema, "version": 1}, **content}, indent=2) + "\n"
+
+
+def clean(text: str) -> str:
+    """Return the text with every character escaped that would hide or rearrange it, except line ends and tabs."""
+    return escaped(text, keep="\n\t")
+
+
+def one_line(text: str) -> str:
+    """Return the text with every such character escaped, so that it cannot pass for a line of ours."""
+    return escaped(text)

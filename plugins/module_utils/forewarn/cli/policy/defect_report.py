@@ -1,0 +1,71 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file about a defect of the analysis, with all that it takes to repeat it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...analysis.proof import AnalysisError
+
+_PACKAGES = ("z3-solver", "cel-python")
+
+
+def write_report(error: AnalysisError, asked: Mapping[str, Any]) -> Path | None:
+    """Write a new file in the current directory, or else in that for temporary files; return None if neither works.
+
+    ``asked`` are the expressions that the user asked about, as data for JSON.
+    """
+    report = {
+        "forewarn": {"schema": "defect-report", "version": 1},
+        "message": str(error),
+        "versions": _versions(),
+        "asked": dict(asked),
+        **error.details,
+    }
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    name = f"forewarn-defect-{stamp}"
+    with suppress(OSError):
+        return _written(Path.cwd(), name, text)
+    with suppress(OSError):
+        return _written(Path(tempfile.gettempdir()), name, text)
+    return None
+
+
+def _written(directory: Path, name: str, text: str) -> Path:
+    """Write a file that did not exist, for its owner only. Raises OSError."""
+    for number in itertools.count(1):
+        path = directory / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+        try:
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            continue
+        with os.fdopen(opened, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return path
+    raise AssertionError
+
+
+def _versions() -> dict[str, str | None]:
+    own = {"forewarn": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    return {**own, **{package: _version(package) for package in _PACKAGES}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy diff``: which events a change of policies decides differently, and whether it approves more."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+
+from ...analysis.answering import NONE
+from ...analysis.diff import Difference, compare
+from ...analysis.kinds import FAIL_ON, KINDS, MORE, fails
+from ...analysis.query import query
+from ...analysis.report.page import difference_page
+from ...compiler.wording import closest
+from ...policy.params import from_options
+from ..output.console import Console, write_json
+from .analysis import analysed
+from .common import add_api_version, add_html, add_param, write_html
+from .diff_forbid import Forbidden, show_forbidden
+from .diff_report import as_json, as_markdown, as_sarif, show
+from .revision import load
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = "a policy file or a directory of them, or git:REVISION:PATH"
+    parser.add_argument("old", metavar="OLD", help=what)
+    parser.add_argument("new", metavar="NEW", help="likewise")
+    add_api_version(parser)
+    add_param(parser)
+    parser.add_argument("--format", choices=("text", "json", "markdown", "sarif"), default="text")
+    add_html(parser)
+    parser.add_argument(
+        "--fail-on",
+        type=_words,
+        metavar="WHAT",
+        default=(MORE,),
+        help="exit with 1 if more is approved than before (more-permissive, the default), if anything changes (any), "
+        "never (none), or for a comma-separated list of more-permissive, less-permissive, fewer-promises and kinds "
+        f"of change: {', '.join(KINDS)}",
+    )
+    parser.add_argument(
+        "--forbid",
+        action="append",
+        default=[],
+        metavar="EXPRESSION",
+        help="exit with 1 if an event changes so, or if it is not proven that none does, whatever --fail-on says; "
+        "repeatable. An expression of CEL: 'was' is the old decision, 'decision' the new one ('now' is the time, as in "
+        "rules). For example 'was == hold && decision == approve && event.EventType == \"Terminate\"'",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the difference; return 1 if it is of the kind that --fail-on names."""
+    old, new = load(args.old, args.api_version), load(args.new, args.api_version)
+    given = from_options(args.param, (*old.params, *new.params))
+    forbidden: list[Forbidden] = [
+        Forbidden(one, analysed(partial(query, [old, new], one, given), expression=one)) for one in args.forbid
+    ]
+    difference: Difference = analysed(lambda progress: compare(old, new, given, progress))
+    if args.html is not None:
+        write_html(args.html, difference_page(old, new, difference, (args.old, args.new), given))
+    if args.html == "-":
+        pass  # the page is the output
+    elif args.format == "json":
+        write_json("difference", as_json(difference, forbidden))
+    elif args.format == "sarif":
+        json.dump(as_sarif(difference, args.new, forbidden), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif args.format == "markdown":
+        sys.stdout.write(as_markdown(difference, args.old, args.new, forbidden))
+    else:
+        show(difference, Console(sys.stdout))
+        show_forbidden(forbidden, (args.old, args.new), Console(sys.stdout))
+    if any(one.found.verdict != NONE for one in forbidden):
+        return 1
+    if difference.incomplete and "none" not in args.fail_on:
+        return 1
+    failed = any(fails(args.fail_on, change.effect, change.kinds) for change in difference.changes)
+    return int(failed or any(fails(args.fail_on, one.effect, (one.kind,)) for one in difference.declarations))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Read the list of --fail-on. Raises argparse.ArgumentTypeError."""
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if word not in FAIL_ON and word not in KINDS:
+            meant = closest(word, [*FAIL_ON, *KINDS])
+            hint = (
+                f"did you mean {meant}?"
+                if meant
+                else f"use {', '.join(FAIL_ON)} or kinds of change, which --help lists"
+            )
+            raise argparse.ArgumentTypeError(f"{word!r} is no kind of change; {hint}")
+    if "none" in words and len(words) > 1:
+        raise argparse.ArgumentTypeError("'none' stands alone: it means that nothing fails")
+    return words

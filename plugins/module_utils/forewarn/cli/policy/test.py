@@ -1,0 +1,210 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy test``: runs the tests beside the policies, and reports what they do not cover."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...compiler.paths import find_policies, find_tests
+from ...compiler.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
+from ...errors import InputError
+from ..output.console import Console, write_json
+from ..output.junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
+from .common import plural, show_findings
+from .test_coverage import add_suggestions, gaps_as_json, left_out, show_gaps, write_suggestions
+
+if TYPE_CHECKING:  # a plain run of tests does not import the analysis
+    from ...analysis.coverage.coverage import Gaps
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="test files, policies with tests beside them, directories"
+    )
+    parser.add_argument(
+        "--coverage", action="store_true", help="report what policies can do, for all that is proven, and no test has"
+    )
+    parser.add_argument(
+        "--suggest",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write a test for each of these; FILE: add them to this test file, or create it",
+    )
+    parser.add_argument(
+        "--require-coverage",
+        action="store_true",
+        help="fail if a rule decides in no test; with --coverage, if anything is left out",
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML as well")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also name the tests that pass")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the tests; return 1 if one fails or a file has mistakes."""
+    outcome = _run(args)
+    if args.junit:
+        _write_junit(outcome, args.junit)
+    gaps, trouble = None, None
+    if args.coverage or args.suggest is not None:
+        gaps, trouble = left_out(outcome, args.suggest)
+    if args.suggest == "-" and not args.json:
+        write_suggestions(gaps or [])
+    elif args.json:
+        write_json("policy-test", _as_json(outcome, gaps, trouble))
+    else:
+        console = Console(sys.stdout)
+        _show(outcome, console, args.verbose)
+        show_gaps(gaps or [], console, tip=args.suggest is None)
+        if trouble is not None:
+            console.line(f"\n{trouble}")
+    if args.suggest not in (None, "-"):
+        add_suggestions(Path(args.suggest), outcome, gaps or [])
+    uncovered = any(covered.missing for covered in outcome.coverage) or (
+        args.coverage and (trouble or any(found.gaps or found.trouble for found in gaps or []))
+    )
+    return 1 if outcome.failed or outcome.findings or (args.require_coverage and uncovered) else 0
+
+
+def _run(args: argparse.Namespace) -> PolicyTestRun:
+    try:
+        return run_tests(find_tests(args.paths))
+    except InputError:
+        if args.suggest is None:
+            raise
+        policies = [policy.path for policy in find_policies(args.paths)]  # without tests so far
+        beside = policies[0].with_suffix(".test.yml") if args.suggest == "-" else Path(args.suggest)
+        if beside.exists():
+            raise
+    return untested(policies, beside)
+
+
+def _show(outcome: PolicyTestRun, console: Console, verbose: bool) -> None:
+    if outcome.findings:
+        show_findings(outcome.findings, console)
+        console.line()
+    for result in outcome.results:
+        if not result.passed:
+            _show_failure(result, console)
+        elif verbose:
+            console.line(f"{console.style('ok', 'green')}    {console.style(_title(result))}")
+    if outcome.coverage:
+        rows = [_coverage_row(covered) for covered in outcome.coverage]
+        console.line()
+        console.table(("POLICY", "RULES", "DECIDED", "NEVER DECIDED"), rows)
+        console.line()
+    failed, total = len(outcome.failed), len(outcome.results)
+    if outcome.findings and not total:
+        console.line("no test was run")
+        return
+    summary = f"{plural(total, 'test')} in {plural(len(outcome.files), 'file')}, "
+    console.line(summary + (console.style(f"{failed} failed", "bold", "red") if failed else "none failed"))
+
+
+def _title(result: Result) -> str:
+    return f"{result.path}:{result.line}  {result.section} / {result.name}"
+
+
+def _show_failure(result: Result, console: Console) -> None:
+    console.line(f"{console.style('FAIL', 'bold', 'red')}  {console.style(_title(result), 'bold')}")
+    for mismatch in result.mismatches:
+        for line in _mismatch_lines(result, mismatch):
+            console.line("      " + console.style(line))
+    console.line()
+
+
+def _mismatch_lines(result: Result, mismatch: Mismatch) -> Iterator[str]:
+    at = f" at {mismatch.at}" if mismatch.at else ""
+    event = f" of event {mismatch.event}" if mismatch.event else ""
+    yield f"{result.path}:{mismatch.line}: {mismatch.what}{event}{at}"
+    yield f"  expected  {mismatch.expected}"
+    yield f"  got       {mismatch.got}"
+    if mismatch.why:
+        yield f"  because   {mismatch.why}"
+
+
+def _coverage_row(covered: Coverage) -> tuple[str, str, str, str]:
+    rules = [rule for rule in covered.rules if rule.decides]
+    decided = sum(1 for rule in rules if rule.decided)
+    never = ", ".join(
+        f"{rule.rule} ({'tried, never true' if rule.reached else 'never tried'})" for rule in covered.missing
+    )
+    return covered.policy, str(len(rules)), f"{decided} ({100 * decided // max(1, len(rules))} %)", never or "-"
+
+
+def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None, trouble: str | None) -> dict[str, Any]:
+    more = {} if gaps is None else {"gaps": [gaps_as_json(found) for found in gaps], "trouble": trouble}
+    return {
+        "tests": [
+            {
+                "path": result.path,
+                "line": result.line,
+                "section": result.section,
+                "name": result.name,
+                "passed": result.passed,
+                "seconds": round(result.seconds, 6),
+                "mismatches": [vars(mismatch) for mismatch in result.mismatches],
+            }
+            for result in outcome.results
+        ],
+        "coverage": [
+            {
+                "policy": covered.policy,
+                "path": covered.path,
+                "rules": [
+                    {
+                        "rule": rule.rule,
+                        "where": rule.where,
+                        "reached": rule.reached,
+                        "decided": rule.decided,
+                        "results": rule.results,
+                    }
+                    for rule in covered.rules
+                    if rule.decides
+                ],
+            }
+            for covered in outcome.coverage
+        ],
+        "findings": [finding.as_dict() for finding in outcome.findings],
+        **more,
+    }
+
+
+def _write_junit(outcome: PolicyTestRun, path: Path) -> None:
+    suites = [
+        JUnitSuite(file, [_junit_case(result) for result in outcome.results if result.path == file])
+        for file in outcome.files
+    ]
+    if outcome.findings:
+        cases = [
+            JUnitCase(
+                "files", one.where, one.path, outcomes=[JUnitOutcome("error", f"{one.code}: {one.message}", one.code)]
+            )
+            for one in outcome.findings
+        ]
+        suites.append(JUnitSuite("files", cases))
+    try:
+        path.write_text(junit_xml(suites), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _junit_case(result: Result) -> JUnitCase:
+    failures = [
+        JUnitOutcome(
+            "failure",
+            f"{mismatch.what}: expected {mismatch.expected}, got {mismatch.got}",
+            mismatch.what,
+            "\n".join(_mismatch_lines(result, mismatch)),
+        )
+        for mismatch in result.mismatches
+    ]
+    classname = f"{Path(result.path).stem}.{result.section}"
+    return JUnitCase(classname, result.name, result.path, result.line, result.seconds, failures)

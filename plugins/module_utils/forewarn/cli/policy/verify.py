@@ -1,0 +1,184 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy verify``: proves what policies do with every possible event, and reports what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...analysis.finding import CODES, ProofFinding
+from ...analysis.invariants import read_invariants
+from ...analysis.report.page import verification_page
+from ...analysis.verify import Verification, verify
+from ...compiler.policyfile import Compilation, PolicyError, compile_policies
+from ...policy.artifact import load
+from ...policy.params import from_options
+from ..output.console import Console
+from ..output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
+from .analysis import analysed
+from .common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
+from .verify_notes import in_one_sentence, note_groups
+
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_policy_arguments(parser)
+    parser.add_argument(
+        "--invariants", type=Path, metavar="FILE", help="a file of further claims to prove: a list of name, expression"
+    )
+    add_param(parser, "a parameter's value (default: every value that its limits allow, or its default)")
+    parser.add_argument(
+        "--verbose", action="store_true", help="show each note by itself, and suppressed ones too (default: by cause)"
+    )
+    parser.add_argument("--strict", action="store_true", help="also fail on warnings")
+    add_format(parser)
+    add_html(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify the policies together; return 1 for an error, with --strict also for a warning."""
+    compilation = compile_policies(args.paths, args.api_version)
+    if compilation.artifact is None:
+        raise PolicyError([finding for finding in compilation.findings if finding.severity == "error"])
+    artifact = load(compilation.artifact)
+    given = from_options(args.param, artifact.params)
+    claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
+    report = analysed(lambda progress: verify(artifact, given, claims, progress), invariants=claims)
+    report = _placed(report, compilation)
+    failing = {"error", "warning"} if args.strict else {"error"}
+    written = _report(report, compilation, args.paths, failing, args.verbose)
+    if args.html is not None:
+        write_html(args.html, verification_page(artifact, report, compilation.files, given))
+    if args.html != "-":  # otherwise the page is the output
+        write_report(written, args.format, args.output)
+    return int(any(finding.fails for finding in written.findings))
+
+
+def _report(
+    report: Verification, compilation: Compilation, paths: Sequence[Path], failing: AbstractSet[str], verbose: bool
+) -> FindingsReport:
+    """Return the report in every format. ``failing`` are the severities that the command ends with 1 for."""
+    return FindingsReport(
+        command="verify",
+        files=compilation.files,
+        findings=[_reported(finding, paths, failing) for finding in report.findings],
+        meanings=CODES,
+        pages=lambda code: f"{DOCUMENTATION}/findings/{code}.md",
+        summary=_summary(report, compilation),
+        show=lambda console: _show(report, compilation, paths, console, verbose),
+        schema="verification",
+        data=_as_json(report, compilation),
+    )
+
+
+def _reported(finding: ProofFinding, paths: Sequence[Path], failing: AbstractSet[str]) -> ReportedFinding:
+    return ReportedFinding(
+        finding.source,
+        finding.line,
+        finding.column,
+        finding.severity,
+        finding.code,
+        finding.message,
+        finding.suggestion,
+        plain(lambda console: _show_finding(finding, paths, console)).rstrip("\n"),
+        fails=finding.severity in failing and finding.suppressed is None,
+        suppressed=finding.suppressed,
+        more=None if finding.case is None else {"case": dict(finding.case), "explain": list(finding.explain)},
+    )
+
+
+def _placed(report: Verification, compilation: Compilation) -> Verification:
+    """Return the report, with files named as on the command line."""
+    names = {name: source.path for name, source in compilation.imported.items()}
+    if compilation.artifact is not None:
+        names.update({data["source"]: file for data, file in zip(compilation.artifact["policies"], compilation.files)})
+    findings = [replace(finding, source=names.get(finding.source, finding.source)) for finding in report.findings]
+    return replace(report, findings=tuple(findings))
+
+
+def _as_json(report: Verification, compilation: Compilation) -> dict[str, Any]:
+    return {
+        "files": list(compilation.files),
+        "findings": [finding.as_dict() for finding in report.findings],
+        "assumptions": list(report.assumptions),
+        "constraints": list(report.constraints),
+        "not_understood": list(report.not_understood),
+    }
+
+
+def _show(
+    report: Verification, compilation: Compilation, paths: Sequence[Path], console: Console, verbose: bool
+) -> None:
+    shown = [finding for finding in report.findings if finding.suppressed is None]
+    policies = compilation.artifact["policies"] if compilation.artifact is not None else []
+    files = {data["name"]: file for data, file in zip(policies, compilation.files)}
+    for severity in ("error", "warning"):
+        for finding in shown:
+            if finding.severity == severity:
+                _show_finding(finding, [files[finding.policy]] if finding.alone else paths, console)
+    for alike in note_groups([finding for finding in shown if finding.severity == "note"]):
+        if verbose or len(alike) == 1:
+            for finding in alike:
+                console.line(_head(finding, console))
+        else:
+            words = (console.style("note", "bold", _COLOURS["note"]), console.style(alike[0].code, "bold"))
+            console.line(" ".join([*words, console.style(in_one_sentence(alike))]))
+    for assumption in report.assumptions:
+        console.line(console.style("assumed: ", "dim") + console.style(assumption))
+    for source in report.not_understood:
+        console.line(
+            console.style("not understood: ", "dim")
+            + console.style(source)
+            + console.style(" (may be anything)", "dim")
+        )
+    suppressed = [finding for finding in report.findings if finding.suppressed is not None]
+    for finding in [one for one in suppressed if verbose or one.severity != "note"]:
+        where = f"{finding.source}:{finding.line}"
+        console.line(console.style(f"suppressed: {finding.code} at {where}: {finding.suppressed}", "dim"))
+    if not verbose and any(len(alike) > 1 for alike in note_groups(shown)):
+        console.line(console.style("--verbose shows each note with its place", "dim"))
+    console.line(console.style(_summary(report, compilation), "bold"))
+
+
+def _summary(report: Verification, compilation: Compilation) -> str:
+    counts = [
+        plural(count, severity)
+        for severity in _COLOURS
+        if (count := sum(one.severity == severity and one.suppressed is None for one in report.findings))
+    ]
+    verified = f"{plural(len(compilation.files), 'policy')} verified for every event"
+    return f"{verified}: {', '.join(counts) or 'nothing found'}"
+
+
+def _head(finding: ProofFinding, console: Console) -> str:
+    where = f"{finding.source}:{finding.line}:{finding.column}"
+    head = [console.style(where, "bold") + ":", console.style(finding.severity, "bold", _COLOURS[finding.severity])]
+    return " ".join([*head, console.style(finding.code, "bold"), console.style(finding.message)])
+
+
+def _show_finding(finding: ProofFinding, policies: Sequence[Path | str], console: Console) -> None:
+    """Show a finding; ``policies`` are those whose decision its case has."""
+    console.line(_head(finding, console))
+    if finding.case is not None:
+        event = json.dumps(finding.case["event"])
+        decision = finding.case["decision"]
+        by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
+        console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
+        console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
+        command = explain_command(finding.case["event"], policies, finding.explain)
+        console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
+        other = finding.case.get("other_vm")
+        if other is not None:
+            command = explain_command(finding.case["event"], policies, other["explain"])
+            console.line("  " + console.style("on another VM:", "cyan") + " " + console.style(command))
+    if finding.suggestion:
+        console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))
+    console.line()

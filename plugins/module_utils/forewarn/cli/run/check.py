@@ -1,0 +1,109 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn run --check-config``: whether a runner could start like this, and what its hooks lack."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...runner.hooks.commands import find_program
+from ...runner.hooks.needs import Needs, examine
+from ..output.console import Console, one_line, write_json
+from . import config
+from .group import check_credential, doubtful_limits
+from .setup import Setup, read
+
+_SYSTEMD = "/run/systemd/system"  # exists where systemd is the init: sd_booted(3)
+_SYSTEMCTL_SECONDS = 10.0
+_UNIT_FAULTS = {
+    "not-found": "systemd knows no such unit",
+    "masked": "the unit is masked",
+    "bad-setting": "the unit's file has a setting that systemd refuses",
+    "error": "systemd could not load the unit",
+}
+
+
+def check(given: Mapping[str, Any]) -> int:
+    """Write what was found; return 0, or 1 if hooks lack something, or 2 if a runner would not start."""
+    error = None
+    setup = None
+    needs = Needs()
+    try:
+        setup = read(given, os.environ)
+        if not (setup.args.dry_run or setup.args.once):  # these run no hooks
+            promised = frozenset(given["credential"])
+            directory = os.environ.get("CREDENTIALS_DIRECTORY") or None
+            check_credential(setup.group, directory, promised)
+            needs = examine(setup.policies.hooks_by_rule(), directory, promised, _unit_problem)
+        needs.refuse_untrusted()
+    except InputError as found:
+        error = found
+    if given["json"]:
+        write_json("check-config", _report(given, setup, needs, error))
+    elif error is not None:
+        Console(sys.stderr).error(error.message, error.hint)
+    elif setup is not None:
+        _show(Console(sys.stdout), setup, needs)
+    return 2 if error is not None else 1 if needs.missing() else 0
+
+
+def _report(given: Mapping[str, Any], setup: Setup | None, needs: Needs, error: InputError | None) -> dict[str, Any]:
+    artifact = None if setup is None else setup.policies.artifact
+    digest = config.digest_of(given["config"]) if given["config"] is not None and setup is None else None
+    return {
+        "version": 1,
+        "usable": error is None,
+        "error": None if error is None else str(error),
+        "config": digest if setup is None else setup.config,
+        "policy": None if artifact is None else artifact.digest,
+        "policies": [] if setup is None else list(setup.policies.names),
+        "api_version": None if artifact is None else artifact.api_version,
+        "source": None if artifact is None else artifact.source,
+        "hooks": [
+            {"kind": need.kind, "name": need.name, "policy": need.policy, "rule": need.rule, "problem": need.problem}
+            for need in needs.hooks
+        ],
+        "credentials": [
+            {"name": need.name, "policy": need.policy, "rule": need.rule, "problem": need.problem}
+            for need in needs.credentials
+        ],
+        "missing": list(needs.missing()),
+        "warnings": [] if setup is None else doubtful_limits(setup.policies),
+    }
+
+
+def _show(console: Console, setup: Setup, needs: Needs) -> None:
+    for text in (*needs.missing(), *doubtful_limits(setup.policies)):
+        console.warning(text)
+    names, hooks = setup.policies.names, len(needs.hooks)
+    if not needs.missing():
+        policies = f"{len(names)} {'policy' if len(names) == 1 else 'policies'} ({', '.join(names)})"
+        said = f"usable: {policies}, {setup.policies.digest}"
+        console.line(
+            one_line(said + (f"; {hooks} {'hook has' if hooks == 1 else 'hooks have'} what they need" if hooks else ""))
+        )
+
+
+def _unit_problem(unit: str, action: str) -> str | None:
+    """Return why systemd would not start or stop a unit, or None: also where systemd does not say."""
+    if not Path(_SYSTEMD).is_dir():
+        return None
+    try:
+        command = [find_program("systemctl"), "show", "--property=LoadState", "--", unit]
+        done = subprocess.run(  # noqa: S603 - no shell, and the program is systemd's
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SYSTEMCTL_SECONDS, check=False
+        )
+    except (InputError, OSError, ValueError, subprocess.SubprocessError):
+        return None
+    state = done.stdout.decode("utf-8", "replace").strip().partition("=")[2]
+    if state == "masked" and action == "stop":  # it may be running all the same
+        return None
+    fault = _UNIT_FAULTS.get(state)
+    return None if fault is None else f"unit {unit}: {fault}"

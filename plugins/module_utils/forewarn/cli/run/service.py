@@ -1,0 +1,279 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service of ``forewarn run``: assembles it, starts it, and runs it until a signal ends it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ... import __version__
+from ...errors import InputError
+from ...imds import azure
+from ...imds.client import Client
+from ...runner.assembly import Equipment, GroupEquipment, assemble
+from ...runner.clocks import Clocks, Stamp
+from ...runner.groups import obligations
+from ...runner.hooks import commands
+from ...runner.hooks.needs import Needs, examine
+from ...runner.hooks.needs_watch import Look, NeedsWatch
+from ...runner.impact import downtime
+from ...runner.loop import Previous, Reloaded, Runner
+from ...runner.pausing import told_by
+from ...runner.poller import VmIdentity, identity_client
+from ...runner.reconciler import Mode
+from ...runner.requester import InlineRequester, Requester, ThreadRequester
+from ...runner.shadow import Shadow
+from ...runner.signals import StopSignals
+from ...runner.state import directories
+from ...runner.telemetry.heartbeat import Beat
+from ...runner.telemetry.heartbeat import read as read_heartbeat
+from ...runner.telemetry.heartbeat import vm_name as earlier_vm_name
+from ...runner.telemetry.journald import open_log
+from ...runner.telemetry.log import Log
+from ...runner.telemetry.metrics import Metrics
+from ...runner.telemetry.metrics_server import MetricsServer
+from ...runner.telemetry.probe import ProbeServer
+from ...runner.telemetry.readiness import Readiness
+from ...runner.telemetry.systemd import Notifier
+from .setup import SINK_FORMATS, Setup
+
+if TYPE_CHECKING:
+    from ...runner.sink.sink import SinkSettings
+
+# How long to wait at the end until the log is written; a reader that stalls gets no more of it.
+LOG_PATIENCE_SECONDS = 0.25
+# With --once somebody waits for the whole log, which is finite.
+_ONCE_LOG_BYTES = 64 * 1024 * 1024
+
+
+def serve(
+    setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], doubt: str | None = None
+) -> None:
+    """Run until SIGTERM or SIGINT, or once. ``directory`` is the state directory, or None to keep nothing.
+
+    ``doubt``: why the machine may not be in Azure (for the log). Raises InputError, and ServiceError with --once.
+    """
+    args = setup.args
+    mode = Mode(bool(args.dry_run), args.once)
+    needs = _trusted_needs(setup, mode)
+    log = open_log(args.log_format, os.environ, sys.stdout)
+    log.detach(_ONCE_LOG_BYTES if mode.once else None)
+    stop = StopSignals()
+    try:
+        with stop:
+            _serve(setup, client, directory, read_again, log, stop, needs, doubt)
+    finally:
+        # Outside ``stop``: a reader of --once may be slow, and a signal then ends the command as it ends any other.
+        log.close(None if mode.once and stop.received is None else LOG_PATIENCE_SECONDS)
+    if mode.once and log.unread:  # a service has raised it already
+        raise BrokenPipeError
+
+
+def _serve(
+    setup: Setup,
+    client: Client,
+    directory: str | None,
+    read_again: Callable[[], Setup],
+    log: Log,
+    stop: StopSignals,
+    needs: Needs,
+    doubt: str | None,
+) -> None:
+    args = setup.args
+    clocks = Clocks()
+    mode = Mode(bool(args.dry_run), args.once)
+    beat = None if directory is None else read_heartbeat(directory)
+    requester: Requester
+    if mode.once:
+        client.sleep = stop.sleep
+        requester = InlineRequester(clocks.monotonic)
+    else:
+        requester = ThreadRequester(stop.wake, clocks.monotonic)
+    client.log = lambda text: log.warning("waiting", reason=text)
+    asking = identity_client(client)
+    settings = commands.HookSettings(
+        args.hook_proxy,
+        args.hook_ca_file,
+        os.environ.get("CREDENTIALS_DIRECTORY") or None,
+        None if directory is None else f"{directory}/hooks",
+        args.probe_listen,
+    )
+    elsewhere = directories.in_memory(os.environ, os.getuid())
+    notifier = Notifier(os.environ, clocks)
+    readiness = _readiness(args, beat, clocks)
+    equipment = Equipment(
+        clocks,
+        log,
+        mode,
+        directory,
+        settings,
+        Metrics(),
+        args.metrics_file,
+        notifier,
+        readiness=readiness,
+        requester=requester,
+        elsewhere=elsewhere,
+        shadow=None if setup.shadow is None else Shadow(setup.shadow),
+        reload=lambda: _reloaded(read_again(), setup, mode),
+        previous=_previous(beat, clocks),
+        watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
+        sink=None if mode.once else _sink(args, settings),
+        group=None if mode.once or mode.dry_run else _group(setup, client, stop, clocks),
+    )
+    if setup.group is None and directory is not None and Path(directory, obligations.FILE_NAME).exists():
+        reason = "this VM may still hold a slot of the group that it belonged to, and has no group_store any more"
+        log.warning("group-trouble", reason=reason, hint="See forewarn group status, and forewarn group release.")
+    identity = VmIdentity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
+    runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
+    try:
+        with _listening(runner, readiness, args):
+            _introduce(runner, setup, client.endpoint.url, directory, clocks)
+            if doubt is not None:
+                log.warning("not-azure", reason=doubt, hint=azure.HINT)
+            runner.health.watch_needs(_look(setup, mode, needs), needs.missing())
+            if mode.once:
+                runner.run_once()
+            else:
+                runner.run(setup.interval)
+    finally:
+        if not requester.busy:  # otherwise another thread is still reading, and the connection ends with the process
+            client.close()
+            asking.close()
+
+
+def _sink(args: argparse.Namespace, hooks: commands.HookSettings) -> SinkSettings | None:
+    if args.sink_url is None:
+        return None
+    from ...runner.sink.sink import SinkSettings  # here: most have none
+
+    wanted = args.sink_format or SINK_FORMATS[0]
+    return SinkSettings(args.sink_url, wanted, args.sink_bearer_file, args.sink_credential, hooks)
+
+
+def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> GroupEquipment | None:
+    if setup.group is None:
+        return None
+    from ...runner.groups.settings import open_store  # here: most have none
+
+    # Where the Scheduled Events are is where the tokens of the VM's identity are.
+    store = open_store(setup.group.store, os.environ.get("CREDENTIALS_DIRECTORY") or None, client.endpoint.url)
+    return GroupEquipment(setup.group, store, ThreadRequester(stop.wake, clocks.monotonic))
+
+
+def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:
+    """Return what the probe answers from, or None without a probe. The previous runner may have known the VM's name."""
+    if args.probe_listen is None or args.once:
+        return None
+    known = None if beat is None else beat.fields.get("vm")
+    name = args.vm_name or (known if isinstance(known, str) else None)
+    return Readiness(clocks, args.probe_lead, name, drills=not args.dry_run)
+
+
+@contextmanager
+def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
+    """Serve metrics and probes, if configured. Raises InputError at once if that is not possible."""
+    with ExitStack() as stack:
+        servers: list[MetricsServer | ProbeServer] = []
+        if args.metrics_listen is not None and not args.once:
+            servers.append(MetricsServer(args.metrics_listen, runner.recorder.metrics.render, runner.health.health))
+        if readiness is not None:
+            servers.append(ProbeServer(args.probe_listen, readiness.alive, readiness.ready))
+        for server in servers:
+            server.start()
+            stack.callback(server.close)
+        yield
+
+
+def _trusted_needs(setup: Setup, mode: Mode) -> Needs:
+    """Return what hooks need, if they run. Raises InputError for a program that other users can change."""
+    needs = _needs(setup, mode)
+    needs.refuse_untrusted()
+    return needs
+
+
+def _needs(setup: Setup, mode: Mode) -> Needs:
+    if mode.dry_run or mode.once:
+        return Needs()
+    return examine(setup.policies.hooks_by_rule(), os.environ.get("CREDENTIALS_DIRECTORY") or None)
+
+
+def _look(setup: Setup, mode: Mode, needs: Needs) -> Look | None:
+    return (lambda: _needs(setup, mode).missing()) if needs.hooks else None
+
+
+def _facts(setup: Setup) -> dict[str, Any]:
+    """Return what the heartbeat says of a configuration that was loaded."""
+    source = setup.policies.artifact.source
+    return {
+        "config": setup.config,
+        "policies": list(setup.policies.names),
+        "source": None if source is None else dict(source),
+    }
+
+
+def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | None, clocks: Clocks) -> None:
+    args, health = setup.args, runner.health
+    journal, log, metrics = runner.recorder
+    fields = {
+        "version": __version__,
+        "endpoint": endpoint,
+        "api_version": setup.policies.api_version,
+        "dry_run": bool(args.dry_run),
+        "state": directory,
+    }
+    interval = None if args.once else setup.interval
+    digest = setup.policies.digest
+    log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
+    journal.note("runner-started", None, **fields, policy=digest)
+    health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
+    health.facts.update(vm_given=args.vm_name is not None, options=setup.options, program=commands.ROOT)
+    health.facts.update(_facts(setup))
+    health.decided_by(setup.policies)
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
+    metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
+
+
+def _previous(beat: Beat | None, clocks: Clocks) -> Previous:
+    if beat is None:
+        return Previous()
+    return Previous(_last_poll(beat), downtime(beat, clocks), told_by(beat))
+
+
+def _last_poll(beat: Beat | None) -> Stamp | None:
+    """Return when the previous runner last got an answer."""
+    try:
+        found: Any = None if beat is None else beat.fields["last_good_poll"]
+        return None if found is None else Stamp.of(found)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Reloaded:
+    """Return the settings that a reload can change. Raises InputError if they are wrong or need a restart."""
+    if setup.policies.api_version != before.policies.api_version:
+        raise InputError(
+            f"the policies are now for api-version {setup.policies.api_version}, and the service is asked for "
+            f"{before.policies.api_version}",
+            "Restart the runner.",
+        )
+    if setup.group != before.group:
+        raise InputError("the group of this VM, its members or its store have changed", "Restart the runner.")
+    needs = _trusted_needs(setup, mode)
+    shadow = None if setup.shadow is None else Shadow(setup.shadow)
+    return Reloaded(
+        setup.policies,
+        shadow,
+        setup.interval,
+        needs.missing(),
+        _look(setup, mode, needs),
+        MappingProxyType(_facts(setup)),
+    )
