@@ -14,7 +14,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.deci
     describe,
     reading_of,
 )
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.inference import evaluate, plain
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.cel.inference import evaluate, plain
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.policies import find_artifact

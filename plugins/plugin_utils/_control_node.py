@@ -13,7 +13,7 @@ from ansible import constants as C  # noqa: N812 - its usual name
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ..module_utils.forewarn.compiler.inference import plain
+from ..module_utils.forewarn.compiler.cel.inference import plain
 from ..module_utils.forewarn.errors import InputError
 from ..module_utils.forewarn.fleet.cache import Cache
 

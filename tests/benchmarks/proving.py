@@ -24,7 +24,7 @@ import json, resource, sys, time
 from pathlib import Path
 from forewarn.analysis.diff import compare
 from forewarn.analysis.verify import verify
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.analysis import verify as verifying
 
 opinion, differing = [0.0], verifying.differing

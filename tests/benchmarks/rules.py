@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import AT_LEAST, AT_MOST, Goal, Quantity, Report
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.events import Document, Event, Vm
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Facts

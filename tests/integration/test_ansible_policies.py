@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.adhoc import AdHoc, Outcome

@@ -16,9 +16,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.outcome import Outcome
-from forewarn.compiler.types import Declarations
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.types import Declarations
+from forewarn.compiler.testing.outcome import Outcome
 from tools.cel_calls import Composer, calls, sample
 from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING, CelPython, Google, Ours, strict

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.compiler.expression import compile_expression
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.cel.expression import compile_expression
+from forewarn.compiler.policies import compile_policies
 from forewarn.events import LATEST_API_VERSION, Document, Vm
 from forewarn.policy import timevalues as tv
 from forewarn.policy.artifact import load

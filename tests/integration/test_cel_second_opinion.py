@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from forewarn.compiler import second_opinion
-from forewarn.compiler.cel_python import LACKING, CelPython
-from forewarn.compiler.second_opinion import ALWAYS, features
+from forewarn.compiler.testing import second_opinion
+from forewarn.compiler.testing.cel_python import LACKING, CelPython
+from forewarn.compiler.testing.second_opinion import ALWAYS, features
 from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING, Ours
 from tools.cel_variables import DECLARATIONS, values

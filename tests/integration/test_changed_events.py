@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policies import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.requestlog import LoggedRequest
 from forewarn.emulator.server import EmulatorServer

@@ -17,8 +17,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from forewarn.compiler import outcome
-from forewarn.compiler.cel_python import CelPython
+from forewarn.compiler.testing import outcome
+from forewarn.compiler.testing.cel_python import CelPython
 from tools.commands import forewarn, in_process
 from tools.events import MIGRATION
 

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from forewarn.compiler import outcome
-from forewarn.compiler.cel_python import CelPython
+from forewarn.compiler.testing import outcome
+from forewarn.compiler.testing.cel_python import CelPython
 from tools.commands import in_process
 
 BRIEF = "event.DurationInSeconds >= 0 && event.DurationInSeconds < params.limit"

@@ -15,7 +15,7 @@ import pytest
 from forewarn.analysis.coverage.coverage import Gap, Gaps, find_gaps
 from forewarn.analysis.coverage.outcomes import CoverageItem, of_decision, of_traces
 from forewarn.analysis.coverage.suggestions import created
-from forewarn.compiler.policytest import PolicyTestRun, run_tests, untested
+from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests, untested
 from forewarn.errors import ForewarnError, InputError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.engine import PolicySet

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.cel_python import IMPORT_ERROR, CelPython
-from forewarn.compiler.environment import notification_declarations
-from forewarn.compiler.policyfile import compile_policies
-from forewarn.compiler.types import STRING
+from forewarn.compiler.cel.environment import notification_declarations
+from forewarn.compiler.cel.types import STRING
+from forewarn.compiler.policies import compile_policies
+from forewarn.compiler.testing.cel_python import IMPORT_ERROR, CelPython
 from forewarn.emulator.client import EmulatorClient
 from forewarn.events import LATEST_API_VERSION, Vm, parse_document
 from forewarn.policy.artifact import load

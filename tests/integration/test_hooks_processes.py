@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from forewarn import __version__, bundle
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.events import Event, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet

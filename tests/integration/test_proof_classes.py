@@ -16,7 +16,7 @@ import pytest
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.symbolic.decide import Decided, Region
 from forewarn.analysis.symbolic.reading import Reading, read
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from tools.cel_oracles import CelPython, Google
 from tools.class_agreement import agrees
 from tools.policy_files import SHIPPED

@@ -19,8 +19,8 @@ from forewarn.analysis.engine import Engine
 from forewarn.analysis.kinds import NO_CHANGE
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read_together
-from forewarn.compiler.policyfile import compile_policies, load_policies
-from forewarn.compiler.policytest import run_tests
+from forewarn.compiler.policies import compile_policies, load_policies
+from forewarn.compiler.testing.policytest import run_tests
 from forewarn.policy.artifact import Artifact, load
 from forewarn.policy.decision import Decision
 from tools.mutations import mutants

@@ -18,7 +18,7 @@ from forewarn.analysis.engine import Engine
 from forewarn.analysis.symbolic.concrete import Witness
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.policy.timevalues import format_duration
 from tools.class_agreement import agrees
 from tools.policy_files import SHIPPED

@@ -17,7 +17,7 @@ from forewarn.analysis.diff import compare
 from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.replay.recordings import read_lines
 from forewarn.cli.main import main
-from forewarn.compiler.policytest import run_tests
+from forewarn.compiler.testing.policytest import run_tests
 from forewarn.events import DocumentError, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forewarn.analysis.smt.problem import Translated
-from forewarn.compiler.expression import check
-from forewarn.compiler.types import Declarations
+from forewarn.compiler.cel.expression import check
+from forewarn.compiler.cel.types import Declarations
 from test_cel_spec import cases
 from tools.cel_spec import read_type, read_value
 from tools.sizes import SEED, SIZE

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from forewarn.analysis.proof import Proof, Shown
 from forewarn.analysis.smt.decisions import ERROR
-from forewarn.compiler.policyfile import PolicyError
+from forewarn.compiler.policies import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp

@@ -22,7 +22,7 @@ from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision

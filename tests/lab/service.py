@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policies import compile_policies
 
 from .hosts import Host
 from .journals import event_state

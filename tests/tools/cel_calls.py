@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from forewarn.compiler import types as t
-from forewarn.compiler.overloads import COMPARISONS
-from forewarn.compiler.types import Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.overloads import COMPARISONS
+from forewarn.compiler.cel.types import Type
 from forewarn.policy import timevalues as tv
 from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
 

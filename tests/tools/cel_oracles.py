@@ -22,11 +22,11 @@ from cel_expr_python.ext import (  # type: ignore[import-untyped]  # as above
     ext_optional,
     ext_strings,
 )
-from forewarn.compiler import cel_python
-from forewarn.compiler import types as t
-from forewarn.compiler.expression import check
-from forewarn.compiler.outcome import Outcome
-from forewarn.compiler.types import CelSyntaxError, Declarations, Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.expression import check
+from forewarn.compiler.cel.types import CelSyntaxError, Declarations, Type
+from forewarn.compiler.testing import cel_python
+from forewarn.compiler.testing.outcome import Outcome
 from forewarn.policy import timevalues as tv
 from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluate import Builder, Closure, Env, Scope

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forewarn.compiler import types as t
-from forewarn.compiler.expression import ExpressionError, compile_expression
-from forewarn.compiler.types import Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.expression import ExpressionError, compile_expression
+from forewarn.compiler.cel.types import Type
 from forewarn.policy import timevalues as tv
 from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from forewarn.compiler import types as t
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.types import Declarations, Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.types import Declarations, Type
 from forewarn.policy import timevalues as tv
 
 from .cel_calls import ZONES as ANY_ZONES

@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION, Document, Vm, parse_document, parse_time
 from forewarn.policy.artifact import Artifact

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from forewarn.analysis.smt.problem import Translated
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check
 from forewarn.policy.evaluate import UNSET, Builder, Scope, guarded
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form

@@ -54,8 +54,8 @@ def _tests(directory: str, names: str) -> tuple[str, ...]:
 
 
 _BELOW_ANALYSIS = (
-    *("conftest", "forewarn.compiler.policyfile", "forewarn.policy.engine", "forewarn.events"),
-    "forewarn.compiler.expression",
+    *("conftest", "forewarn.compiler.policies", "forewarn.policy.engine", "forewarn.events"),
+    "forewarn.compiler.cel.expression",
 )
 PACKAGES: Mapping[str, Package] = {
     "policy": Package(

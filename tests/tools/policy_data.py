@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check
-from forewarn.compiler.types import BOOL, STRING, Type, parse_type
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check
+from forewarn.compiler.cel.types import BOOL, STRING, Type, parse_type
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact, digest_of, load
 from forewarn.policy.engine import PolicySet

@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.verify import verify
-from forewarn.compiler.policyfile import Compilation, compile_policies, load_policies
+from forewarn.compiler.policies import Compilation, compile_policies, load_policies
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.types import BOOL, STRING, parse_type
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.types import BOOL, STRING, parse_type
 from forewarn.events import LATEST_API_VERSION
 
 from .cel_oracles import CelPython, Google

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event as Flag
 from typing import Any
 
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.clock import ManualClock
 from forewarn.emulator.requestlog import LoggedRequest

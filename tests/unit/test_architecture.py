@@ -89,8 +89,8 @@ def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
         ("cli/main.py", "import yaml", "imports yaml"),
         (
             "cli/run/command.py",
-            "from ...compiler import policyfile",
-            "is to run on a VM, where compiler.policyfile is not",
+            "from ...compiler import policies",
+            "is to run on a VM, where compiler.policies is not",
         ),
         ("cli/run/command.py", "from ..policy import check", "is to run on a VM, where cli.policy.check is not"),
         ("policy/engine.py", "import importlib\nimportlib.import_module('yaml')", "by a computed name"),
@@ -100,7 +100,7 @@ def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
 )
 def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) -> None:
     root = tmp_path / "forewarn"
-    for file in ("__init__.py", "cli/policy/check.py", "compiler/policyfile.py", "policy/__init__.py", path):
+    for file in ("__init__.py", "cli/policy/check.py", "compiler/policies.py", "policy/__init__.py", path):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).touch()
     assert violations(root) == [f for f in violations(root) if "attic" in f]
@@ -124,7 +124,7 @@ def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) 
         ),
         ("cli/policy/check.py", "import yaml\nfrom ...analysis import space\nfrom ..output.console import Console"),
         ("cli/run/command.py", "from ...runner import loop\nfrom ..output.console import Console"),
-        ("cli/run/command.py", "def compiled():\n    from ...compiler import policyfile"),
+        ("cli/run/command.py", "def compiled():\n    from ...compiler import policies"),
     ],
 )
 def test_what_is_allowed_passes(tmp_path: Path, path: str, source: str) -> None:

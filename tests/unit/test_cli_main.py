@@ -20,6 +20,7 @@ import pytest
 from forewarn import __version__
 from forewarn.cli import main as entry
 from forewarn.errors import ForewarnError, InputError, ServiceError
+from tools.architecture import module_names
 from tools.commands import forewarn, run_program
 
 Command = Callable[[argparse.Namespace], int]
@@ -216,8 +217,8 @@ def test_every_command_has_its_file_and_its_help(arguments: list[str], capsys: p
 def test_every_file_of_a_command_is_a_command(package: Path) -> None:
     tables = (entry.COMMANDS, entry.POLICY_COMMANDS, entry.HOOK_COMMANDS, entry.GROUP_COMMANDS, entry.EMULATE_COMMANDS)
     named = {module for table in tables for module, _help in table.values()}
-    files = {path.stem for path in (package / "cli").glob("*.py") if "def add_arguments(" in path.read_text()}
-    assert files <= named
+    modules = module_names(package / "cli")
+    assert {module for module, path in modules.items() if "def add_arguments(" in path.read_text()} <= named
 
 
 def test_nothing_is_imported_before_it_is_asked_for() -> None:

@@ -14,7 +14,7 @@ from forewarn import __version__
 from forewarn.cli.doctor import machine as doctor_machine
 from forewarn.cli.doctor import policy
 from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check, run_command
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.imds.azure import ASSET_TAG_PATH, AZURE_ASSET_TAG
 from forewarn.policy.artifact import load, with_source
 from forewarn.policy.engine import PolicySet

@@ -173,7 +173,14 @@ def test_a_span_of_time_has_two_units(seconds: float, text: str) -> None:
 
 # Sources that write seconds themselves: bounds and times of requests, which are short, and exact values.
 _SHORT = {
-    *("texts.py", "cli/history.py", "cli/status.py", "cli/run/setup.py", "compiler/git_files.py", "imds/transport.py"),
+    *(
+        "texts.py",
+        "cli/history.py",
+        "cli/status.py",
+        "cli/run/setup.py",
+        "compiler/imports/git_files.py",
+        "imds/transport.py",
+    ),
     *("runner/groups/https.py", "runner/hooks/webhook.py"),
     *("analysis/comparing.py", "analysis/hook_wording.py", "analysis/report/dimension_words.py"),
     *("emulator/clock.py", "emulator/model.py"),

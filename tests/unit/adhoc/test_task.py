@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from forewarn.adhoc import task
 from forewarn.adhoc.decisions import assess, decide_and_approve, read, summary
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm, format_time, parse_document
 from forewarn.imds import azure

@@ -14,8 +14,8 @@ import yaml
 from forewarn.analysis.coverage.coverage import Gaps, find_gaps
 from forewarn.analysis.coverage.outcomes import FAILS
 from forewarn.analysis.coverage.suggestions import Suggestion, appended, as_yaml, created
-from forewarn.compiler.policytest import PolicyTestRun, run_tests
-from forewarn.compiler.yamltree import YamlFile
+from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests
+from forewarn.compiler.yaml.tree import YamlFile
 from forewarn.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -15,7 +15,7 @@ from forewarn.analysis import kinds
 from forewarn.analysis.declarations import Declaration, DeclaredAt, changed_declarations
 from forewarn.analysis.diff import compare
 from forewarn.analysis.kinds import ALIKE, FEWER
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.policy.artifact import Artifact
 from tools.policy_files import HEAD, loaded
 

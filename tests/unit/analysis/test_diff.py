@@ -23,7 +23,7 @@ from forewarn.analysis.symbolic.reading import read_together
 from forewarn.cli.main import main
 from forewarn.cli.output.console import Console
 from forewarn.cli.policy.diff_report import as_json, show
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from tools.policy_files import DIRECTORY, loaded
 from tools.random_events import case
 from tools.sarif import SARIF

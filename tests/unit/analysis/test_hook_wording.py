@@ -15,7 +15,7 @@ from forewarn import hook_kinds
 from forewarn.analysis.behaviour import behaviour, hook_of, list_text
 from forewarn.analysis.hook_wording import hook_text, hook_texts, quoted, seconds_text
 from forewarn.cli.output.console import one_line
-from forewarn.compiler.schema import load
+from forewarn.compiler.yaml.schema import load
 from forewarn.policy.decision import HTTP_TEMPLATES
 from forewarn.policy.structure import MOST_ATTEMPTS
 from hypothesis import given, settings

@@ -17,7 +17,7 @@ from forewarn.analysis.report.dimension_words import duration_words, what_matter
 from forewarn.analysis.report.page import difference_page, verification_page
 from forewarn.analysis.report.table import difference_table, verification_table
 from forewarn.analysis.verify import verify
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.pages import __file__ as pages
 from forewarn.policy.timevalues import SECOND
 from hypothesis import given

@@ -18,7 +18,7 @@ from forewarn.analysis.report.page import verification_page
 from forewarn.analysis.report.table import verification_table
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from tools.elements import Elements
 from tools.policy_files import DIRECTORY
 

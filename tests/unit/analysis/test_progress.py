@@ -16,8 +16,8 @@ from forewarn.analysis.query import query
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.cli.output.progress_line import ProgressLine
-from forewarn.compiler.policyfile import load_policies
-from forewarn.compiler.policytest import run_tests
+from forewarn.compiler.policies import load_policies
+from forewarn.compiler.testing.policytest import run_tests
 from forewarn.policy.artifact import Artifact
 
 POLICIES = Path(__file__).parents[3] / "policies"

@@ -23,7 +23,7 @@ from forewarn.analysis.query import query
 from forewarn.analysis.search import Search
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
-from forewarn.compiler.policytest import run_tests
+from forewarn.compiler.testing.policytest import run_tests
 from forewarn.fleet.cache import Cache
 from forewarn.fleet.findings import warnings
 from tools.policy_files import loaded

@@ -20,7 +20,7 @@ import pytest
 from forewarn.analysis.answering import NONE, NOT_PROVEN, SOME
 from forewarn.analysis.query import query
 from forewarn.cli.main import main
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION, Vm, format_time, parse_document
 from forewarn.policy.artifact import Artifact

@@ -14,9 +14,9 @@ from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import conj, neg
 from forewarn.analysis.smt.translation import Translation
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check
-from forewarn.compiler.types import INT
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check
+from forewarn.compiler.cel.types import INT
 from forewarn.policy.timevalues import MAX_DURATION, UNITS, parse_duration
 from tools.cel_variables import PARAMS
 from tools.expression_judge import Expression, judged

@@ -17,7 +17,7 @@ from forewarn.analysis.symbolic.reading import Reading, read
 from forewarn.analysis.symbolic.regions import cubes
 from forewarn.analysis.symbolic.space import Space
 from forewarn.analysis.symbolic.symbols import Dimension, Param
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp

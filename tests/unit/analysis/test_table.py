@@ -19,7 +19,7 @@ from forewarn.analysis.report.decision_diagram import Forest
 from forewarn.analysis.report.table import difference_table, verification_table
 from forewarn.analysis.symbolic import space
 from forewarn.analysis.symbolic.reading import read_together
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision, Facts

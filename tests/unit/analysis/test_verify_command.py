@@ -18,7 +18,7 @@ from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from tools.policy_files import DIRECTORY, HEAD, SHIPPED, written
 
 CLASSIC = (

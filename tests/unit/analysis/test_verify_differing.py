@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from forewarn.analysis.finding import ProofFinding
 from forewarn.cli.main import main
-from forewarn.compiler.cel_python import CelPython
-from forewarn.compiler.outcome import Outcome
+from forewarn.compiler.testing.cel_python import CelPython
+from forewarn.compiler.testing.outcome import Outcome
 from tools.policy_files import verified
 
 BRIEF = "event.EventType == 'Freeze' && event.DurationInSeconds in [3, 4]"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.verify import verify
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.events import parse_time
 from tools.policy_files import HEAD, SHIPPED, verified
 

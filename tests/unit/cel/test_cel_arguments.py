@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.expression import compile_expression
-from forewarn.compiler.types import Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.expression import compile_expression
+from forewarn.compiler.cel.types import Type
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.overloads import METHODS
 from forewarn.policy.timevalues import SECOND

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.environment import invariant_declarations, policy_declarations
-from forewarn.compiler.expression import CODES, Checked, check, compile_expression
-from forewarn.compiler.types import Declarations, Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.environment import invariant_declarations, policy_declarations
+from forewarn.compiler.cel.expression import CODES, Checked, check, compile_expression
+from forewarn.compiler.cel.types import Declarations, Type
 from forewarn.events import API_VERSIONS, FIELD_SINCE
 from forewarn.policy.evaluation_error import EvaluationError
 

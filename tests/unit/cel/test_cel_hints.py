@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check
-from forewarn.compiler.types import Declarations
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check
+from forewarn.compiler.cel.types import Declarations
 from forewarn.events import API_VERSIONS, EVENT_TYPE_SINCE
 from forewarn.policy.evaluate import Builder, Scope
 from forewarn.policy.evaluation_error import EvaluationError

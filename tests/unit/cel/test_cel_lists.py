@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from forewarn.compiler.expression import ExpressionError, compile_expression
+from forewarn.compiler.cel.expression import ExpressionError, compile_expression
 from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from hypothesis import given

@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.expression import ExpressionError, compile_expression
-from forewarn.compiler.types import RecordField, Type
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.expression import ExpressionError, compile_expression
+from forewarn.compiler.cel.types import RecordField, Type
 from forewarn.policy.evaluation_error import EvaluationError, InternalError
 from tools.sizes import examples, seeds
 

@@ -10,9 +10,9 @@ from collections import Counter
 from random import Random
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.expression import CODES, ExpressionError, check, compile_expression
-from forewarn.compiler.types import Declarations
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.expression import CODES, ExpressionError, check, compile_expression
+from forewarn.compiler.cel.types import Declarations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.cel_oracles import Google, Ours, strict

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 from random import Random
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.types import Declarations
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.types import Declarations
 from forewarn.policy import timevalues as tv
 from hypothesis import given, settings
 from hypothesis import strategies as st

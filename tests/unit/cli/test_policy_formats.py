@@ -18,7 +18,7 @@ import jsonschema
 import pytest
 from forewarn.analysis.finding import CODES as PROOF_CODES
 from forewarn.cli.output.github_commands import github_command
-from forewarn.compiler.expression import CODES as EXPRESSION_CODES
+from forewarn.compiler.cel.expression import CODES as EXPRESSION_CODES
 from forewarn.compiler.findings import CODES
 from hypothesis import given
 from hypothesis import strategies as st

@@ -16,7 +16,7 @@ from forewarn import hook_kinds
 from forewarn.cli.output.console import Console
 from forewarn.cli.policy.init.files import CI_FILES, workflow_text
 from forewarn.cli.policy.init.questions import KINDS, QUESTIONS, asked
-from forewarn.compiler.schema import load as load_schema
+from forewarn.compiler.yaml.schema import load as load_schema
 from forewarn.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st

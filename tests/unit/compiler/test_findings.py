@@ -9,7 +9,7 @@ import json
 
 import pytest
 from forewarn.compiler.findings import Report, SourceText, render
-from forewarn.compiler.yamltree import MOST_BYTES, YamlFile
+from forewarn.compiler.yaml.tree import MOST_BYTES, YamlFile
 
 
 def report_of(text: str, mark: str) -> Report:

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.verify import verify
-from forewarn.compiler import collection_files, git_files, imports
 from forewarn.compiler.findings import Finding
-from forewarn.compiler.policyfile import Compilation, PolicyError, compile_policies, load_policies
-from forewarn.compiler.policytest import run_tests
-from forewarn.compiler.schema import load as load_schema
-from forewarn.compiler.yamltree import MOST_BYTES
+from forewarn.compiler.imports import collection_files, git_files, libraries
+from forewarn.compiler.policies import Compilation, PolicyError, compile_policies, load_policies
+from forewarn.compiler.testing.policytest import run_tests
+from forewarn.compiler.yaml.schema import load as load_schema
+from forewarn.compiler.yaml.tree import MOST_BYTES
 from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
 from tools.policy_files import SHIPPED
@@ -338,7 +338,7 @@ def test_no_other_url_reaches_git(tmp_path: Path, url: str, monkeypatch: pytest.
 def test_the_schema_and_the_importer_agree_on_what_is_well_formed() -> None:
     properties = load_schema("policy.schema.json")["$defs"]["import"]["properties"]
     for key, pattern in (
-        ("path", imports.PLAIN_PATH),
+        ("path", libraries.PLAIN_PATH),
         ("git", git_files.URL),
         ("commit", git_files.COMMIT),
         ("collection", collection_files.NAME),
@@ -407,7 +407,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_long_chain_ends(tmp_path: Path) -> None:
     files = {f"l{number}": library(f"l{number + 1}.yml", name=f"l{number}") for number in range(200)}
     finding = only(tmp_path, p=importing("l0.yml", condition="variables.brief"), **files)
-    assert (finding.code, Path(finding.path).name) == ("too-large", f"l{imports.MOST_DEPTH - 1}.yml")
+    assert (finding.code, Path(finding.path).name) == ("too-large", f"l{libraries.MOST_DEPTH - 1}.yml")
 
 
 def test_a_library_may_only_pass_on_what_it_imports(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.collection_files import find_collection, version_of
-from forewarn.compiler.policyfile import Compilation, compile_policies
+from forewarn.compiler.imports.collection_files import find_collection, version_of
+from forewarn.compiler.policies import Compilation, compile_policies
 
 LIBRARY = "name: lib\nlibrary: true\nimports: [{path: ../other.yml}]\nvariables: [{name: brief, expression: leader}]\n"
 OTHER = "name: other\nlibrary: true\nvariables: [{name: other, expression: affects_me}]\n"

@@ -16,10 +16,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from forewarn.compiler import git_files, origins
-from forewarn.compiler.import_trouble import ImportTrouble
-from forewarn.compiler.policyfile import Compilation, compile_policies
-from forewarn.compiler.yamltree import MOST_BYTES
+from forewarn.compiler.imports import git_files, origins
+from forewarn.compiler.imports.errors import ImportTrouble
+from forewarn.compiler.policies import Compilation, compile_policies
+from forewarn.compiler.yaml.tree import MOST_BYTES
 
 LIBRARY = "name: lib\nlibrary: true\nimports: [{path: ../other.yml}]\nvariables: [{name: brief, expression: NAME}]\n"
 OTHER = "name: other\nlibrary: true\nvariables: [{name: other, expression: affects_me}]\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.verify import verify
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policies import compile_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact, load

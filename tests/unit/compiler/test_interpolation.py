@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.interpolation import parts
-from forewarn.compiler.policyfile import compile_policies
-from forewarn.compiler.types import CelSyntaxError
+from forewarn.compiler.cel.types import CelSyntaxError
+from forewarn.compiler.policies import compile_policies
+from forewarn.compiler.policy_file.interpolation import parts
 from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import load
 from forewarn.policy.decision import Decision, Facts

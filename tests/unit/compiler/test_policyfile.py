@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.compiler.findings import Finding, render
-from forewarn.compiler.policyfile import PolicyError, compile_policies, load_policies
+from forewarn.compiler.policies import PolicyError, compile_policies, load_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import digest_of
 from forewarn.policy.artifact import load as load_artifact

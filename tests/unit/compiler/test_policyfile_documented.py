@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 import yaml
 from forewarn import hook_kinds
-from forewarn.compiler import expression, policyfile
-from forewarn.compiler.environment import policy_declarations
+from forewarn.compiler import policies
+from forewarn.compiler.cel import expression
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.types import BOOL
 from forewarn.compiler.findings import CODES
-from forewarn.compiler.policyfile import compile_policies
-from forewarn.compiler.policytest import run_tests
-from forewarn.compiler.schema import load as load_schema
-from forewarn.compiler.types import BOOL
+from forewarn.compiler.policies import compile_policies
+from forewarn.compiler.testing.policytest import run_tests
+from forewarn.compiler.yaml.schema import load as load_schema
 
 SCHEMAS = ("policy.schema.json", "policy-test.schema.json")
 
@@ -115,7 +116,7 @@ def test_every_code_is_documented(repository: Path) -> None:
 
 
 def test_every_code_can_be_reported() -> None:
-    sources = Path(policyfile.__file__).parent.glob("*.py")
+    sources = Path(policies.__file__).parent.rglob("*.py")
     text = "".join(path.read_text() for path in sources if path.name not in ("findings.py", "expression.py"))
     for code in CODES:
         assert f'"{code}"' in text, f"nothing reports {code}"

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 from forewarn.compiler.findings import blocks, render
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policies import compile_policies
 from tools.policy_files import SHIPPED
 
 ODD = [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policies import compile_policies
 from forewarn.errors import InputError
 from tools.policy_files import HEAD
 

@@ -9,8 +9,8 @@ import textwrap
 
 import pytest
 import yaml
-from forewarn.compiler.scalars import CharacterOffsets, as_expression
-from forewarn.compiler.yamltree import Mapping, Scalar, YamlFile
+from forewarn.compiler.yaml.scalars import CharacterOffsets, as_expression
+from forewarn.compiler.yaml.tree import Mapping, Scalar, YamlFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.sizes import examples

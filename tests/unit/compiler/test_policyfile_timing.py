@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from forewarn.compiler.findings import Finding
-from forewarn.compiler.policyfile import Compilation, compile_policies
+from forewarn.compiler.policies import Compilation, compile_policies
 from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm
 from forewarn.policy.artifact import digest_of

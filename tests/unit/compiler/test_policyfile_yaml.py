@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.compiler.findings import Finding, SourceText
-from forewarn.compiler.yamltree import MOST_BYTES, Mapping, Scalar, YamlFile
+from forewarn.compiler.yaml.tree import MOST_BYTES, Mapping, Scalar, YamlFile
 from forewarn.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st

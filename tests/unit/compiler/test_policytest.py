@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.policytest import PolicyTestRun, Result, run_tests
-from forewarn.compiler.testfile import read_tests
+from forewarn.compiler.testing.policytest import PolicyTestRun, Result, run_tests
+from forewarn.compiler.testing.testfile import read_tests
 from forewarn.errors import InputError
 
 POLICY = """\

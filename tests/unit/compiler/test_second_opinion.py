@@ -14,20 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.cel_python import CelPython
-from forewarn.compiler.libraries import MissingLibraryError
-from forewarn.compiler.outcome import Outcome
 from forewarn.compiler.paths import find_tests
-from forewarn.compiler.policyfile import load_policies
-from forewarn.compiler.policytest import PolicyTestRun, run_tests
-from forewarn.compiler.second_opinion import (
-    ALWAYS,
-    IT_FAILS,
-    SKIPPED,
-    WE_FAIL,
-    EngineDifference,
-    SecondOpinion,
-)
+from forewarn.compiler.policies import load_policies
+from forewarn.compiler.requirements import MissingLibraryError
+from forewarn.compiler.testing.cel_python import CelPython
+from forewarn.compiler.testing.outcome import Outcome
+from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests
+from forewarn.compiler.testing.second_opinion import ALWAYS, IT_FAILS, SKIPPED, WE_FAIL, EngineDifference, SecondOpinion
 from forewarn.events import Vm, parse_document
 from forewarn.policy import evaluate, function_table, functions
 from forewarn.policy.decision import Facts
@@ -317,7 +310,7 @@ def test_cel_python_is_asked_for_nothing_that_it_does_not_have(call: Call) -> No
 
 def test_without_cel_python_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = loaded(tmp_path, POLICY)
-    monkeypatch.delitem(sys.modules, "forewarn.compiler.cel_python")
+    monkeypatch.delitem(sys.modules, "forewarn.compiler.testing.cel_python")
     monkeypatch.setitem(sys.modules, "celpy", None)  # its own dependency is missing
     with pytest.raises(MissingLibraryError, match="cel-python") as caught:
         SecondOpinion(artifact)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from forewarn.analysis.diff import compare
 from forewarn.analysis.kinds import NO_CHANGE
-from forewarn.compiler.second_opinion import SecondOpinion
+from forewarn.compiler.testing.second_opinion import SecondOpinion
 from forewarn.events import EVENT_TYPE_SINCE, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policies import compile_policies
 from tools.commands import in_process
 from tools.sizes import examples, seeds
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.compiler.compiled_alike import compiled_alike
-from forewarn.compiler.yamlformat import formatted, means_the_same
-from forewarn.compiler.yamltree import YamlFile
+from forewarn.compiler.policy_file.equivalence import compiled_alike
+from forewarn.compiler.yaml.format import formatted, means_the_same
+from forewarn.compiler.yaml.tree import YamlFile
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.sizes import SEED, examples

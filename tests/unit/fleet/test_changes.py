@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forewarn.analysis import diff
 from forewarn.analysis.kinds import HELD, LESS
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.fleet import changes as module

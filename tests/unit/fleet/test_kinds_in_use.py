@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.fleet.hooks import kinds_of, sandbox_of
 from forewarn.policy.engine import PolicySet
 

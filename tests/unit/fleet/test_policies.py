@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from forewarn.compiler import policyfile
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler import policies as policyfile
+from forewarn.compiler.policies import load_policies
 from forewarn.fleet.cache import MOST, Cache
 from forewarn.fleet.policies import PoliciesRefusedError, compile_policies
 from forewarn.policy.artifact import Artifact

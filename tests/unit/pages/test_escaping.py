@@ -15,7 +15,7 @@ from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.kinds import MORE
 from forewarn.analysis.report.page import difference_page, verification_page
 from forewarn.analysis.verify import Verification
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from forewarn.fleet.page import page
 from forewarn.pages import printable
 from forewarn.policy.artifact import Artifact

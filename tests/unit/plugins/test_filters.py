@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible.errors import AnsibleError
-from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policies import load_policies
 from tools.events import listed
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"

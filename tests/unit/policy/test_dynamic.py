@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 import pytest
-from forewarn.compiler.expression import compile_expression
+from forewarn.compiler.cel.expression import compile_expression
 from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError
 from hypothesis import given

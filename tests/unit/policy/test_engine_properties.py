@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any
 
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check
-from forewarn.compiler.types import BOOL
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check
+from forewarn.compiler.cel.types import BOOL
 from forewarn.events import Document, Event, Vm
 from forewarn.policy.decision import Facts, Value
 from forewarn.policy.engine import PolicySet, PolicyTrace

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler import types as t
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check, compile_expression
+from forewarn.compiler.cel import types as t
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check, compile_expression
 from forewarn.errors import InputError
 from forewarn.policy import function_table, functions
 from forewarn.policy.evaluate import MAX_STEPS, Builder, Scope, names

@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from forewarn.compiler.environment import policy_declarations
-from forewarn.compiler.expression import check, compile_expression
-from forewarn.compiler.types import BOOL, INT, Declarations, list_of
+from forewarn.compiler.cel.environment import policy_declarations
+from forewarn.compiler.cel.expression import check, compile_expression
+from forewarn.compiler.cel.types import BOOL, INT, Declarations, list_of
 from forewarn.events import Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import UNSET, Builder, Scope

@@ -265,7 +265,7 @@ def test_what_promtool_lets_pass_is_found(old: str, new: str, problem: str) -> N
 # What the package does with metrics.
 def calls(package: Path) -> Iterator[tuple[str, str, ast.Call]]:
     """Yield place, method and node of each call that names one of our metrics."""
-    for path in sorted((package / "runner").rglob("*.py")) + sorted((package / "cli").glob("*.py")):
+    for path in sorted((package / "runner").rglob("*.py")) + sorted((package / "cli").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
                 first = node.args[0]

@@ -128,7 +128,7 @@ class Source:
             artifact = _load("module_utils.forewarn.policy.artifact").load_file(paths[0])
         else:
             latest = _load("module_utils.forewarn.events").LATEST_API_VERSION
-            artifact = _load("module_utils.forewarn.compiler.policyfile").load_policies(paths, api_version or latest)
+            artifact = _load("module_utils.forewarn.compiler.policies").load_policies(paths, api_version or latest)
         return _load("module_utils.forewarn.policy.engine").PolicySet(artifact, params)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..compiler.second_opinion import CODE, HINT, SecondOpinion
+from ..compiler.testing.second_opinion import CODE, HINT, SecondOpinion
 from .finding import ProofFinding
 from .proof import Shown
 from .rules import Seen

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..compiler.environment import invariant_declarations
-from ..compiler.expression import ExpressionError, check
-from ..compiler.params import text
-from ..compiler.scalars import as_expression
-from ..compiler.types import BOOL, Type, parse_type
-from ..compiler.yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode
+from ..compiler.cel.environment import invariant_declarations
+from ..compiler.cel.expression import ExpressionError, check
+from ..compiler.cel.types import BOOL, Type, parse_type
+from ..compiler.policy_file.params import text
+from ..compiler.yaml.scalars import as_expression
+from ..compiler.yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode
 from ..errors import InputError
 from ..policy.artifact import Artifact
 

@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Tuple
 
-from ..compiler.environment import question_declarations
-from ..compiler.expression import check
+from ..compiler.cel.environment import question_declarations
+from ..compiler.cel.expression import check
+from ..compiler.cel.types import BOOL, ExpressionFinding, Type
 from ..compiler.findings import Report, SourceText, render
-from ..compiler.types import BOOL, ExpressionFinding, Type
 from ..errors import InputError
 from ..policy.artifact import Artifact
 from ..policy.decision import APPROVE, HOLD

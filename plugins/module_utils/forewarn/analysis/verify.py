@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.second_opinion import CODE as ENGINES_DIFFER
+from ..compiler.testing.second_opinion import CODE as ENGINES_DIFFER
 from ..policy.artifact import Artifact
 from .before_others import before_others
 from .comparing import Beside, compared

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from ..texts import escaped
-from .types import Severity
+from .cel.types import Severity
 
 # Every code of a finding about a file, and its meaning; expression.CODES has those about expressions.
 CODES = {

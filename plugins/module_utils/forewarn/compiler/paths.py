@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InputError
-from .yamltree import Mapping, Scalar, YamlFile, YamlNode, read_bytes
+from .yaml.tree import Mapping, Scalar, YamlFile, YamlNode, read_bytes
 
 _SUFFIXES = (".yml", ".yaml")
 _TEST_NAME = re.compile(r"(?P<policy>.+)\.test\.ya?ml|tests\.ya?ml")

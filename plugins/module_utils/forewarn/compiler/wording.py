@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from .types import Type
+from .cel.types import Type
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:

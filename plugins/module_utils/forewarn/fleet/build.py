@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import bundle
-from ..compiler.imports import imported_files
-from ..compiler.origins import FileOrigin, LocalOrigin
+from ..compiler.imports.libraries import imported_files
+from ..compiler.imports.origins import FileOrigin, LocalOrigin
 from ..compiler.paths import find_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import load, with_source

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..compiler.imports import imported_files
+from ..compiler.imports.libraries import imported_files
 from ..compiler.paths import find_policies
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
@@ -59,7 +59,7 @@ def compile_policies(paths: Sequence[Path], api_version: str, cache: Cache) -> A
         with suppress(FileNotFoundError):
             raise PoliciesRefusedError(**json.loads(refused.read_bytes()))
         # Not at the top: an artifact does not need the compiler.
-        from ..compiler.policyfile import PolicyError, load_policies
+        from ..compiler.policies import PolicyError, load_policies
 
         try:
             return json.dumps(load_policies(paths, api_version).data).encode()

@@ -16,8 +16,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...compiler.policytest import Tested
-from ...compiler.yamltree import Mapping as YamlMapping
+from ...compiler.testing.policytest import Tested
+from ...compiler.yaml.tree import Mapping as YamlMapping
 from ...errors import InputError
 from ...events import format_time, has_field, parse_document
 from ...policy.artifact import Artifact

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Tuple
 
-from ...compiler.policytest import RESULTS, Tested, result_of
+from ...compiler.testing.policytest import RESULTS, Tested, result_of
 from ...events import event_types
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD, Decision
@@ -26,7 +26,7 @@ _SENTENCES = {
     "explanation": "the explanation of {} cannot be evaluated",
     "limit": "the limit of {} names no group",
 }
-# What a test can state (compiler.testfile), with something to spare.
+# What a test can state (compiler.testing.testfile), with something to spare.
 _OLDEST = 99 * 365 * 86_400_000_000  # µs
 
 Scope = Tuple[str, ...]

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...compiler.yamltree import Mapping as YamlMapping
-from ...compiler.yamltree import Sequence as YamlSequence
-from ...compiler.yamltree import YamlFile
+from ...compiler.yaml.tree import Mapping as YamlMapping
+from ...compiler.yaml.tree import Sequence as YamlSequence
+from ...compiler.yaml.tree import YamlFile
 from ...errors import InputError
 from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
 from ...policy.timevalues import SECOND, from_datetime, parse_duration
@@ -20,7 +20,7 @@ from ..symbolic.concrete import EVENT_ID, Witness
 from ..symbolic.domains import duration_text
 
 SECTION = "suggested"
-# What a test has by default (compiler.testfile).
+# What a test has by default (compiler.testing.testfile).
 DEFAULT_VM = "vm_0"
 _DEFAULT_NOW = "2026-01-01T00:00:00Z"
 _DEFAULT_NOTICE = "15m"

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from ...compiler.policyfile import compile_policies
+from ...compiler.policies import compile_policies
 from ...errors import InputError
 from ..output.atomic_file import replace_file
 from ..output.console import Console

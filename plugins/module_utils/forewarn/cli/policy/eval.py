@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ...compiler.evaluating import SOURCE, Evaluated, EventExpression
-from ...compiler.expression import ExpressionError
+from ...compiler.cel.expression import ExpressionError
+from ...compiler.cel.types import ExpressionFinding
+from ...compiler.evaluation import SOURCE, Evaluated, EventExpression
 from ...compiler.findings import Finding, Report, SourceText, render
-from ...compiler.libraries import require_libraries
-from ...compiler.policyfile import load_policies
-from ...compiler.types import ExpressionFinding
+from ...compiler.policies import load_policies
+from ...compiler.requirements import require_libraries
 from ...compiler.wording import closest
 from ...errors import InputError
 from ...events import FIELD_SINCE, Document, Event, Vm

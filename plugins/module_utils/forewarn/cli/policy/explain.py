@@ -14,7 +14,7 @@ from typing import Any, Dict, Tuple
 
 from ...analysis.hook_wording import retry_text
 from ...analysis.symbolic.domains import duration_text
-from ...compiler.policyfile import load_policies
+from ...compiler.policies import load_policies
 from ...events import Document
 from ...policy.approval import Eligibility, eligibility
 from ...policy.artifact import Artifact

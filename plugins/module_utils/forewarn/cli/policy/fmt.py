@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...compiler.compiled_alike import compiled_alike
 from ...compiler.findings import render
-from ...compiler.libraries import require_libraries
 from ...compiler.paths import find_files, is_test
-from ...compiler.yamlformat import formatted, means_the_same
-from ...compiler.yamltree import MOST_BYTES, YamlFile, read_bytes
+from ...compiler.policy_file.equivalence import compiled_alike
+from ...compiler.requirements import require_libraries
+from ...compiler.yaml.format import formatted, means_the_same
+from ...compiler.yaml.tree import MOST_BYTES, YamlFile, read_bytes
 from ...errors import ForewarnError, InputError
 from ..output.atomic_file import replace_file
 from ..output.console import Console

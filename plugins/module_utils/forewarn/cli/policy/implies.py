@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...analysis.answering import NONE, NOT_PROVEN, SOME, Answered
 from ...analysis.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
-from ...compiler.policyfile import load_policies
+from ...compiler.policies import load_policies
 from ...errors import InputError
 from ...policy.artifact import Artifact, load_file
 from ...policy.params import from_options

@@ -10,7 +10,7 @@ import sys
 
 from ...analysis.answering import NONE, NOT_PROVEN, SOME, Answered
 from ...analysis.query import query
-from ...compiler.policyfile import load_policies
+from ...compiler.policies import load_policies
 from ...policy.params import from_options
 from ..output.console import Console, write_json
 from .analysis import analysed

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ...analysis.replay.recordings import KINDS, RecordedDocument, RecordedEntry, read_journal, read_lines
 from ...analysis.replay.replay import Replay, Replayed
 from ...analysis.replay.statistics import Statistics
-from ...compiler.policyfile import load_policies
+from ...compiler.policies import load_policies
 from ...errors import InputError
 from ...events import Vm
 from ...policy.engine import PolicySet

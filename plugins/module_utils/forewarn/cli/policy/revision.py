@@ -15,10 +15,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ...compiler.imports import imported_files
-from ...compiler.origins import LocalOrigin
+from ...compiler.imports.libraries import imported_files
+from ...compiler.imports.origins import LocalOrigin
 from ...compiler.paths import find_policies
-from ...compiler.policyfile import load_policies
+from ...compiler.policies import load_policies
 from ...errors import ForewarnError, InputError
 from ...policy.artifact import Artifact
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...compiler.paths import find_policies, find_tests
-from ...compiler.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
+from ...compiler.testing.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ...errors import InputError
 from ..output.console import Console, write_json
 from ..output.junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml

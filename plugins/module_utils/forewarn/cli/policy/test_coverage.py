@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...compiler.paths import is_test, tested_by
-from ...compiler.policytest import PolicyTestRun
+from ...compiler.testing.policytest import PolicyTestRun
 from ...errors import InputError
 from ..output.console import Console, one_line
 from .common import plural

@@ -17,7 +17,7 @@ from ...analysis.finding import CODES, ProofFinding
 from ...analysis.invariants import read_invariants
 from ...analysis.report.page import verification_page
 from ...analysis.verify import Verification, verify
-from ...compiler.policyfile import Compilation, PolicyError, compile_policies
+from ...compiler.policies import Compilation, PolicyError, compile_policies
 from ...policy.artifact import load
 from ...policy.params import from_options
 from ..output.console import Console

@@ -198,10 +198,10 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError("--policy compiles policies, which needs Python 3.11 or newer.", hint)
     # Imported here: a VM that runs an artifact has neither the compiler nor its libraries.
     try:
-        from ...compiler.imports import imported_files
-        from ...compiler.libraries import MissingLibraryError
+        from ...compiler.imports.libraries import imported_files
         from ...compiler.paths import find_policies, paths_of
-        from ...compiler.policyfile import load_policies
+        from ...compiler.policies import load_policies
+        from ...compiler.requirements import MissingLibraryError
     except ModuleNotFoundError as error:
         raise InputError(f"--policy compiles policies, which needs the missing module {error.name}.", hint) from error
     try:

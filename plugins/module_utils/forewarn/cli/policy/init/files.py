@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from ....compiler.schema import load
+from ....compiler.yaml.schema import load
 from .questions import APPROVE, HOLD, KINDS, LONGEST_FREEZE, NONE, Answers
 
 _CI = Path(__file__).with_name("ci")

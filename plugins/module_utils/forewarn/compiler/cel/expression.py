@@ -1,0 +1,153 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks one CEL expression: source and declarations in; typed form, type and findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from ...errors import InputError
+from ...policy.evaluate import Builder, Closure, Scope, guarded
+from ...policy.forms import read_form
+from . import optionals
+from .checker import Checker
+from .macros import ASSUMED_ELEMENTS
+from .syntax import SyntaxNode, parse
+from .type_hints import bool_hint, text_hint, unquoted
+from .types import (
+    BOOL,
+    STRING,
+    UNKNOWN,
+    CelSyntaxError,
+    Declarations,
+    ExpressionFinding,
+    RecordField,
+    Type,
+    Typed,
+    join,
+)
+
+MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEMENTS
+
+# Every code of a finding about an expression, and its meaning.
+CODES = {
+    "syntax": "The text is not an expression of CEL.",
+    "too-long": "The expression is longer than anybody reviews.",
+    "too-deep": "The expression is nested deeper than the evaluator on a VM goes.",
+    "too-costly": "Loops in loops could keep a VM from polling.",
+    "literal-newline": "A line break inside a text literal, which engines read in different ways.",
+    "engines-disagree": "A construct that CEL engines are known to read or evaluate in different ways.",
+    "bad-escape": "An escape sequence that CEL does not have.",
+    "bad-number": "A number that CEL cannot write or hold.",
+    "bad-literal": "A literal that its function cannot use: a duration, time, pattern, number, zone.",
+    "reserved-word": "A word that CEL reserves.",
+    "undeclared-name": "A name that is not declared.",
+    "unknown-field": "A field that the record does not have.",
+    "unknown-value": "A text that the field can never be.",
+    "unknown-function": "A function that does not exist, or is called the wrong way round.",
+    "value-not-in-api-version": "A value that the service never sends in the configured api-version. A warning: "
+    "the comparison has one answer only.",
+    "case-sensitive": "The VM's name compared with Resources by case, which affects_me and leader ignore. A warning.",
+    "field-not-in-api-version": "A field that the configured api-version lacks, read without has().",
+    "type-mismatch": "An operator or function applied to types it does not take.",
+    "mixed-types": "A record among values of other types.",
+    "bad-macro": "A macro, such as has(), all() or map(), with the wrong arguments, or with a dot before it.",
+    "unsupported": "Valid CEL that Forewarn refuses, because it cannot be checked ahead of time.",
+    "not-json": "A value in the body of an http hook that JSON does not have.",
+    "wrong-result-type": "The expression does not have the type that its place needs: a condition must be a bool.",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """``form`` and ``type`` are None if there is an error among the findings."""
+
+    form: list[Any] | None
+    type: Type | None
+    findings: tuple[ExpressionFinding, ...]
+
+
+class ExpressionError(InputError):
+    """An expression has mistakes; ``findings`` has all of them, and the warnings."""
+
+    def __init__(self, source: str, findings: tuple[ExpressionFinding, ...]) -> None:
+        lines = [f"character {finding.start + 1}: {finding.message} [{finding.code}]" for finding in findings]
+        super().__init__(f"{source!r}: " + "; ".join(lines), findings[0].suggestion)
+        self.findings = findings
+
+
+def check(source: str, declarations: Declarations, expect: Type | None = None) -> Checked:
+    """Check an expression. ``expect`` is the type it must have, if any."""
+
+    def judge(checker: Checker, node: SyntaxNode) -> Typed:
+        form, type_ = checker.check(node)
+        if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
+            message = f"this must be {expect}, and it is {type_}"
+            operand = checker.operand(node, type_)
+            if expect in (BOOL, STRING):
+                hint = bool_hint(operand) if expect == BOOL else text_hint(operand)
+            else:
+                hint = "" if operand.words is None else unquoted(operand.words, expect)
+            checker.report(node, "wrong-result-type", message, hint)
+        return form, type_
+
+    return checked(source, declarations, judge)
+
+
+def checked(source: str, declarations: Declarations, judge: Callable[[Checker, SyntaxNode], Typed]) -> Checked:
+    """Check an expression as ``judge`` does, which reports to the checker and returns the form and the type."""
+    try:
+        node = parse(source)
+    except CelSyntaxError as error:
+        return Checked(None, None, (error.finding,))
+    checker = Checker(declarations, source)
+    form, type_ = judge(checker, node)
+    if isinstance(form, optionals.Parts):
+        form = optionals.whole(form)
+    findings = checker.findings
+    if checker.cost > MAX_COST:
+        message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
+        hint = "nest fewer loops, or compute the inner one in a variable"
+        findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
+    ordered = tuple(sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code)))
+    if any(finding.severity == "error" for finding in ordered):
+        return Checked(None, None, ordered)
+    return Checked(form, type_, ordered)
+
+
+@dataclass(frozen=True)
+class CompiledExpression:
+    """A compiled expression by itself: call it with a value for each declared variable.
+
+    Timestamps and durations are nanoseconds. Raises policy.functions.EvaluationError where CEL has an error.
+    """
+
+    source: str
+    type: Type
+    scope: Scope
+    closure: Closure
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """Return the value of the expression."""
+        unknown = values.keys() - self.scope.slots.keys()
+        if unknown:
+            raise InputError(f"no variable {min(unknown)} was declared for {self.source!r}")
+        return self.closure(self.scope.environment(values))
+
+
+def compile_expression(
+    source: str,
+    variables: Mapping[str, Type],
+    expect: Type | None = None,
+    records: Mapping[str, Mapping[str, RecordField]] | None = None,
+) -> CompiledExpression:
+    """Compile one expression over declared variables. Raises ExpressionError with all mistakes."""
+    checked = check(source, Declarations(variables, records or {}), expect)
+    if checked.form is None or checked.type is None:
+        raise ExpressionError(source, checked.findings)
+    scope = Scope(tuple(variables))
+    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
+    return CompiledExpression(source, checked.type, scope, closure)

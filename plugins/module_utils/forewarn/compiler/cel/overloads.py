@@ -1,0 +1,42 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which function a call means by the types of its arguments; the loops, and what Forewarn refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...policy.overloads import Overload
+from .types import NOTHING, Type, parse_type
+
+COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+QUANTIFIERS = ("all", "exists", "exists_one")
+LOOPS = (*QUANTIFIERS, "map", "filter")
+
+# Functions of CEL or its extensions that Forewarn refuses, and what to do instead.
+UNSUPPORTED = {"getMilliseconds": "for a duration engines do not agree on it; compare with duration('…')"}
+
+
+def find(overloads: Sequence[Overload], types: Sequence[Type]) -> Overload | None:
+    """Return the overload that takes values of these types."""
+    return next((one for one in overloads if _takes(one, types)), None)
+
+
+def possible(overloads: Sequence[Overload], types: Sequence[Type]) -> list[Overload]:
+    """Return the overloads that may take values of these types, some of which are known only when they are there."""
+    return [one for one in overloads if _takes(one, types, ("nothing", "dyn"))]
+
+
+def _takes(overload: Overload, types: Sequence[Type], any_kind: Sequence[str] = ("nothing",)) -> bool:
+    return len(overload.kinds) == len(types) and all(
+        type_.kind == kind or type_.kind in any_kind for kind, type_ in zip(overload.kinds, types, strict=True)
+    )
+
+
+def result(overload: Overload, types: Sequence[Type]) -> Type:
+    """Return the type of what an overload makes of values of these types."""
+    element = types[0].of[0] if types[0].of else NOTHING
+    if overload.result == "E":
+        return element
+    return Type("list", (element,)) if overload.result == "list(E)" else parse_type(overload.result)

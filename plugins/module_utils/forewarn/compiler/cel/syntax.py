@@ -1,0 +1,294 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CEL source to syntax tree: cel-python's grammar, held to the language definition where it is more lenient.
+
+A small scanner of our own finds the string literals and comments by the definition's rules. Where the grammar's tokens
+disagree with it, or where CEL engines are known to disagree, the expression is refused rather than read one way.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import pathlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..requirements import MissingLibraryError, require_libraries
+from .literals import disagreement, read_number, read_text, scan
+from .syntax_hints import syntax_hint, unfinished_hint
+from .types import BOOL, NULL, CelSyntaxError, Type
+
+# What cel-python's grammar lacks of the language definition: optional fields and entries, names in back-quotes, and a
+# comma after the last element. All else has the same tree with and without it, so that cel-python can evaluate it.
+_EXTENSION = r"""
+%override member_dot : member "." (IDENT | QUOTED_IDENT)
+%extend member       : member_optional_dot | member_optional_index
+member_optional_dot  : member "." "?" (IDENT | QUOTED_IDENT)
+member_optional_index : member "[" "?" expr "]"
+%override list_lit   : "[" [list_elements] "]"
+list_elements        : _elements -> exprlist | _elements "," -> exprlist
+%override exprlist   : _elements
+_elements            : _element | _elements "," _element
+_element             : expr | optional_element
+%override mapinits   : _entries | _entries ","
+_entries             : _entry | _entries "," _entry
+_entry               : _element ":" expr
+optional_element     : "?" expr
+QUOTED_IDENT         : /`[a-zA-Z0-9_.\- \/]+`/
+"""
+MAX_SOURCE = 10_000  # characters
+MAX_DEPTH = 64  # of nested operators, calls, brackets
+
+RESERVED = frozenset(
+    "as,break,const,continue,else,for,function,if,import,let,loop,package,namespace,return,var,void,while".split(",")  # noqa: SIM905  # one line
+)
+_OPERATORS = {
+    "relation_lt": "<",
+    "relation_le": "<=",
+    "relation_gt": ">",
+    "relation_ge": ">=",
+    "relation_eq": "==",
+    "relation_ne": "!=",
+    "relation_in": "in",
+    "addition_add": "+",
+    "addition_sub": "-",
+    "multiplication_mul": "*",
+    "multiplication_div": "/",
+    "multiplication_mod": "%",
+}
+
+
+@dataclass
+class SyntaxNode:
+    """A node: ``kind`` is literal, name, select, call, method, list, map, and, or, if, operator, index; or
+    optional_select, optional_index, and optional_element in a list or map.
+
+    ``value`` is the literal, or the name of what is selected, called or applied; ``type`` is a literal's. The name of a
+    ``name`` may begin with a dot: no variable of a loop hides it.
+    """
+
+    kind: str
+    start: int
+    end: int
+    value: Any = None
+    children: list[SyntaxNode] = field(default_factory=list)
+    type: Type | None = None
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether it is a name that a macro can declare as a variable."""
+        return self.kind == "name" and not self.value.startswith(".")
+
+
+def parse(source: str) -> SyntaxNode:
+    """Return the syntax tree of an expression. Raises CelSyntaxError."""
+    if len(source) > MAX_SOURCE:
+        message = f"the expression has {len(source)} characters, more than {MAX_SOURCE}"
+        raise CelSyntaxError("too-long", message, 0, 1, "split it into variables")
+    if not source.strip():
+        raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
+    literals = scan(source)
+    tree = grammar_tree(source)
+    converter = _Converter(source, literals)
+    node = converter.convert(tree, 0)
+    if converter.literals_left:
+        start = min(converter.literals_left)
+        raise disagreement(start, literals[start])
+    return node
+
+
+def grammar_tree(source: str) -> Any:
+    """Return the tree of cel-python's grammar, which cel-python can evaluate, too. Raises CelSyntaxError."""
+    from lark.exceptions import LexError, ParseError, UnexpectedInput
+
+    try:
+        return _parser().parse(source)
+    except (LexError, ParseError) as error:
+        token = getattr(error, "token", None)
+        start = error.pos_in_stream if isinstance(error, UnexpectedInput) else None
+        if start is None or getattr(token, "type", "") == "$END":
+            end = len(source)
+            message, hint = "the expression ends too early", unfinished_hint(source)
+            raise CelSyntaxError("syntax", message, len(source.rstrip()), end, hint) from error
+        found = re.match(r"\w+|.", source[start:], re.DOTALL)
+        text = found.group() if found else ""
+        message, hint = f"CEL does not allow {text!r} here", syntax_hint(source, start)
+        raise CelSyntaxError("syntax", message, start, start + len(text), hint) from error
+
+
+@functools.lru_cache(maxsize=None)
+def _parser() -> Any:
+    """Return a parser of cel-python's grammar, made with lark as cel-python does.
+
+    cel-python's CELParser cannot be used. It replaces the tokens ``true`` and ``false`` by new ones without a position,
+    so a finding about them, or about a node that begins or ends with them, has no place in the file. Its errors lack
+    the unexpected token. The process has only one parser, with the tree class of its first caller. Importing it
+    imports the whole evaluator, which takes 7 MiB more.
+    """
+    require_libraries()
+    spec = importlib.util.find_spec("celpy")  # not imported: compiling does not need its evaluator
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingLibraryError("the Python package cel-python has no directory to read its grammar from")
+    import lark
+
+    def keep_literals(token: lark.Token) -> lark.Token:
+        if token in ("true", "false"):
+            return lark.Token.new_borrow_pos("BOOL_LIT", token, token)
+        return token
+
+    grammar = pathlib.Path(spec.submodule_search_locations[0]) / "cel.lark"
+    return lark.Lark(
+        grammar.read_text(encoding="utf-8") + _EXTENSION,
+        parser="lalr",
+        start="expr",
+        g_regex_flags=re.MULTILINE,
+        lexer_callbacks={"IDENT": keep_literals},
+        propagate_positions=True,
+        maybe_placeholders=False,
+        priority="invert",
+    )
+
+
+class _Converter:
+    """Turns the grammar's tree, a chain of one rule for each level of precedence, into nodes."""
+
+    def __init__(self, source: str, literals: dict[int, int]) -> None:
+        self.source = source
+        self.literals = literals
+        self.literals_left = set(literals)
+
+    def convert(self, tree: Any, depth: int) -> SyntaxNode:
+        while len(tree.children) == 1 and hasattr(tree.children[0], "data") and tree.data not in _OWN_RULES:
+            tree = tree.children[0]
+        start, end = tree.meta.start_pos, tree.meta.end_pos
+        if depth > MAX_DEPTH:
+            message = f"nested more than {MAX_DEPTH} levels deep"
+            raise CelSyntaxError("too-deep", message, start, end, "split it into variables")
+        return getattr(self, "_" + str(tree.data))(tree, start, end, depth + 1)  # type: ignore[no-any-return]  # by rule
+
+    def _expr(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("if", start, end, "?:", [self.convert(child, depth) for child in tree.children])
+
+    def _chain(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        """Flatten ``a || b || c``, which the grammar nests to the left, without recursion."""
+        rule, operands = tree.data, []
+        kind = "or" if rule == "conditionalor" else "and"
+        while tree.data == rule and len(tree.children) == 2:
+            operands.append(tree.children[1])
+            tree = tree.children[0]
+        operands.append(tree)
+        return SyntaxNode(kind, start, end, kind, [self.convert(operand, depth) for operand in reversed(operands)])
+
+    _conditionalor = _conditionaland = _chain
+
+    def _binary(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        left, right = tree.children
+        after = left.meta.end_pos
+        if left.data == "relation_in" and re.match(r"\w", self.source[after : after + 1]):
+            # The grammar's tokens find the operator in 'a' inside, too.
+            raise CelSyntaxError("syntax", "CEL does not allow a word here that begins with in", after - 2, after + 1)
+        operands = [self.convert(left.children[0], depth), self.convert(right, depth)]
+        return SyntaxNode("operator", start, end, _OPERATORS[left.data], operands)
+
+    _relation = _addition = _multiplication = _binary
+
+    def _unary(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        operator, operand = tree.children
+        name = "!" if operator.data == "unary_not" else "negate"
+        return SyntaxNode("operator", start, end, name, [self.convert(operand, depth)])
+
+    def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode(
+            "select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)]
+        )
+
+    def _member_optional_dot(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        operand, name = tree.children
+        return SyntaxNode("optional_select", start, end, self._selector(name), [self.convert(operand, depth)])
+
+    def _selector(self, token: Any) -> str:
+        """Return a name after a dot: reserved words may stand there, the words of the grammar itself may not."""
+        name = str(token)
+        if name.startswith("`"):
+            return name[1:-1]
+        if name in ("in", "null"):
+            raise CelSyntaxError("syntax", f"CEL does not allow {name!r} here", token.start_pos, token.end_pos)
+        return name
+
+    def _member_dot_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        receiver, name, *arguments = tree.children
+        children = [self.convert(receiver, depth), *self._arguments(arguments, depth)]
+        return SyntaxNode("method", start, end, self._selector(name), children)
+
+    def _arguments(self, lists: list[Any], depth: int) -> list[SyntaxNode]:
+        return [self.convert(child, depth) for part in lists for child in part.children]
+
+    def _member_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("index", start, end, "[]", [self.convert(child, depth) for child in tree.children])
+
+    def _member_optional_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        children = [self.convert(child, depth) for child in tree.children]
+        return SyntaxNode("optional_index", start, end, "[?]", children)
+
+    def _optional_element(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("optional_element", start, end, None, [self.convert(tree.children[0], depth)])
+
+    def _member_object(self, _tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
+        raise CelSyntaxError("unsupported", "protobuf messages are not supported", start, end)
+
+    def _dot_ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
+        return SyntaxNode("name", start, end, f".{tree.children[0]}")
+
+    def _dot_ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        if tree.children[0] == "has":
+            message = "has() is a macro, which has no dot before it"
+            raise CelSyntaxError("bad-macro", message, start, end, "remove the dot")
+        return self._ident_arg(tree, start, end, depth)  # no function hides another one
+
+    def _ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
+        name = str(tree.children[0])
+        if name in RESERVED or name == "in":  # the grammar accepts it as the name of a loop's variable
+            message = f"{name} is a reserved word of CEL"
+            raise CelSyntaxError("reserved-word", message, start, end, "choose another name")
+        return SyntaxNode("name", start, end, name)
+
+    def _ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        name, *arguments = tree.children
+        return SyntaxNode("call", start, end, str(name), self._arguments(arguments, depth))
+
+    def _paren_expr(self, tree: Any, _start: int, _end: int, depth: int) -> SyntaxNode:
+        return self.convert(tree.children[0], depth)
+
+    def _list_lit(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("list", start, end, None, self._arguments(tree.children, depth))
+
+    def _map_lit(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("map", start, end, None, self._arguments(tree.children, depth))
+
+    def _literal(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
+        token = tree.children[0]
+        text, kind = str(token), token.type
+        if kind in ("STRING_LIT", "MLSTRING_LIT", "BYTES_LIT"):
+            if self.literals.get(start) != end:
+                raise disagreement(start, end)
+            self.literals_left.discard(start)
+            value, type_ = read_text(text, start, end)
+            return SyntaxNode("literal", start, end, value, type=type_)
+        if kind == "BOOL_LIT":
+            return SyntaxNode("literal", start, end, text == "true", type=BOOL)
+        if kind == "NULL_LIT":
+            return SyntaxNode("literal", start, end, None, type=NULL)
+        number, type_ = read_number(text, kind, start, end)
+        return SyntaxNode("literal", start, end, number, type=type_)
+
+
+# Rules that mean something even around a single subtree.
+_OWN_RULES = frozenset(
+    (
+        *("paren_expr", "list_lit", "map_lit", "ident_arg", "member_dot_arg", "dot_ident_arg", "member_object"),
+        *("dot_ident", "optional_element"),
+    )
+)

@@ -1,0 +1,181 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One expression by itself, evaluated for an event: it reads what the conditions of a policy read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..events import Document, Event
+from ..policy import timevalues as tv
+from ..policy.decision import Facts, Value
+from ..policy.evaluate import ABSENT, MAX_STEPS, UNSET, Scope, guarded
+from ..policy.evaluation_error import EvaluationError
+from ..policy.forms import read_form
+from ..policy.params import bind
+from ..policy.program import ROOTS
+from ..policy.trace import TracingBuilder
+from ..policy.trace import render as render_value
+from ..policy.view import DocumentView
+from .cel.environment import policy_declarations
+from .cel.expression import ExpressionError, check
+from .cel.types import Declarations, Type, parse_type
+
+SOURCE = "expression"  # the file that messages name
+_MOST_EXACT = 2**53  # beyond, readers of JSON lose digits of a number
+
+
+class Evaluated(NamedTuple):
+    """The value of an expression for one event, or why it has none, and the values that it read on the way."""
+
+    value: Any
+    error: EvaluationError | None
+    values: tuple[Value, ...]
+
+
+class EventExpression:
+    """A checked expression, which ``evaluate`` gives a value for an event.
+
+    ``policy`` is the entry of a policy in an artifact, whose parameters and variables the expression may read;
+    ``given`` has JSON values of parameters. Raises ExpressionError with all mistakes, and InputError for a parameter
+    that is wrong or missing and for a variable that means several things.
+    """
+
+    def __init__(
+        self, source: str, api_version: str, policy: Mapping[str, Any] | None, given: Mapping[str, Any]
+    ) -> None:
+        self.source = source
+        self._params = {} if policy is None else bind(policy["params"], given, policy["name"])
+        self._types = {entry["name"]: parse_type(entry["type"]) for entry in (policy or {}).get("params", ())}
+        extra = (policy or {}).get("extra_values", {})
+        self._extra = {name: tuple(values) for name, values in extra.items()}
+        self._api_version = api_version
+        self._scope = Scope(ROOTS)
+        self._declarations = self._declare({})
+        if policy is not None:
+            self._add_variables(policy)
+        checked = check(source, self._declarations, None)
+        if checked.form is None or checked.type is None:
+            raise ExpressionError(source, checked.findings)
+        self.type: Type = checked.type
+        self.warnings = checked.findings
+        entry = {"source": source, "line": 1, "column": 1}
+        self._closure = guarded(TracingBuilder(self._scope, entry).build(read_form(checked.form)))
+
+    def _declare(self, variables: Mapping[str, Type]) -> Declarations:
+        return policy_declarations(self._api_version, self._types, variables, self._extra)
+
+    def _add_variables(self, policy: Mapping[str, Any]) -> None:
+        found = list(_variables(policy["rule"]))
+        visible: dict[str, Type] = {}
+        for name, expression in found:
+            places = [other["line"] for known, other in found if known == name]
+            if len(places) > 1:
+                if re.search(rf"\bvariables\.{name}\b", self.source):
+                    listed = " and ".join(f"line {line}" for line in places)
+                    message = f"variables.{name} is declared in {listed} of {policy['source']}, in several nested rules"
+                    raise InputError(message, "Write its expression instead.")
+                continue
+            checked = check(expression["source"], self._declare(visible), None)
+            if checked.form is None or checked.type is None:
+                continue  # it reads one that means several things
+            visible[name] = checked.type
+            closure = TracingBuilder(self._scope, {**expression, "name": name}).build(read_form(checked.form))
+            self._scope.add("variables." + name)
+            self._scope.variable_closures[name] = closure
+        self._declarations = self._declare(visible)
+
+    def evaluate(self, document: Document | None, event: Event | None, facts: Facts) -> Evaluated:
+        """Return the value for an event of a document; without them, what is about an event is not known."""
+        if document is None or event is None:
+            roots = DocumentView(Document(None, ()), facts)
+            known = {"now": roots.now, "vm": roots.vm, "params": self._params}
+            values = tuple(known.get(name, ABSENT) for name in ROOTS)
+        else:
+            values = DocumentView(document, facts).roots(event, self._params)
+        trace: list[Value] = []
+        env = [MAX_STEPS, trace, *values, *[UNSET] * (self._scope.size - len(ROOTS) - 2)]
+        try:
+            value, error = self._closure(env), None
+        except EvaluationError as failure:
+            value, error = None, failure
+        whole = " ".join(self.source.split())
+        read = tuple(one for one in dict.fromkeys(trace) if one.expression != whole)
+        return Evaluated(value, error, read)
+
+    def text_of(self, value: Any) -> str:
+        """Return a value as CEL would write it, whatever its type."""
+        return _text(value, self.type, self._declarations)
+
+    def json_of(self, value: Any) -> Any:
+        """Return a value for JSON: times as RFC 3339, durations as ``9s``, bytes as text of Latin-1.
+
+        A number that JSON cannot hold exactly is a text.
+        """
+        return _json(value, self.type, self._declarations)
+
+
+def _variables(rule: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the variables of a rule and of those nested in it."""
+    for variable in rule["variables"]:
+        yield variable["name"], variable["expr"]
+    for match in rule["match"]:
+        if "rule" in match:
+            yield from _variables(match["rule"])
+
+
+def _fields(value: Mapping[str, Any], type_: Type, declarations: Declarations) -> Sequence[tuple[str, Any, Type]]:
+    """Return the fields of a record that are known: name, value and type."""
+    fields = declarations.records[type_.name]
+    return [(name, value[name], fields[name].type) for name in fields if name in value]
+
+
+def _text(value: Any, type_: Type, declarations: Declarations) -> str:
+    if type_.kind == "record":
+        fields = _fields(value, type_, declarations)
+        return "{" + ", ".join(f"{name}: {_text(one, kind, declarations)}" for name, one, kind in fields) + "}"
+    if type_.kind == "list":
+        return "[" + ", ".join(_text(item, type_.of[0], declarations) for item in value) + "]"
+    if type_.kind == "map":
+        key, item = type_.of
+        pairs = (f"{_text(one, key, declarations)}: {_text(value[one], item, declarations)}" for one in value)
+        return "{" + ", ".join(pairs) + "}"
+    return value_text(value, type_)
+
+
+def value_text(value: Any, type_: Type) -> str:
+    """Return a value that is no list, map or record as CEL would write it, in full."""
+    if type_.kind == "string":
+        return json.dumps(value, ensure_ascii=False)
+    if type_.kind == "bytes":
+        return "b" + json.dumps(value.decode("latin-1"))
+    return render_value(value, type_.kind)
+
+
+def _json(value: Any, type_: Type, declarations: Declarations) -> Any:
+    if type_.kind == "record":
+        return {name: _json(one, kind, declarations) for name, one, kind in _fields(value, type_, declarations)}
+    if type_.kind == "list":
+        return [_json(item, type_.of[0], declarations) for item in value]
+    if type_.kind == "map":
+        return {
+            one if isinstance(one, str) else value_text(one, type_.of[0]): _json(value[one], type_.of[1], declarations)
+            for one in value
+        }
+    if type_.kind == "timestamp":
+        return tv.format_timestamp(value)
+    if type_.kind == "duration":
+        return tv.format_duration(value)
+    if type_.kind == "bytes":
+        return value.decode("latin-1")
+    if type_.kind in ("int", "uint") and abs(value) > _MOST_EXACT:
+        return str(value)
+    if type_.kind == "double" and not math.isfinite(value):
+        return str(value)
+    return value
