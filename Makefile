@@ -11,7 +11,7 @@
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make known-faults   brings faults back that were found and mended, one after another: a test catches each; or those of FAULTS='WORD …'
 # make mutants   changes the prover, and what decides events, in one place after another, and lists the changes that no test
-#              notices: about 30 minutes; PACKAGE='policy runner' changes only these, of policy, runner, smt and symbolic
+#              notices: about 30 minutes; PACKAGE='policy runner' changes only these, of policy, runner, smt and event_space
 # make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
 # make figures   what hooks cost users of HAProxy, PostgreSQL, RabbitMQ and others, with Forewarn and without; as root
 # make soak    kills the runner, plays stories of many VMs and contradicts the prover for SECONDS (default 600), in ways that no earlier run has tried

@@ -22,7 +22,7 @@ from benchmarks.report import AT_MOST, Goal, Quantity, Report
 _MEASURE = """
 import json, resource, sys, time
 from pathlib import Path
-from forewarn.analysis.diff import compare
+from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policies import load_policies
 from forewarn.analysis import verify as verifying

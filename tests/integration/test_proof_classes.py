@@ -14,8 +14,8 @@ from random import Random
 
 import pytest
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.symbolic.decide import Decided, Region
-from forewarn.analysis.symbolic.reading import Reading, read
+from forewarn.analysis.event_space.policies import Reading, read
+from forewarn.analysis.report.decisions import Decided, Region
 from forewarn.compiler.policies import load_policies
 from tools.cel_oracles import CelPython, Google
 from tools.class_agreement import agrees

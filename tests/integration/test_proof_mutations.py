@@ -14,11 +14,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff import compare
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.diff.kinds import NO_CHANGE
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.kinds import NO_CHANGE
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read_together
+from forewarn.analysis.event_space.policies import read_together
+from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import compile_policies, load_policies
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.policy.artifact import Artifact, load

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, NamedTuple, NoReturn
 
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read
+from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.report.decisions import Decided
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet, PolicyTrace

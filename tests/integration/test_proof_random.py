@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.symbolic.concrete import Witness
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read
+from forewarn.analysis.event_space.concrete import Witness
+from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
 from forewarn.policy.timevalues import format_duration
 from tools.class_agreement import agrees

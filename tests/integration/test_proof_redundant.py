@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.symbolic.reading import read
-from forewarn.analysis.verify import verify
+from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.verify import verify
 from forewarn.errors import ForewarnError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact

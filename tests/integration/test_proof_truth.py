@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.coverage.coverage import find_gaps
-from forewarn.analysis.diff import compare
-from forewarn.analysis.finding import ProofFinding
+from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.replay.recordings import read_lines
+from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.cli.main import main
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.events import DocumentError, Vm, parse_document

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.diff import Difference, compare
-from forewarn.analysis.kinds import INCOMPARABLE, LESS, MORE, UNPROVEN
-from forewarn.analysis.symbolic.decide import Decided, JointDecision
-from forewarn.analysis.symbolic.reading import Reading, read, read_together
-from forewarn.analysis.verify import verify
+from forewarn.analysis.diff.diff import Difference, compare
+from forewarn.analysis.diff.kinds import INCOMPARABLE, LESS, MORE, UNPROVEN
+from forewarn.analysis.event_space.policies import Reading, read, read_together
+from forewarn.analysis.report.decisions import Decided, JointDecision
+from forewarn.analysis.verify.verify import verify
 from forewarn.errors import InputError
 from forewarn.events import Document
 from forewarn.policy.artifact import Artifact
@@ -67,12 +67,12 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
             continue
         understood = {name for name in reading.symbols.specs if not name.startswith("opaque:")}
         if chance.random() < 0.5 and len(reading.symbols.opaque_terms) > 1:  # as in a space that is large otherwise
-            monkeypatch.setattr("forewarn.analysis.symbolic.space._WHOLE", understood)
-            monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", size(reading) // 3)
+            monkeypatch.setattr("forewarn.analysis.event_space.space._WHOLE", understood)
+            monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // 3)
         else:
             monkeypatch.undo()
             monkeypatch.setattr(
-                "forewarn.analysis.symbolic.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20))
+                "forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20))
             )
         decided = [Decided(reading, space) for space in reading.spaces()]
         counts["policies"] += 1

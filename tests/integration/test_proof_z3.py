@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import load_policies
 from tools.sizes import SEED, SIZE, enough
 from tools.z3_policies import Maker, World, fates, rules, text

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from forewarn.analysis.smt.problem import Translated
+from forewarn.analysis.smt.encode.problem import Translated
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import Declarations
 from test_cel_spec import cases

@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.smt.decisions import ERROR
+from forewarn.analysis.smt.encode.decisions import ERROR
 from forewarn.compiler.policies import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet

@@ -16,12 +16,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.smt.decisions import ERROR, EXPLANATION, OutcomeFormula
+from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.smt.encode.decisions import ERROR, EXPLANATION, OutcomeFormula
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import Artifact

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forewarn.analysis.symbolic.decide import JointDecision
+from forewarn.analysis.report.decisions import JointDecision
 from forewarn.policy.decision import Decision
 from forewarn.policy.interpolated import holds_values
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.analysis.smt.problem import Translated
+from forewarn.analysis.smt.encode.problem import Translated
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
 from forewarn.policy.evaluate import UNSET, Builder, Scope, guarded

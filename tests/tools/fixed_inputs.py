@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any, NamedTuple
 
-from forewarn.analysis.smt.inputs import TEXT_FIELDS, Inputs
+from forewarn.analysis.smt.encode.inputs import TEXT_FIELDS, Inputs
 from forewarn.analysis.smt.terms import Formula, disj, implies, ite, neg, same
 from forewarn.events import Document, Event, Vm, format_time, parse_document
 from forewarn.policy import timevalues as tv

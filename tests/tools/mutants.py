@@ -90,15 +90,15 @@ PACKAGES: Mapping[str, Package] = {
     ),
     "smt": Package(
         FOREWARN / "analysis",
-        ("smt/*.py",),
+        ("smt/**/*.py",),
         "analysis/test_smt_{}.py",
         _tests("unit/analysis", "proof smt_witness smt_translation")
         + _tests("integration", "smt_cel_spec smt_policies smt_open_inputs smt_events"),
         _BELOW_ANALYSIS,
     ),
-    "symbolic": Package(
+    "event_space": Package(
         FOREWARN / "analysis",
-        ("symbolic/*.py",),
+        ("event_space/*.py", *(f"report/{name}.py" for name in ("conditions", "decisions", "changes"))),
         "analysis/test_symbolic_{}.py",
         _tests(
             "unit/analysis", "symbolic_concrete symbolic_domains symbolic_limits symbolic_regions symbolic_resources"

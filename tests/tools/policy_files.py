@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import Compilation, compile_policies, load_policies
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from forewarn.analysis.symbolic.domains import LONGEST, MISSING
-from forewarn.analysis.symbolic.resources import Named
-from forewarn.analysis.symbolic.space import Space
-from forewarn.analysis.symbolic.symbols import Tag
+from forewarn.analysis.event_space.domains import LONGEST, MISSING
+from forewarn.analysis.event_space.resources import Named
+from forewarn.analysis.event_space.space import Space
+from forewarn.analysis.event_space.symbols import Tag
 from forewarn.events import Event, Vm, event_types, format_time, has_field, parse_document
 from forewarn.policy.decision import Facts
 

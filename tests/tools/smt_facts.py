@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.terms import Formula, neg
 
 

@@ -13,11 +13,11 @@ from enum import Enum
 from typing import Any
 
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.problem import NOTHING, NUMBERS, Problem, Translated, Untranslated
-from forewarn.analysis.smt.resources import Resources
+from forewarn.analysis.smt.encode.expressions import Translation
+from forewarn.analysis.smt.encode.inputs import Inputs
+from forewarn.analysis.smt.encode.problem import NOTHING, NUMBERS, Problem, Translated, Untranslated
+from forewarn.analysis.smt.encode.resources import Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
-from forewarn.analysis.smt.translation import Translation
 from forewarn.policy.lists import equal
 
 RLIMIT = 5_000_000

@@ -182,7 +182,7 @@ _SHORT = {
         "imds/transport.py",
     ),
     *("runner/groups/https.py", "runner/hooks/webhook.py"),
-    *("analysis/comparing.py", "analysis/hook_wording.py", "analysis/report/dimension_words.py"),
+    *("analysis/verify/paired_events.py", "analysis/hook_wording.py", "analysis/report/dimension_words.py"),
     *("emulator/clock.py", "emulator/model.py"),
 }
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from forewarn.analysis import kinds
-from forewarn.analysis.behaviour import DOUBT, REFUSED, Behaviour, behaviour
-from forewarn.analysis.behaviour_change import Description, describe, differences
-from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, KINDS, LESS, MORE, joint_effect
-from forewarn.analysis.symbolic import decide
+from forewarn.analysis.diff import kinds
+from forewarn.analysis.diff.behaviour import DOUBT, REFUSED, Behaviour, behaviour
+from forewarn.analysis.diff.behaviour_change import Description, describe, differences
+from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, KINDS, LESS, MORE, joint_effect
+from forewarn.analysis.report import decisions
 
 
 class Does(NamedTuple):
@@ -310,4 +310,4 @@ def test_behaviours_that_are_equal_have_no_differences_and_others_some() -> None
 
 
 def test_the_words_for_how_are_those_of_the_analysis() -> None:
-    assert (DOUBT, REFUSED) == (decide.DOUBT, decide.REFUSED)
+    assert (DOUBT, REFUSED) == (decisions.DOUBT, decisions.REFUSED)

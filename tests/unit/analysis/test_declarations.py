@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis import kinds
-from forewarn.analysis.declarations import Declaration, DeclaredAt, changed_declarations
-from forewarn.analysis.diff import compare
-from forewarn.analysis.kinds import ALIKE, FEWER
+from forewarn.analysis.diff import kinds
+from forewarn.analysis.diff.declarations import Declaration, DeclaredAt, changed_declarations
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.diff.kinds import ALIKE, FEWER
 from forewarn.compiler.policies import load_policies
 from forewarn.policy.artifact import Artifact
 from tools.policy_files import HEAD, loaded

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from forewarn.analysis.diff import Difference, compare
+from forewarn.analysis.diff.diff import Difference, compare
+from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
+from forewarn.analysis.event_space.policies import read_together
 from forewarn.analysis.proof import Proof
-from forewarn.analysis.symbolic.changes import changed_classes
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read_together
+from forewarn.analysis.report.changes import changed_classes
+from forewarn.analysis.report.decisions import Decided
 from forewarn.cli.main import main
 from forewarn.cli.output.console import Console
 from forewarn.cli.policy.diff_report import as_json, show

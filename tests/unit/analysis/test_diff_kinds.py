@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff import Difference, compare
-from forewarn.analysis.kinds import (
+from forewarn.analysis.diff.diff import Difference, compare
+from forewarn.analysis.diff.kinds import (
     ALIKE,
     FAIL_ON,
     FEWER,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from forewarn import hook_kinds
-from forewarn.analysis.behaviour import behaviour, hook_of, list_text
+from forewarn.analysis.diff.behaviour import behaviour, hook_of, list_text
 from forewarn.analysis.hook_wording import hook_text, hook_texts, quoted, seconds_text
 from forewarn.cli.output.console import one_line
 from forewarn.compiler.yaml.schema import load

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.answering import NONE, NOT_PROVEN, SOME
-from forewarn.analysis.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
+from forewarn.analysis.query.answers import NONE, NOT_PROVEN, SOME
+from forewarn.analysis.query.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
 from forewarn.cli.main import main
 from tools.policy_files import HEAD, SHIPPED, loaded, written
 

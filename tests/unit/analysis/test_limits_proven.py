@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forewarn.analysis import kinds
-from forewarn.analysis.diff import Difference, compare
+from forewarn.analysis.diff import kinds
+from forewarn.analysis.diff.diff import Difference, compare
+from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
+from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.report.decisions import Decided, combine
 from forewarn.analysis.report.table import verification_table
-from forewarn.analysis.symbolic.decide import Decided, combine
-from forewarn.analysis.symbolic.reading import read
 from forewarn.compiler.findings import blocks
 from tools.class_agreement import agrees
 from tools.policy_files import HEAD, compiled, loaded, verified

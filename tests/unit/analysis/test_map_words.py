@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff import compare
+from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.report import __file__ as report
 from forewarn.analysis.report.categories import WORDS, change_category
 from forewarn.analysis.report.dimension_words import duration_words, what_matters
 from forewarn.analysis.report.page import difference_page, verification_page
 from forewarn.analysis.report.table import difference_table, verification_table
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import load_policies
 from forewarn.pages import __file__ as pages
 from forewarn.policy.timevalues import SECOND

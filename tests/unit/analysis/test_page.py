@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.report.page import verification_page
 from forewarn.analysis.report.table import verification_table
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
 from tools.elements import Elements

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.coverage.coverage import find_gaps
-from forewarn.analysis.diff import compare
-from forewarn.analysis.implies import EQUIVALENT, exceptions
-from forewarn.analysis.query import query
-from forewarn.analysis.verify import verify
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.query.implies import EQUIVALENT, exceptions
+from forewarn.analysis.query.query import query
+from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.cli.output.progress_line import ProgressLine
 from forewarn.compiler.policies import load_policies

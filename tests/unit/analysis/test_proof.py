@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from forewarn.analysis.coverage.coverage import find_gaps
 from forewarn.analysis.describe import Wording
-from forewarn.analysis.diff import compare
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.implies import IMPLIES, exceptions
-from forewarn.analysis.kinds import MORE
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.diff.kinds import MORE
 from forewarn.analysis.proof import Proof
-from forewarn.analysis.query import query
-from forewarn.analysis.search import Search
-from forewarn.analysis.verify import verify
+from forewarn.analysis.query.implies import IMPLIES, exceptions
+from forewarn.analysis.query.query import query
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.search import Search
+from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.fleet.cache import Cache

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.answering import NONE, NOT_PROVEN, SOME
-from forewarn.analysis.query import query
+from forewarn.analysis.query.answers import NONE, NOT_PROVEN, SOME
+from forewarn.analysis.query.query import query
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError

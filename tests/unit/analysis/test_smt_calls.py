@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.calls import TOTAL, Arguments, call, compared
-from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
+from forewarn.analysis.smt.decode.words import Mapped
+from forewarn.analysis.smt.encode.calls import TOTAL, Arguments, call, compared
+from forewarn.analysis.smt.encode.inputs import Inputs
+from forewarn.analysis.smt.encode.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import neg
-from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Call, Literal
 from forewarn.policy.function_table import FUNCTIONS

@@ -8,15 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from forewarn.analysis.smt.cells import cell, number
-from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.params import Params, exact
-from forewarn.analysis.smt.problem import Problem
-from forewarn.analysis.smt.terms import Formula, conj, neg, same
-from forewarn.analysis.symbolic.case import FURTHER_DOWN, LEADER, NOT_LISTED
-from forewarn.analysis.symbolic.domains import MISSING, DomainValue
-from forewarn.analysis.symbolic.resources import COUNT, OTHER_CASE, PLACE, VM_NAME, Named
-from forewarn.analysis.symbolic.symbols import (
+from forewarn.analysis.event_space.case import FURTHER_DOWN, LEADER, NOT_LISTED
+from forewarn.analysis.event_space.domains import MISSING, DomainValue
+from forewarn.analysis.event_space.resources import COUNT, OTHER_CASE, PLACE, VM_NAME, Named
+from forewarn.analysis.event_space.symbols import (
     DURATION,
     NOTICE,
     NOW,
@@ -28,6 +23,11 @@ from forewarn.analysis.symbolic.symbols import (
     Tag,
     VmFact,
 )
+from forewarn.analysis.smt.encode.cells import cell, number
+from forewarn.analysis.smt.encode.inputs import Inputs
+from forewarn.analysis.smt.encode.params import Params, exact
+from forewarn.analysis.smt.encode.problem import Problem
+from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from tools.smt_facts import Facts
 
 SECOND = 10**9

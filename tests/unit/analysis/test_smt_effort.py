@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.diff import compare
-from forewarn.analysis.query import query
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.query.query import query
 from forewarn.analysis.smt.effort import Effort, TooCostlyError, current, within_limits
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from tools.policy_files import loaded
 
 HARD = "now.getDayOfYear('America/New_York') == 365 && now.getDayOfYear() == 0"

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.inputs import FIRST_NORMAL, LAST_NORMAL, Inputs
-from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.encode.inputs import FIRST_NORMAL, LAST_NORMAL, Inputs
+from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from forewarn.events import API_VERSIONS, MAX_ID_CHARACTERS, MAX_TEXT_CHARACTERS
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP

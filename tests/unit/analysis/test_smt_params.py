@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.smt.decisions import ERROR, RULE
-from forewarn.analysis.smt.params import Params, as_json, exact
-from forewarn.analysis.smt.problem import Problem, TextList, Untranslated
+from forewarn.analysis.smt.encode.decisions import ERROR, RULE
+from forewarn.analysis.smt.encode.params import Params, as_json, exact
+from forewarn.analysis.smt.encode.problem import Problem, TextList, Untranslated
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import conj, disj, neg, same
 from forewarn.errors import InputError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.patterns import in_case, samples, texts_matching
+from forewarn.analysis.smt.encode.patterns import in_case, samples, texts_matching
 from forewarn.analysis.smt.terms import require
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.patterns import PatternError, compile_pattern

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.encode.problem import Problem
 
 
 def test_only_a_double_may_be_a_value_that_cel_does_not_have() -> None:

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.problem import Problem, Translated
-from forewarn.analysis.smt.resources import NameCount, Resources
+from forewarn.analysis.smt.encode.problem import Problem, Translated
+from forewarn.analysis.smt.encode.resources import NameCount, Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.events import MAX_NAME_CHARACTERS
 from tools.sizes import SEED

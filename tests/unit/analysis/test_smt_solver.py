@@ -9,9 +9,9 @@ import itertools
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.params import Params
-from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.encode.inputs import Inputs
+from forewarn.analysis.smt.encode.params import Params
+from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.solver import Solver, SolverAnswer
 from forewarn.analysis.smt.terms import neg, same
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.decode.words import Mapped
+from forewarn.analysis.smt.encode.problem import Problem
+from forewarn.analysis.smt.encode.texts import Guess
 from forewarn.analysis.smt.terms import Formula, neg
-from forewarn.analysis.smt.texts import Guess
-from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from forewarn.policy.patterns import compile_pattern
 from tools.sizes import SEED

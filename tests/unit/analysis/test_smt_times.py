@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.encode.problem import Problem
+from forewarn.analysis.smt.encode.times import ACCESSORS, accessor, duration_field, transitions
 from forewarn.analysis.smt.terms import conj, disj, is_constant, neg, same
-from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, transitions
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.inputs import Inputs
-from forewarn.analysis.smt.problem import NOTHING, Problem, Translated
+from forewarn.analysis.smt.encode.expressions import Translation
+from forewarn.analysis.smt.encode.inputs import Inputs
+from forewarn.analysis.smt.encode.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import conj, neg
-from forewarn.analysis.smt.translation import Translation
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import INT

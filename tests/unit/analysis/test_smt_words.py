@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
+from forewarn.analysis.smt.decode.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.patterns import compile_pattern
 from forewarn.policy.regex import compile_program

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.domains import DomainValue
-from forewarn.analysis.symbolic.reading import Reading, read
-from forewarn.analysis.symbolic.regions import cubes
-from forewarn.analysis.symbolic.space import Space
-from forewarn.analysis.symbolic.symbols import Dimension, Param
+from forewarn.analysis.event_space.domains import DomainValue
+from forewarn.analysis.event_space.policies import Reading, read
+from forewarn.analysis.event_space.regions import cubes
+from forewarn.analysis.event_space.space import Space
+from forewarn.analysis.event_space.symbols import Dimension, Param
+from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
@@ -307,7 +307,7 @@ def test_a_large_space_is_looked_at_in_slices(tmp_path: Path, monkeypatch: pytes
     reading = read(loaded(tmp_path, CONSTRUCTS["times"]))
     (whole,) = reading.spaces()
     decided = Decided(reading, whole)
-    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", whole.count // 3)
+    monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", whole.count // 3)
     parts = [Decided(reading, space) for space in reading.spaces()]
     assert 3 <= len(parts) <= 6
     assert sum(part.approve.bit_count() for part in parts) == decided.approve.bit_count()

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from forewarn.analysis.symbolic.domains import (
+from forewarn.analysis.event_space.domains import (
     LONGEST,
     MISSING,
     after,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from forewarn.analysis.symbolic.limits import refuses, settle
+from forewarn.analysis.event_space.param_domains import refuses, settle
 from forewarn.errors import InputError
 
 

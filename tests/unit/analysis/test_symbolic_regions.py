@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read
-from forewarn.analysis.symbolic.regions import cubes, words
+from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.event_space.regions import cubes, words
+from forewarn.analysis.report.decisions import Decided
 from tools.policy_files import HEAD, loaded
 
 KNOWN = "EventType is a known one and EventStatus is a known one"

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.analysis.symbolic.resources import Named, other_spelling, spelling
-from forewarn.analysis.symbolic.symbol_table import SymbolTable
-from forewarn.analysis.symbolic.symbols import EVENT_TYPE, EventField
+from forewarn.analysis.event_space.resources import Named, other_spelling, spelling
+from forewarn.analysis.event_space.symbol_table import SymbolTable
+from forewarn.analysis.event_space.symbols import EVENT_TYPE, EventField
 from forewarn.events import MAX_NAME_CHARACTERS
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.event_space import space
+from forewarn.analysis.event_space.policies import read_together
 from forewarn.analysis.report.decision_diagram import Forest
 from forewarn.analysis.report.table import difference_table, verification_table
-from forewarn.analysis.symbolic import space
-from forewarn.analysis.symbolic.reading import read_together
 from forewarn.compiler.policies import load_policies
 from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import Artifact

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.verify import CODES, verify
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.verify import CODES, verify
 from forewarn.cli.main import main
 from forewarn.errors import InputError
 from tools.policy_files import HEAD, loaded, verified

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.finding import ProofFinding
+from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.cli.main import main
 from forewarn.events import Vm, parse_document, parse_time
 from forewarn.policy.decision import Decision, Facts

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 from forewarn.analysis.engine import Engine
+from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.proof import AnalysisError, Proof
-from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read
-from forewarn.analysis.verify import verify
+from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
 from tools.policy_files import DIRECTORY, HEAD, SHIPPED, written

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.finding import ProofFinding
+from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.cli.main import main
 from forewarn.compiler.testing.cel_python import CelPython
 from forewarn.compiler.testing.outcome import Outcome
@@ -72,7 +72,7 @@ def test_the_rule_that_decides_the_event_of_a_finding_is_asked_about(
     tmp_path: Path, said: Counter[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the events of each way that a rule can go: here nothing but the finding's event asks about it."""
-    monkeypatch.setattr("forewarn.analysis.verify.differing", lambda *_arguments: [])
+    monkeypatch.setattr("forewarn.analysis.verify.verify.differing", lambda *_arguments: [])
     found = verified(tmp_path, POLICY + "invariants: [{name: held, expression: decision == hold}]\n")
     assert [one.code for one in found if one.code == "invariant-violated"]
     assert said[BRIEF, "value", True] >= 1
@@ -82,7 +82,7 @@ def test_the_rule_that_decides_the_event_of_a_finding_is_asked_about(
 def test_an_event_that_cel_python_decides_in_another_way_is_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forewarn.analysis.verify.differing", lambda *_arguments: [])
+    monkeypatch.setattr("forewarn.analysis.verify.verify.differing", lambda *_arguments: [])
     text = POLICY + "invariants: [{name: held, expression: decision == hold}]\n"
     (found,) = findings(tmp_path, text)
     assert found.rule == "brief"

@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import load_policies
 from forewarn.events import parse_time
 from tools.policy_files import HEAD, SHIPPED, verified

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.finding import CODES
+from forewarn.analysis.verify.finding import CODES
 from tools.policy_files import HEAD, SHIPPED, verified
 
 REBOOT, FREEZE = "event.EventType == 'Reboot'", "event.EventType == 'Freeze'"

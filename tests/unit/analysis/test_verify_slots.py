@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.finding import ProofFinding
+from forewarn.analysis.verify.finding import ProofFinding
 from tools.policy_files import HEAD, verified
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/findings/slot-not-freed.md"

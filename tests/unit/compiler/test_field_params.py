@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from forewarn.errors import InputError
 from forewarn.events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, Vm, parse_document
 from forewarn.policy.decision import Facts

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.findings import Finding
 from forewarn.compiler.imports import collection_files, git_files, libraries
 from forewarn.compiler.policies import Compilation, PolicyError, compile_policies, load_policies

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import compile_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION

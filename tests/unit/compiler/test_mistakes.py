@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.diff import compare
-from forewarn.analysis.kinds import INCOMPARABLE, MORE
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.diff.kinds import INCOMPARABLE, MORE
 from tools.mistakes import MISTAKES, Mistake
 from tools.policy_files import compiled, loaded
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.verify import verify
+from forewarn.analysis.verify.verify import verify
 from forewarn.errors import InputError
 from forewarn.events import Vm, parse_document
 from forewarn.policy.decision import Facts

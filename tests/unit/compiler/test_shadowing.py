@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.analysis.diff import compare
-from forewarn.analysis.kinds import NO_CHANGE
+from forewarn.analysis.diff.diff import compare
+from forewarn.analysis.diff.kinds import NO_CHANGE
 from forewarn.compiler.testing.second_opinion import SecondOpinion
 from forewarn.events import EVENT_TYPE_SINCE, Vm, parse_document
 from forewarn.policy.decision import Facts

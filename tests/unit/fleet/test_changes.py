@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis import diff
-from forewarn.analysis.kinds import HELD, LESS
+from forewarn.analysis.diff import diff
+from forewarn.analysis.diff.kinds import HELD, LESS
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff import Change, Difference, Part
-from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.kinds import MORE
+from forewarn.analysis.diff.diff import Change, Difference, Part
+from forewarn.analysis.diff.kinds import MORE
 from forewarn.analysis.report.page import difference_page, verification_page
-from forewarn.analysis.verify import Verification
+from forewarn.analysis.verify.finding import ProofFinding
+from forewarn.analysis.verify.verify import Verification
 from forewarn.compiler.policies import load_policies
 from forewarn.fleet.page import page
 from forewarn.pages import printable

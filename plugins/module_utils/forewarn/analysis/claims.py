@@ -17,12 +17,12 @@ from ..policy.forms import Field, Form, read_form
 from ..policy.params import bind
 from ..policy.program import ROOTS
 from ..policy.view import DocumentView
-from .smt.decisions import Decisions
-from .smt.params import Params
-from .smt.problem import Translated
+from .event_space.concrete import Witness
+from .smt.encode.decisions import Decisions
+from .smt.encode.expressions import Translation
+from .smt.encode.params import Params
+from .smt.encode.problem import Translated
 from .smt.terms import Formula, conj, disj, neg
-from .smt.translation import Translation
-from .symbolic.concrete import Witness
 
 _DECISION = ("decision", APPROVE, HOLD)  # what an invariant may read beside what rules may
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .event_space.policies import Reading, read_together
 from .proof import Proof
 from .smt.terms import Formula, conj, neg
-from .symbolic.reading import Reading, read_together
 
 
 class Context(NamedTuple):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Events in words: the values of a few inputs for which something is possible.
 
-The solver says which combinations of values there are; ``symbolic.regions`` writes them down. The words may be about
+The solver says which combinations of values there are; ``event_space.regions`` writes them down. The words may be about
 more events than are meant, where what tells them apart is not among these inputs.
 """
 
@@ -15,17 +15,17 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..events import event_types
+from .event_space.atoms import Term
+from .event_space.domains import MISSING
+from .event_space.expressions import ReadMatch
+from .event_space.policies import Reading
+from .event_space.regions import ANY, Cube, cubes, words
+from .event_space.space import Space
+from .event_space.symbols import EVENT_TYPE, NOW, Dimension
 from .proof import Proof
-from .smt.cells import cell, number
+from .smt.encode.cells import cell, number
 from .smt.solver import SolverAnswer
 from .smt.terms import Formula, conj, disj, neg
-from .symbolic.atoms import Term
-from .symbolic.domains import MISSING
-from .symbolic.reading import Reading
-from .symbolic.regions import ANY, Cube, cubes, words
-from .symbolic.space import Space
-from .symbolic.symbols import EVENT_TYPE, NOW, Dimension
-from .symbolic.translation import ReadMatch
 
 _MOST_CELLS = 20_000  # combinations of values
 _MOST_PARTS = 3  # of a finding

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet
-from .symbolic.concrete import Witness
+from .event_space.concrete import Witness
 
 
 class Engine:

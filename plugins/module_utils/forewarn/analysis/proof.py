@@ -15,14 +15,14 @@ from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
 from .claims import Claim, claims
 from .engine import Engine
-from .smt.decisions import FAILED, Decisions
+from .event_space.concrete import SAMPLE_TIMES, Witness
 from .smt.effort import set_aside
-from .smt.inputs import Inputs
-from .smt.params import Params
-from .smt.problem import Problem
+from .smt.encode.decisions import FAILED, Decisions
+from .smt.encode.inputs import Inputs
+from .smt.encode.params import Params
+from .smt.encode.problem import Problem
 from .smt.solver import Found, Solver, SolverAnswer
 from .smt.terms import Formula, between, conj, disj, implies, same
-from .symbolic.concrete import SAMPLE_TIMES, Witness
 
 _USUAL_NOTICE = 15 * 60 * 1_000_000  # µs (SE-20)
 _MICROSECOND = 1_000  # ns

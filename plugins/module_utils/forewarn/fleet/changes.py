@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..analysis.kinds import ALIKE, HELD, PREPARATION_ADDED, PREPARATION_LOST
+from ..analysis.diff.kinds import ALIKE, HELD, PREPARATION_ADDED, PREPARATION_LOST
 from ..errors import ForewarnError
 from ..pages import counted
 from ..policy.artifact import Artifact
@@ -54,7 +54,7 @@ def _read(content: bytes) -> Changes:
 
 
 def _compared(old: Artifact, new: Artifact) -> bytes:
-    from ..analysis.diff import compare
+    from ..analysis.diff.diff import compare
 
     difference = compare(old, new)
     found: dict[str, list[str]] = {"all": [], "less": []}

@@ -32,7 +32,7 @@ def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> lis
 
 
 def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
-    from ..analysis.verify import verify
+    from ..analysis.verify.verify import verify
 
     findings = [
         f"{finding.source}:{finding.line}:{finding.column}: {finding.severity} {finding.code}: {finding.message}"

@@ -23,12 +23,12 @@ from ...events import format_time, has_field, parse_document
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
+from ..event_space.concrete import Witness
 from ..progress import Progress, silent
 from ..proof import Proof, Shown, Unproven
 from ..smt.effort import within_limits
 from ..smt.solver import SolverAnswer
 from ..smt.terms import require
-from ..symbolic.concrete import Witness
 from .outcomes import CoverageItem, Possible, covered_by, of_decision, of_traces, possible_items, stateable
 from .suggestions import DEFAULT_VM, Suggestion, suggest
 

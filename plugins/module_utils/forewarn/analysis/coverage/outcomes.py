@@ -14,7 +14,7 @@ from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD, Decision
 from ...policy.engine import PolicyTrace
 from ..proof import Proof
-from ..smt.decisions import DOUBT, FAILED, NO_RULE, Decisions, MatchFormulas, OutcomeFormula
+from ..smt.encode.decisions import DOUBT, FAILED, NO_RULE, Decisions, MatchFormulas, OutcomeFormula
 from ..smt.terms import Formula, conj, disj, neg, same
 
 NO_RULE_APPLIES, UNKNOWN = "no rule applies", "unknown"  # results of a whole policy

@@ -16,8 +16,8 @@ from ...compiler.yaml.tree import YamlFile
 from ...errors import InputError
 from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
 from ...policy.timevalues import SECOND, from_datetime, parse_duration
-from ..symbolic.concrete import EVENT_ID, Witness
-from ..symbolic.domains import duration_text
+from ..event_space.concrete import EVENT_ID, Witness
+from ..event_space.domains import duration_text
 
 SECTION = "suggested"
 # What a test has by default (compiler.testing.testfile).

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...policy.decision import ABSTAIN, APPROVE
-from ..kinds import ALIKE, INCOMPARABLE, LESS, MORE
-from ..symbolic.decide import RULE, Region, combine
+from ..diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE
+from .decisions import RULE, Region, combine
 
 APPROVED, PREPARED, HELD, IN_DOUBT, UNCOVERED = "approve", "prepared", "hold", "in-doubt", "uncovered"
 NEWLY_APPROVED, NO_LONGER_APPROVED = "newly-approved", "no-longer-approved"

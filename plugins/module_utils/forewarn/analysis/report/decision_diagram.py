@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..symbolic.space import Space
-from ..symbolic.symbols import Dimension
+from ..event_space.space import Space
+from ..event_space.symbols import Dimension
 
 NOWHERE = 0
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...policy.forms import Access, Form, PolicyVariable, Variable, every_variable, read_form
 from ...policy.program import ROOTS
-from ..symbolic.decide import DOUBT, ERROR, LIMIT, NO_RULE, Region
-from ..symbolic.resources import PLACE, VM_NAME
-from ..symbolic.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN, Dimension
+from ..event_space.resources import PLACE, VM_NAME
+from ..event_space.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN, Dimension
+from .decisions import DOUBT, ERROR, LIMIT, NO_RULE, Region
 
 
 class Reads:

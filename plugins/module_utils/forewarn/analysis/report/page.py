@@ -17,11 +17,11 @@ from ...pages import render
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
 from ...policy.forms import every_match, every_variable
-from ..diff import Difference
+from ..diff.diff import Difference
+from ..diff.kinds import ALIKE, FEWER, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
 from ..hook_wording import hook_texts
-from ..kinds import ALIKE, FEWER, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
-from ..limiting import limit_words
-from ..verify import Verification
+from ..limits import limit_words
+from ..verify.verify import Verification
 from .categories import APPROVED, HELD, UNCOVERED, WORDS, rule_category
 from .dimension_words import what_matters
 from .table import difference_table, verification_table

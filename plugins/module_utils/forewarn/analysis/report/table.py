@@ -18,19 +18,19 @@ from typing import Any, Dict, NamedTuple, Tuple
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
 from ..engine import Engine
+from ..event_space.case import Case
+from ..event_space.concrete import witness
+from ..event_space.policies import Reading, read_together
+from ..event_space.space import Space
+from ..event_space.symbol_table import SymbolTable
+from ..event_space.symbols import case_of
 from ..hook_wording import hook_texts
-from ..limiting import limit_words
-from ..symbolic.abstract import Evaluation
-from ..symbolic.case import Case
-from ..symbolic.changes import changed_classes
-from ..symbolic.concrete import witness
-from ..symbolic.decide import RULE, Decided, Region
-from ..symbolic.reading import Reading, read_together
-from ..symbolic.space import Space
-from ..symbolic.symbol_table import SymbolTable
-from ..symbolic.symbols import case_of
+from ..limits import limit_words
 from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
+from .changes import changed_classes
+from .conditions import Evaluation
 from .decision_diagram import Forest
+from .decisions import RULE, Decided, Region
 from .dependencies import Reads
 from .dimension_words import dimension_data
 

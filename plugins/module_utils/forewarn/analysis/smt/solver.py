@@ -11,14 +11,14 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import Any
 
-from ..symbolic.concrete import Witness
+from ..event_space.concrete import Witness
+from .decode.witness import Concrete
 from .effort import DIVIDED, TEXTS, units_of
-from .inputs import Inputs
-from .params import Params
-from .problem import Problem
+from .encode.inputs import Inputs
+from .encode.params import Params
+from .encode.problem import Problem
+from .encode.texts import Guess
 from .terms import Formula, conj, require
-from .texts import Guess
-from .witness import Concrete
 
 RLIMIT = 2_000_000  # of z3 for one question: a second or two
 _MOST_GUESSES = 20

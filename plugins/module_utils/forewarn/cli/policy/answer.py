@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...analysis.answering import NONE, SOME, Answered, EventGroup
+from ...analysis.query.answers import NONE, SOME, Answered, EventGroup
 from ..output.console import Console
 from .common import explain_command
 

@@ -10,10 +10,10 @@ import json
 import sys
 from functools import partial
 
-from ...analysis.answering import NONE
-from ...analysis.diff import Difference, compare
-from ...analysis.kinds import FAIL_ON, KINDS, MORE, fails
-from ...analysis.query import query
+from ...analysis.diff.diff import Difference, compare
+from ...analysis.diff.kinds import FAIL_ON, KINDS, MORE, fails
+from ...analysis.query.answers import NONE
+from ...analysis.query.query import query
 from ...analysis.report.page import difference_page
 from ...compiler.wording import closest
 from ...policy.params import from_options

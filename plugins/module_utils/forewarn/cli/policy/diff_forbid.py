@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...analysis.answering import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
 from ..output.console import Console
 from .answer import notes, show_groups, show_no_value, show_verdict, words
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...analysis.declarations import OLD, Declaration
-from ...analysis.diff import Change, Difference, Part
-from ...analysis.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
-from ...analysis.symbolic.regions import ANY
+from ...analysis.diff.declarations import OLD, Declaration
+from ...analysis.diff.diff import Change, Difference, Part
+from ...analysis.diff.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
+from ...analysis.event_space.regions import ANY
 from ...texts import escaped
 from ..output.console import Console
 from ..output.sarif import sarif_location, sarif_log, sarif_rule

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
+from ...analysis.event_space.domains import duration_text
 from ...analysis.hook_wording import retry_text
-from ...analysis.symbolic.domains import duration_text
 from ...compiler.policies import load_policies
 from ...events import Document
 from ...policy.approval import Eligibility, eligibility

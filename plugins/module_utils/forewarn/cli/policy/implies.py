@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...analysis.answering import NONE, NOT_PROVEN, SOME, Answered
-from ...analysis.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
 from ...compiler.policies import load_policies
 from ...errors import InputError
 from ...policy.artifact import Artifact, load_file

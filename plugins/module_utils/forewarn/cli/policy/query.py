@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ...analysis.answering import NONE, NOT_PROVEN, SOME, Answered
-from ...analysis.query import query
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.query import query
 from ...compiler.policies import load_policies
 from ...policy.params import from_options
 from ..output.console import Console, write_json

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...analysis.finding import CODES, ProofFinding
 from ...analysis.invariants import read_invariants
 from ...analysis.report.page import verification_page
-from ...analysis.verify import Verification, verify
+from ...analysis.verify.finding import CODES, ProofFinding
+from ...analysis.verify.verify import Verification, verify
 from ...compiler.policies import Compilation, PolicyError, compile_policies
 from ...policy.artifact import load
 from ...policy.params import from_options

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...analysis.finding import ProofFinding
+from ...analysis.verify.finding import ProofFinding
 
 _MOST_NAMED = 12  # rules
 # What an evaluation error names (policy/evaluation_error.py) -> which events are held for it.

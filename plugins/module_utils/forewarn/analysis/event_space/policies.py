@@ -1,0 +1,157 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compiled policies made ready for analysis: parameters settled, every expression read into terms."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
+from ...policy.artifact import Artifact
+from ...policy.params import bind
+from .atoms import Term
+from .expressions import Reader, ReadMatch
+from .param_domains import Entry, settle
+from .space import Space, slices
+from .symbol_table import SymbolTable
+from .symbols import Param
+
+
+class Invariant(NamedTuple):
+    """A claim; ``terms`` has its expression for each decision, ``approve`` and ``hold``: they say what it reads.
+
+    Where it may use further names (``known`` of its entry, values by names), there is a term for each combination.
+    """
+
+    name: str
+    source: str  # file
+    line: int
+    column: int
+    terms: Mapping[str, Term]
+
+
+class ReadPolicy(NamedTuple):
+    """One policy. ``known`` maps EventType and EventStatus to the values that it does not hold out of hand."""
+
+    name: str
+    data: Mapping[str, Any]
+    matches: tuple[ReadMatch, ...]
+    known: Mapping[str, frozenset[str]]
+
+
+class Reading(NamedTuple):
+    """Policies that run together. ``fixed`` are JSON values of parameters given.
+
+    ``limits`` declare parameters that vary beyond what these policies allow.
+    """
+
+    artifact: Artifact
+    policies: tuple[ReadPolicy, ...]
+    invariants: tuple[Invariant, ...]
+    symbols: SymbolTable
+    fixed: Mapping[str, Any]
+    limits: Mapping[str, Entry] = {}
+
+    def spaces(self) -> Iterator[Space]:
+        """Yield the event space, that of all who share the table, in slices where it is large.
+
+        Raises InputError if it is too large.
+        """
+        return slices(self.symbols.dimensions(), self.symbols.api_version)
+
+
+def read(
+    artifact: Artifact, params: Mapping[str, Any] | None = None, invariants: Sequence[Mapping[str, Any]] = ()
+) -> Reading:
+    """Read compiled policies. ``params`` are JSON values given for parameters, as PolicySet takes them; others vary
+    over their declared range, or have their default.
+
+    ``invariants`` are further claims, of entries as the artifact has them, with ``source``. Raises InputError.
+    """
+    (reading,) = read_together([artifact], params, invariants)
+    return reading
+
+
+def read_together(
+    artifacts: Sequence[Artifact],
+    params: Mapping[str, Any] | None = None,
+    invariants: Sequence[Mapping[str, Any]] = (),
+    at_default: Collection[str] = (),
+) -> list[Reading]:
+    """Read versions of policies over one symbol table, so that one space holds the classes of all.
+
+    Parameters ``at_default`` have their default in each version, if the versions differ in them.
+    """
+    given = dict(params or {})
+    policies = [data for artifact in artifacts for data in artifact.data["policies"]]
+    settled = settle([artifact.data["policies"] for artifact in artifacts], given, at_default)
+    extra = {
+        name: tuple(dict.fromkeys(value for data in policies for value in data.get("extra_values", {}).get(name, ())))
+        for name in ("EventType", "EventStatus")
+    }
+    symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
+    for name in dict.fromkeys(name for limits in settled.limits for name in limits):
+        symbols.asked(Param(name, settled.varying[name]))
+    for name, entry in settled.varying.items():
+        if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
+            symbols.asked(Param(name, entry))
+    return [
+        _read(artifact, symbols, given, invariants)._replace(limits=limits)
+        for artifact, limits in zip(artifacts, settled.limits)
+    ]
+
+
+def _read(
+    artifact: Artifact,
+    symbols: SymbolTable,
+    given: Mapping[str, Any],
+    further: Sequence[Mapping[str, Any]],
+) -> Reading:
+    policies, claims = [], []
+    everything: dict[str, Any] = {}
+    for data in artifact.data["policies"]:
+        fixed = _fixed(data, symbols.params, given)
+        everything.update(fixed)
+        matches = Reader(symbols, fixed).block(data["rule"], "", itertools.count())
+        extra = data.get("extra_values", {})
+        known = {
+            "EventType": frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ()))),
+            "EventStatus": frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ()))),
+        }
+        policies.append(ReadPolicy(data["name"], data, matches, known))
+        claims += [_claim(entry, data["source"], symbols, fixed) for entry in data.get("invariants", ())]
+    for entry in further:
+        claims.append(_claim(entry, entry["source"], symbols, everything))
+    used = {name: value for name, value in given.items() if _declares(artifact, name)}
+    return Reading(artifact, tuple(policies), tuple(claims), symbols, used)
+
+
+def _declares(artifact: Artifact, name: str) -> bool:
+    return any(entry["name"] == name for data in artifact.data["policies"] for entry in data["params"])
+
+
+def _claim(
+    entry: Mapping[str, Any],
+    source: str,
+    symbols: SymbolTable,
+    fixed: Mapping[str, Any],
+) -> Invariant:
+    expression = entry["expression"]
+    terms: dict[str, Term] = {}
+    for decision, more in itertools.product(("approve", "hold"), entry.get("known", ({},))):
+        known = {"decision": decision, "approve": "approve", "hold": "hold", **more}
+        case = " ".join((decision, *map(str, more.values())))
+        terms[case] = Reader(symbols, fixed).term(expression, known)
+    file = expression.get("file", source)
+    return Invariant(entry["name"], file, expression["line"], expression["column"], terms)
+
+
+def _fixed(
+    data: Mapping[str, Any], varying: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of a policy's parameters that do not vary."""
+    entries = [entry for entry in data["params"] if entry["name"] not in varying]
+    return bind(entries, given, data["name"])

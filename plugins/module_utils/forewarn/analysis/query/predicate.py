@@ -1,0 +1,139 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Questions about decisions: an expression of CEL, compiled, as formulas, and as its value for a single event.
+
+It may use what an invariant may, ``prepare`` (whether anything is prepared), and, where two versions of policies are
+compared, ``was``: the decision of the old version.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Tuple
+
+from ...compiler.cel.environment import question_declarations
+from ...compiler.cel.expression import check
+from ...compiler.cel.types import BOOL, ExpressionFinding, Type
+from ...compiler.findings import Report, SourceText, render
+from ...errors import InputError
+from ...policy.artifact import Artifact
+from ...policy.decision import APPROVE, HOLD
+from ...policy.forms import read_form
+from ...policy.params import convert
+from ..claims import evaluated, params_read
+from ..invariants import declared
+from ..proof import Proof, Shown
+from ..smt.encode.expressions import Translation
+from ..smt.encode.problem import Translated
+from ..smt.terms import Formula, conj, disj, neg
+
+SOURCE = "expression"  # the file that messages name
+_NEW_DECISION = re.compile(r"\b(now|is|new)\b")
+_CHANGE_HINT = "the new decision is called 'decision', the old one 'was'; 'now' is the time"
+_Owner = Tuple[int, str]  # a version, and a policy of it
+
+
+def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
+    """Return a question about one version of policies, or a change of them, as an artifact has an invariant.
+
+    Raises InputError with all mistakes, each with a caret.
+    """
+    types: dict[str, Type] = {}
+    extra: dict[str, tuple[str, ...]] = {}
+    for artifact in versions:
+        more_types, more_values = declared(artifact)
+        types.update(more_types)
+        for name, values in more_values.items():
+            extra[name] = tuple(dict.fromkeys((*extra.get(name, ()), *values)))
+    change = len(versions) > 1
+    checked = check(source, question_declarations(versions[-1].api_version, types, extra, change=change), BOOL)
+    if checked.form is None:
+        raise InputError("\n".join(_mistakes(source, checked.findings, change=change)))
+    expression = {"source": source, "line": 1, "column": 1, "form": checked.form}
+    known: list[dict[str, Any]] = [{"prepare": prepare} for prepare in (True, False)]
+    if change:
+        known = [{**one, "was": was} for one in known for was in (APPROVE, HOLD)]
+    return {"name": source, "source": SOURCE, "expression": expression, "known": known}
+
+
+class Predicate(NamedTuple):
+    """A question about the events of one proof: where it ``holds``, and where it is ``failing``, without a value."""
+
+    entry: Mapping[str, Any]
+    holds: Formula
+    failing: Formula
+    value: Callable[[Shown], bool | None]  # for one event, by the runner's own evaluator
+
+
+def predicate(proof: Proof, entry: Mapping[str, Any]) -> Predicate:
+    """Return a compiled question as formulas. Must not be called after the proof's first question.
+
+    A parameter that has several defaults has each of them.
+    """
+    expression = entry["expression"]
+    names = sorted(params_read(read_form(expression["form"])))
+    choices = [dict(zip(names, one)) for one in itertools.product(*(_owners(proof, name) for name in names))]
+    found = [_formulas(proof, expression, owners) for owners in choices]
+
+    def value(shown: Shown) -> bool | None:
+        values = [_value(proof, expression, owners, shown) for owners in choices]
+        return True if True in values else None if None in values else False
+
+    return Predicate(entry, disj(one for one, _error in found), disj(one for _holds, one in found), value)
+
+
+def _formulas(proof: Proof, expression: Mapping[str, Any], owners: Mapping[str, _Owner]) -> tuple[Formula, Formula]:
+    """Return where an expression holds, and where it has no value."""
+
+    def parameter(name: str) -> Translated:
+        return proof.params.value(*owners[name], name)
+
+    last = proof.decisions[-1]
+    prepared = proof.problem.named("something is prepared", last.where(lambda one: one.data.get("prepare")))
+    holds, failing = [], []
+    for outputs in itertools.product((APPROVE, HOLD), repeat=len(proof.decisions)):
+        where = [
+            one.approved if output == APPROVE else neg(one.approved) for one, output in zip(proof.decisions, outputs)
+        ]
+        known = {name: Translated(one) for name, one in _known(outputs, prepared).items()}
+        value, error = Translation(last.inputs, parameter, known).value(expression)
+        holds.append(conj((*where, neg(error), value)))
+        failing.append(conj((*where, error)))
+    return disj(holds), disj(failing)
+
+
+def _known(outputs: Sequence[str], prepared: Any) -> dict[str, Any]:
+    names = {"decision": outputs[-1], "approve": APPROVE, "hold": HOLD, "prepare": prepared}
+    return {**names, "was": outputs[0]} if len(outputs) > 1 else names
+
+
+def _value(proof: Proof, expression: Mapping[str, Any], owners: Mapping[str, _Owner], shown: Shown) -> bool | None:
+    given = {**proof.given, **shown.witness.params}
+    values = {}
+    for name, (version, policy) in owners.items():
+        data = next(one for one in proof.versions[version].data["policies"] if one["name"] == policy)
+        entry = next(one for one in data["params"] if one["name"] == name)
+        values[name] = convert(given[name] if name in given else entry["default"], entry["type"])
+    outputs = [decision.output for decision in shown.decisions]
+    return evaluated(expression, shown.witness, values, _known(outputs, bool(shown.decisions[-1].prepare)))
+
+
+def _owners(proof: Proof, name: str) -> list[_Owner]:
+    """Return the policies whose defaults a parameter may have: those of the last version that declares it."""
+    for version in reversed(range(len(proof.versions))):
+        found = proof.params.owners(version, name)
+        if found:
+            return [(version, policy) for policy in found]
+    return []
+
+
+def _mistakes(source: str, findings: Sequence[ExpressionFinding], *, change: bool) -> list[str]:
+    report = Report(SourceText(SOURCE, source))
+    for one in findings:
+        about = source[one.start : one.end]
+        meant = change and one.code in ("type-mismatch", "undeclared-name") and _NEW_DECISION.search(about)
+        report.add(one.code, one.message, one.start, one.end, _CHANGE_HINT if meant else one.suggestion, one.severity)
+    return ["the expression has mistakes:", *(line for finding in report.findings for line in render(finding))]

@@ -1,0 +1,162 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evaluates terms on all classes at once: for each, the set where it is true, where false, where an error.
+
+``&&`` and ``||`` absorb errors as the CEL language definition says: a side that decides hides the other's error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..event_space.atoms import Atom, Term
+from ..event_space.concrete import roots
+from ..event_space.space import Space, without
+from ..event_space.symbols import case_of
+
+
+class Sets(NamedTuple):
+    """Three sets of classes that have none in common and cover the space."""
+
+    true: int
+    false: int
+    error: int
+
+
+class Evaluation:
+    """Evaluates terms on one space; what is asked for twice is computed once.
+
+    ``instead`` gives values to expressions that are not understood, in place of those of the classes.
+    """
+
+    def __init__(self, space: Space, instead: Mapping[str, bool] | None = None) -> None:
+        self.space = space
+        self._instead = instead or {}
+        self._known: dict[int, Sets] = {}
+        self._kept: list[Term] = []  # so that no other term gets the id of a known one
+        self._roots: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+
+    def __call__(self, term: Term) -> Sets:
+        """Return the sets of a term."""
+        found = self._known.get(id(term))
+        if found is None:
+            found = self._known[id(term)] = self._evaluate(term)
+            self._kept.append(term)
+        return found
+
+    def once(self, term: Term) -> Sets:
+        """Return the sets of a term that is not asked for again; those of its parts are kept."""
+        return self._known.get(id(term)) or self._evaluate(term)
+
+    def _evaluate(self, term: Term) -> Sets:
+        everything = self.space.all
+        if term.op == "lit":
+            return Sets(*(everything if term.name == one else 0 for one in ("true", "false", "error")))
+        if term.op == "exact" and term.atom is not None:
+            return self._exact(term.atom)
+        inner = []
+        for one in term.terms:
+            sets = self(one)
+            if (sets.false if term.op == "and" else sets.true if term.op == "or" else 0) == everything:
+                return sets  # decides alone, whatever the others are
+            inner.append(sets)
+        if term.op == "opaque":
+            valued = inner[0].true
+            if term.name in self._instead:
+                chosen = everything if self._instead[term.name] else 0
+            else:
+                chosen = self.space.having(term.name, True)  # in a slice, its only value may be False
+            true = valued & chosen
+            return Sets(true, valued ^ true, everything ^ valued)
+        return _OPERATIONS[term.op](inner, everything)
+
+    def _exact(self, atom: Atom) -> Sets:
+        given = iter(self._all_roots(atom))
+        space = self.space
+
+        def pattern(depth: int) -> Any:
+            """Return the answers for all combinations of the dimensions from ``depth`` on, nested."""
+            if depth == len(atom.dims):
+                return atom.evaluate(next(given))
+            return tuple([pattern(depth + 1) for _value in space.by_name[atom.dims[depth]].values])
+
+        def sets(answers: Any, depth: int) -> dict[str, int]:
+            """Return the classes of each answer, as far as they differ in the dimensions from ``depth`` on."""
+            if depth == len(atom.dims):
+                return {answers: space.all}
+            alike: dict[Any, list[int]] = {}
+            for place, inner in enumerate(answers):
+                alike.setdefault(inner, []).append(place)
+            found: dict[str, int] = {}
+            for inner, places in alike.items():
+                mask = space.mask_of(atom.dims[depth], places) if len(alike) > 1 else space.all
+                for answer, classes in sets(inner, depth + 1).items():
+                    chosen = mask if classes is space.all else classes & mask
+                    found[answer] = found[answer] | chosen if answer in found else chosen
+            return found
+
+        found = sets(pattern(0), 0)
+        return Sets(*(found.get(answer, 0) for answer in ("true", "false", "error")))
+
+    def _all_roots(self, atom: Atom) -> list[tuple[Any, ...]]:
+        """Return what an atom reads for each combination of values, the last dimension varying fastest."""
+        key = (atom.dims, id(atom.params))
+        if key not in self._roots:
+            dimensions = [self.space.by_name[name] for name in atom.dims]
+            self._roots[key] = [
+                roots(case_of(zip(dimensions, values)), atom.params)
+                for values in itertools.product(*(dimension.values for dimension in dimensions))
+            ]
+        return self._roots[key]
+
+
+def _and(sets: list[Sets], everything: int) -> Sets:
+    true, false = everything, 0
+    for one in sets:
+        true &= one.true
+        false |= one.false
+    return Sets(true, false, everything ^ (true | false))
+
+
+def _or(sets: list[Sets], everything: int) -> Sets:
+    true, false = 0, everything
+    for one in sets:
+        true |= one.true
+        false &= one.false
+    return Sets(true, false, everything ^ (true | false))
+
+
+def _not(sets: list[Sets], _everything: int) -> Sets:
+    return Sets(sets[0].false, sets[0].true, sets[0].error)
+
+
+def _if(sets: list[Sets], _everything: int) -> Sets:
+    condition, then, otherwise = sets
+    return Sets(
+        (condition.true & then.true) | (condition.false & otherwise.true),
+        (condition.true & then.false) | (condition.false & otherwise.false),
+        condition.error | (condition.true & then.error) | (condition.false & otherwise.error),
+    )
+
+
+def _same(sets: list[Sets], everything: int) -> Sets:
+    error = sets[0].error | sets[1].error
+    true = without((sets[0].true & sets[1].true) | (sets[0].false & sets[1].false), error)
+    return Sets(true, everything ^ (error | true), error)
+
+
+def _differ(sets: list[Sets], everything: int) -> Sets:
+    return _not([_same(sets, everything)], everything)
+
+
+def _defined(sets: list[Sets], everything: int) -> Sets:
+    error = 0
+    for one in sets:
+        error |= one.error
+    return Sets(everything ^ error, 0, error)
+
+
+_OPERATIONS = {"and": _and, "or": _or, "not": _not, "if": _if, "same": _same, "differ": _differ, "defined": _defined}

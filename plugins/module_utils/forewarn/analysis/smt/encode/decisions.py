@@ -1,0 +1,234 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules of policies as formulas: which match decides where, in the order in which the engine tries them.
+
+``_Walk`` has the meaning of ``policy.program``, and ``Decisions`` that of ``policy.engine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ....events import EVENT_STATUSES, EVENT_TYPE_SINCE
+from ....policy.decision import ABSTAIN, APPROVE, HOLD
+from ....policy.forms import read_form
+from ....policy.program import is_conditional
+from ...limits import named
+from ..terms import Formula, conj, disj, neg, same
+from .expressions import Translation
+from .inputs import Inputs
+from .operands import ConditionPart
+from .params import Params
+from .problem import Problem, Translated
+
+# How an outcome comes about: a rule decides; its condition, its explanation or the group of its limit has no value; the
+# type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
+RULE, ERROR, EXPLANATION, LIMIT = "rule", "error", "explanation", "limit"
+DOUBT, NO_RULE, REFUSED = "doubt", "no-rule", "refused"
+# With the part that has no value, as in policy.decision.Verdict.
+FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}
+
+
+class MatchFormulas(NamedTuple):
+    """One match of a policy. ``met``, ``failed``, ``unexplained`` and ``ungrouped`` are about its condition, its
+    explanation and the group of its limit alone, without truths that ``Problem.named`` made; ``reached`` says where it
+    is tried. ``inner`` are the matches of a nested rule, ``condition`` has the operands. ``limit_group`` is the same
+    for expressions of groups that have the same value, ``limit_value`` the value; both are None without one.
+    """
+
+    path: str
+    data: Mapping[str, Any]
+    number: int
+    conditional: bool
+    met: Formula
+    failed: Formula
+    unexplained: Formula
+    ungrouped: Formula
+    reached: Formula
+    inner: tuple[MatchFormulas, ...] | None
+    condition: ConditionPart | None
+    limit_group: str | None
+    limit_value: Translated | None
+
+    @property
+    def undecided(self) -> Formula:
+        """Where it holds the event although its condition holds, since something else of it has no value."""
+        return disj((self.unexplained, self.ungrouped))
+
+
+class OutcomeFormula(NamedTuple):
+    """The events that one policy treats alike, for one reason (``how``)."""
+
+    policy: str
+    how: str
+    output: str
+    match: MatchFormulas | None
+    when: Formula
+
+    @property
+    def rule(self) -> str | None:
+        """The rule's path, as decisions name it."""
+        return None if self.match is None else self.match.path
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The artifact's entry of the match that decided, empty where none did."""
+        return self.match.data if self.how == RULE and self.match is not None else {}
+
+    @property
+    def limit_group(self) -> str | None:
+        """What stands for the name of the limit's group."""
+        return None if self.match is None else self.match.limit_group
+
+
+class PolicyOutcomes(NamedTuple):
+    """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
+
+    ``asked``: where its rules are tried at all, without truths that ``Problem.named`` made.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    matches: tuple[MatchFormulas, ...]
+    outcomes: tuple[OutcomeFormula, ...]
+    asked: Formula
+
+    def every(self) -> Iterator[MatchFormulas]:
+        """Yield all matches in the order of the file."""
+        return _every(self.matches)
+
+
+class Decisions:
+    """What all policies of one version decide together. What is not held is approved."""
+
+    def __init__(self, inputs: Inputs, params: Params, policies: Sequence[Mapping[str, Any]], version: int = 0) -> None:
+        self.inputs = inputs
+        self.version = version
+        accepted = params.accepted(version)
+        self.policies = tuple(_Walk(inputs, params, data, version, accepted).outcomes() for data in policies)
+        problem, name = inputs.problem, f"{inputs.number} of version {version}"
+        self.held = problem.named(f"held, {name}", self.where(lambda one: one.output == HOLD))
+        self.approved = conj((neg(self.held), self.where(lambda one: one.output == APPROVE)))
+        self.approved = problem.named(f"approved, {name}", self.approved)
+        self.uncovered = conj((neg(self.held), neg(self.approved)))  # every policy abstains
+
+    def where(self, test: Callable[[OutcomeFormula], object]) -> Formula:
+        """Return where a policy has an outcome that passes a test."""
+        return disj(one.when for policy in self.policies for one in policy.outcomes if test(one))
+
+
+class _Walk:
+    """Goes through the matches of one policy in the order of the file."""
+
+    def __init__(
+        self, inputs: Inputs, params: Params, data: Mapping[str, Any], version: int, accepted: Formula
+    ) -> None:
+        self._inputs, self._data, self._accepted = inputs, data, accepted
+        self._problem: Problem = inputs.problem
+        self._prefix = f"{data['name']} in version {version} for {inputs.number}"
+        self._translation = Translation(inputs, lambda name: params.value(version, data["name"], name))
+        self._translation.file = data["source"]
+        self._outcomes: list[OutcomeFormula] = []
+        self._number = 0
+
+    def outcomes(self) -> PolicyOutcomes:
+        """Return the policy's matches and outcomes."""
+        extra = self._data.get("extra_values", {})
+        known = conj(
+            disj(
+                same(self._inputs.text(field)[0], self._problem.texts.code(text))
+                for text in (*texts, *extra.get(field, ()))
+            )
+            for field, texts in (("EventType", EVENT_TYPE_SINCE), ("EventStatus", EVENT_STATUSES))
+        )
+        asked = conj((self._accepted, known))
+        self._add(REFUSED, HOLD, None, neg(self._accepted))
+        self._add(DOUBT, HOLD, None, conj((self._accepted, neg(known))))
+        matches, left, abstained = self._block(self._data["rule"], "", self._named("asked", asked))
+        self._add(NO_RULE, ABSTAIN, None, disj((left, *abstained)))
+        return PolicyOutcomes(self._data["name"], self._data, matches, tuple(self._outcomes), asked)
+
+    def _block(
+        self, block: Mapping[str, Any], prefix: str, alive: Formula
+    ) -> tuple[tuple[MatchFormulas, ...], Formula, list[Formula]]:
+        """Return the matches of a block, what none of them takes, and where the policy abstains."""
+        for variable in block["variables"]:
+            self._translation.declare(variable["name"], variable["expr"])
+        matches, abstained = [], []
+        for data in block["match"]:
+            self._number += 1
+            number, path, reached = self._number, prefix + data["id"], alive
+            condition, met, failed = self._condition(data)
+            unexplained, ungrouped = self._unexplained(data), self._ungrouped(data)
+            error, holds = self._named(f"{path} fails", failed), self._named(f"{path} holds", met)
+            here, fails = self._named(f"{path} met", conj((reached, holds))), conj((reached, error))
+            found = [(ERROR, HOLD, fails)]
+            alive = self._named(f"after {path}", conj((reached, neg(holds), neg(error))))
+            conditional = data["condition"] is not None and is_conditional(read_form(data["condition"]["form"]))
+            inner = None
+            if "rule" in data:
+                inner, left, more = self._block(data["rule"], path + ".", here)
+                abstained += more
+                if conditional:
+                    abstained.append(left)
+                else:
+                    alive = self._named(f"after the rule of {path}", disj((alive, left)))
+            else:
+                found.append((RULE, data["output"], conj((here, neg(unexplained), neg(ungrouped)))))
+                found.append((EXPLANATION, HOLD, conj((here, unexplained))))
+                found.append((LIMIT, HOLD, conj((here, neg(unexplained), ungrouped))))
+            match = MatchFormulas(
+                *(path, data, number, conditional, met, failed, unexplained, ungrouped, reached, inner, condition),
+                *self._group(data),
+            )
+            matches.append(match)
+            for how, output, when in found:
+                self._add(how, output, match, when)
+        return tuple(matches), alive, abstained
+
+    def _condition(self, data: Mapping[str, Any]) -> tuple[ConditionPart | None, Formula, Formula]:
+        """Return a match's condition, None without one, where it holds, and where it has no value."""
+        if data["condition"] is None:
+            return None, True, False
+        condition = self._translation.condition(data["condition"])
+        value, error = condition.value
+        return condition, conj((neg(error), value)), error
+
+    def _unexplained(self, data: Mapping[str, Any]) -> Formula:
+        """Return where a match's explanation has no value."""
+        if data.get("explanation") is None or "rule" in data:
+            return False
+        return self._translation.error(data["explanation"])
+
+    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Translated | None]:
+        """Return what stands for the name of the group of a match's limit, and the name."""
+        if not _names_group(data):
+            return None, None
+        group = data["limit"]["group"]
+        return self._translation.key(group), self._translation.value(group)
+
+    def _ungrouped(self, data: Mapping[str, Any]) -> Formula:
+        """Return where the group of a match's limit has no name."""
+        if not _names_group(data):
+            return False
+        value, error = self._translation.condition(named(data["limit"]["group"])).value
+        return disj((error, neg(value)))
+
+    def _add(self, how: str, output: str, match: MatchFormulas | None, when: Formula) -> None:
+        if when is not False:
+            self._outcomes.append(OutcomeFormula(self._data["name"], how, output, match, when))
+
+    def _named(self, what: str, formula: Formula) -> Formula:
+        return self._problem.named(f"{what}, {self._prefix}", formula)
+
+
+def _names_group(data: Mapping[str, Any]) -> bool:
+    return "group" in data.get("limit", ())
+
+
+def _every(matches: tuple[MatchFormulas, ...]) -> Iterator[MatchFormulas]:
+    for match in matches:
+        yield match
+        yield from _every(match.inner or ())

@@ -1,0 +1,325 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a decision about an event reads, as terms: the event, the time, the VM and the parameters.
+
+What is true of them is what events.py reads and policy.view shows, no matter what the service normally sends:
+``normal`` says what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from ....events import (
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    MAX_ID_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    RESOURCE_TYPES,
+    VM_FACTS,
+    event_types,
+    has_field,
+)
+from ....policy.functions import INT_MAX
+from ....policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ..terms import Formula, between, conj, disj, implies, ite, neg, same
+from .problem import Problem, Translated, bool_of_any
+from .resources import Resources
+
+if TYPE_CHECKING:
+    from .params import Params
+
+MICROSECOND = 1_000  # ns; finer than that no time reaches an expression, though a parameter may be
+FIRST_NORMAL, LAST_NORMAL = 946_684_800_000_000, 4_102_444_800_000_000  # µs: the years 2000 to 2100
+_SURE = ("EventId", "EventType", "EventStatus", "Resources")  # an event without them is in doubt, and held
+# What every proof assumes of events (docs/service-facts.md).
+CONSTRAINTS = (
+    "an event has the fields and types of its api-version (EventSource since 2019-08-01, DurationInSeconds since "
+    "2020-07-01, Preempt since 2017-11-01, Terminate since 2019-01-01)",
+    "DurationInSeconds is -1 or more",
+    "Resources names at least one VM, and the leader is the first of them",
+    "affects_me and leader are known exactly where the VM's name is, which has at most 256 characters",
+    "now lies in the years 2020 to 2059, NotBefore and age in the years 1 to 9999; times are whole microseconds",
+    "an event that forewarn reads with a problem is held, and not looked at",
+    "no text, list or loop reaches the evaluator's limits",
+)
+TEXT_FIELDS = ("EventId", "EventType", "EventStatus", "ResourceType", "Description", "EventSource")
+
+
+class Tags:
+    """The tags of a VM, by their names."""
+
+    def __init__(self, problem: Problem, whose: str = "") -> None:
+        self._problem, self._whose = problem, whose
+        self.known = problem.boolean(f"vm.tags are known{whose}")
+        self.count = problem.integer(f"size(vm.tags){whose}", 0)
+        self.asked: dict[str, tuple[Any, Any]] = {}  # whether there is the tag, and its value
+        self.read = False  # whether something reads them
+
+    def tag(self, name: str) -> tuple[Any, Any]:
+        """Return whether there is a tag, and its value."""
+        if name not in self.asked:
+            there = self._problem.boolean(f"has vm.tags[{name!r}]{self._whose}")
+            self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]{self._whose}", bool_of_any)
+        return self.asked[name]
+
+    def facts(self) -> list[Formula]:
+        """Return what is true of all tags that something reads so far."""
+        total: Any = 0
+        for there, _value in self.asked.values():
+            total = total + ite(there, 1, 0)
+        return [self.count >= total]
+
+
+class Inputs:
+    """Terms for everything that expressions may read, made when they are first asked for.
+
+    ``vm`` tells apart the VMs of one problem; ``others`` are what further VMs read of the same event.
+    """
+
+    vm = 0
+    params: Params | None = None  # of another VM
+
+    def __init__(self, problem: Problem, api_version: str) -> None:
+        self.others: list[Inputs] = []
+        self.problem = problem
+        self.api_version = api_version
+        self.number = self.document = 0  # tell apart inputs of one problem, and the documents that they are in
+        self._fields: dict[str, tuple[Any, Formula]] = {}  # of the event and the VM: value, whether it is there
+        first, last = MIN_TIMESTAMP // MICROSECOND, MAX_TIMESTAMP // MICROSECOND
+        self.now_us = problem.integer("now", first, last)
+        self.age_us = problem.integer("age", 0)
+        problem.facts.append(self.age_us <= self.now_us - first)
+        self.not_before_us = problem.integer("event.NotBefore", first, last)
+        self.has_not_before = problem.boolean("has event.NotBefore")
+        self.named = problem.boolean("vm.name is known")
+        self.resources = Resources(problem, api_version, self.own_name)
+        self.tags = Tags(problem)
+
+    @property
+    def own_name(self) -> Any:
+        """The VM's own name, wherever it is known."""
+        return self.problem.texts.variable("vm.name", lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
+
+    def variant(self, differing: Collection[str], *, same_document: bool) -> Inputs:
+        """Return inputs that differ in nothing but some of an event's fields, ``now`` and ``age``, by their names.
+
+        With ``same_document``, expressions about all events have the same value for both.
+        """
+        return _Variant(self, differing, same_document=same_document)
+
+    def on_another_vm(self, params: Params) -> Inputs:
+        """Return what another VM reads of the same event at the same time: ``params`` are its parameters."""
+        return _OtherVm(self, params)
+
+    def assume_now(self, first: int, end: int) -> None:
+        """Assume that now is at ``first`` or later, and before ``end``: microseconds since 1970."""
+        self.problem.facts.append(between(first, self.now_us, end - 1))
+        self.problem.lies(self.now_us * MICROSECOND, first * MICROSECOND, (end - 1) * MICROSECOND)
+
+    # Facts
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """How much ``facts`` are about; it grows with what expressions read."""
+        return (*self.resources.extent, *(len(one.tags.asked) for one in (self, *self.others)))
+
+    def facts(self) -> list[Formula]:
+        """Return what is true of lists and maps, once all expressions are translated."""
+        return [*self.resources.facts(), *(fact for one in (self, *self.others) for fact in one.tags.facts())]
+
+    # Single inputs
+
+    def variable(self, name: str) -> Translated:
+        """Return the value of ``notice``, ``age``, ``now``, ``affects_me`` or ``leader``."""
+        if name == "now":
+            return Translated(self.now_us * MICROSECOND)
+        if name == "age":
+            return Translated(self.age_us * MICROSECOND)
+        if name == "notice":
+            started = same(self.text("EventStatus")[0], self._code("Started"))
+            left = (self.not_before_us - self.now_us) * MICROSECOND
+            return Translated(ite(disj((started, left < 0)), 0, left), neg(disj((started, self.has_not_before))))
+        own = self.own_name if self.vm else None
+        listed = self.resources.affected(own) if name == "affects_me" else self.resources.leads(own)
+        return Translated(listed, neg(self.named))
+
+    def event_field(self, name: str) -> tuple[Any, Formula]:
+        """Return the value of an event's field, and whether it is there."""
+        if name == "Resources":
+            return self.resources, True
+        if not has_field(self.api_version, name):
+            return 0, False
+        if name == "NotBefore":
+            return self.not_before_us * MICROSECOND, self.has_not_before
+        if name == "DurationInSeconds":
+            if name not in self._fields:
+                value = self.problem.integer(self._name(name), -1, INT_MAX)
+                self._fields[name] = value, self.problem.boolean(self._name(f"has {name}"))
+            return self._fields[name]
+        return self.text(name)
+
+    def text(self, name: str) -> tuple[Any, Formula]:
+        """Return the value of a field that is a text, and whether it is there."""
+        if name not in self._fields:
+            value = self.problem.texts.variable(self._name(name), _can_be(name))
+            there = True if name in _SURE else self.problem.boolean(self._name(f"has {name}"))
+            self._fields[name] = value, there
+        return self._fields[name]
+
+    def vm_fact(self, name: str) -> tuple[Any, Formula]:
+        """Return the value of a fact about the VM, and whether it is known."""
+        if name == "tags":
+            self.tags.read = True
+            return self.tags, self.tags.known
+        if name == "name":
+            return self.own_name, self.named
+        key = f"vm.{name}"
+        if key not in self._fields:
+            value = self.problem.texts.variable(self._of_vm(key), bool_of_any)
+            self._fields[key] = value, self.problem.boolean(self._of_vm(f"has {key}"))
+        return self._fields[key]
+
+    def asked(self, field: str) -> bool:
+        """Return whether something reads a field of the event that is a text."""
+        return field in self._fields
+
+    def read_facts(self) -> list[str]:
+        """Return the facts about the VM that something read."""
+        return [name for name in VM_FACTS if f"vm.{name}" in self._fields]
+
+    # What the service sends
+
+    def normal(self, extra: dict[str, tuple[str, ...]]) -> Formula:
+        """Return whether the service sends such an event, by its documentation, and the VM knows itself.
+
+        ``extra`` has the types and statuses that policies declare as well.
+        """
+        version = self.api_version
+        status, _sure = self.text("EventStatus")
+        started = same(status, self._code("Started"))
+        parts = [
+            self._one_of("EventType", (*event_types(version), *extra.get("EventType", ()))),
+            self._one_of("EventStatus", (*EVENT_STATUSES, *extra.get("EventStatus", ()))),
+            same(self.has_not_before, neg(started)),
+            self._one_of("ResourceType", RESOURCE_TYPES),
+            self.text("ResourceType")[1],
+            self.named,
+            self.resources.each_once,
+            between(FIRST_NORMAL, self.now_us, LAST_NORMAL),
+            implies(self.has_not_before, between(FIRST_NORMAL, self.not_before_us, LAST_NORMAL)),
+            self.age_us <= self.now_us - FIRST_NORMAL,
+        ]
+        if has_field(version, "EventSource"):
+            parts += [self._one_of("EventSource", EVENT_SOURCES), self.text("EventSource")[1]]
+        if has_field(version, "DurationInSeconds"):
+            parts.append(self.event_field("DurationInSeconds")[1])
+        parts.append(self.tags.known)
+        parts += [self.vm_fact(name)[1] for name in ("location", "size") if f"vm.{name}" in self._fields]
+        return conj(parts)
+
+    def _one_of(self, name: str, texts: Collection[str]) -> Formula:
+        value, _there = self.text(name)
+        return disj(same(value, self._code(text)) for text in texts)
+
+    def _code(self, text: str) -> int:
+        return int(self.problem.texts.code(text))
+
+    def _name(self, name: str) -> str:
+        return f"event.{name}"
+
+    def _of_vm(self, name: str) -> str:
+        return name
+
+
+class _Variant(Inputs):
+    """Inputs beside others, from which they differ in a few fields."""
+
+    def __init__(self, base: Inputs, differing: Collection[str], *, same_document: bool) -> None:
+        problem = self.problem = base.problem
+        self.api_version = base.api_version
+        self._base, self._differing, self.number = base, differing, next(problem.numbers)
+        self.others = []
+        self.document = base.document if same_document else self.number
+        self._fields = {}
+        self.resources, self.tags, self.named = base.resources, base.tags, base.named
+        self.now_us, self.age_us = base.now_us, base.age_us
+        self.not_before_us, self.has_not_before = base.not_before_us, base.has_not_before
+        first, last = MIN_TIMESTAMP // MICROSECOND, MAX_TIMESTAMP // MICROSECOND
+        if "now" in differing:
+            self.now_us = problem.integer(self._other("now"), first, last)
+        if "age" in differing:
+            self.age_us = problem.integer(self._other("age"), 0)
+        problem.facts.append(self.age_us <= self.now_us - first)
+        if "NotBefore" in differing:
+            self.not_before_us = problem.integer(self._other("event.NotBefore"), first, last)
+            self.has_not_before = problem.boolean(self._other("has event.NotBefore"))
+
+    def event_field(self, name: str) -> tuple[Any, Formula]:
+        if name in self._differing or name in ("Resources", "NotBefore"):
+            return super().event_field(name)
+        return self._base.event_field(name)
+
+    def text(self, name: str) -> tuple[Any, Formula]:
+        return super().text(name) if name in self._differing else self._base.text(name)
+
+    def vm_fact(self, name: str) -> tuple[Any, Formula]:
+        return self._base.vm_fact(name)
+
+    def asked(self, field: str) -> bool:
+        return field in self._fields or self._base.asked(field)
+
+    def read_facts(self) -> list[str]:
+        return self._base.read_facts()
+
+    def _name(self, name: str) -> str:
+        return self._other(f"event.{name}")
+
+    def _other(self, name: str) -> str:
+        return f"{name} of another event (no. {self.number})"
+
+
+class _OtherVm(Inputs):
+    """What another VM reads: it has its own name, facts, tags and parameters, and with its name its own place."""
+
+    def __init__(self, base: Inputs, params: Params) -> None:
+        problem = self.problem = base.problem
+        self.api_version, self.number, self.document = base.api_version, base.number, base.document
+        self._base, self.params = base, params
+        self.vm = next(problem.numbers)
+        self._fields = {}
+        self.others = []
+        self.now_us, self.age_us = base.now_us, base.age_us
+        self.not_before_us, self.has_not_before = base.not_before_us, base.has_not_before
+        self.resources = base.resources
+        self.named = problem.boolean(self._of_vm("vm.name is known"))
+        self.tags = Tags(problem, self._of_vm(""))
+        base.others.append(self)
+
+    @property
+    def own_name(self) -> Any:
+        return self.problem.texts.variable(self._of_vm("vm.name"), lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
+
+    def event_field(self, name: str) -> tuple[Any, Formula]:
+        return self._base.event_field(name)
+
+    def text(self, name: str) -> tuple[Any, Formula]:
+        return self._base.text(name)
+
+    def asked(self, field: str) -> bool:
+        return self._base.asked(field)
+
+    def _of_vm(self, name: str) -> str:
+        return f"{name} of another VM (no. {self.vm})"
+
+
+def _can_be(name: str) -> Callable[[str], bool]:
+    """Return whether a text can be a field of an event, as events.py reads it."""
+    if name == "EventId":
+        return lambda text: bool(text.strip()) and len(text) <= MAX_ID_CHARACTERS
+    if name in ("EventType", "EventStatus"):
+        return lambda text: 0 < len(text) <= MAX_TEXT_CHARACTERS
+    return lambda text: len(text) <= MAX_TEXT_CHARACTERS

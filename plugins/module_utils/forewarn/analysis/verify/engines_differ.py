@@ -1,0 +1,52 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for rules on which forewarn and cel-python differ, with an event for each result that a rule can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...compiler.testing.second_opinion import CODE, HINT, SecondOpinion
+from ..event_space.concrete import Witness
+from ..proof import Shown
+from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
+from .finding import ProofFinding
+from .rules import Seen
+from .search import Search, at_rule
+
+
+def differing(search: Search, policy: PolicyOutcomes, seen: Sequence[Seen]) -> Iterator[ProofFinding]:
+    """Yield the expressions of a policy on which the engines differ, for events of ``RuleSearch``."""
+    opinion = SecondOpinion(search.artifact)
+    for place, one in enumerate(seen):
+        yield from _differences(search, opinion, policy, one.match, one.witness)
+        before = seen[place - 1].match if place else one.match
+        if before is not one.match:  # the event reached the rule before this one, whose condition does not hold
+            yield from _differences(search, opinion, policy, before, one.witness)
+
+
+def shown_differently(search: Search) -> Iterator[ProofFinding]:
+    """Yield the expressions on which the engines differ for the event of a finding, in the rules that decide it."""
+    opinion = SecondOpinion(search.artifact)
+    matches = {(one.name, match.path): (one, match) for one in search.decisions.policies for match in one.every()}
+    for shown in list(search.cases):
+        for verdict in shown.decisions[0].verdicts:
+            if verdict.rule is not None:
+                policy, match = matches[verdict.policy, verdict.rule]
+                yield from _differences(search, opinion, policy, match, shown.witness)
+
+
+def _differences(
+    search: Search, opinion: SecondOpinion, policy: PolicyOutcomes, match: MatchFormulas, witness: Witness
+) -> Iterator[ProofFinding]:
+    document, params = witness.document, {**search.proof.given, **witness.params}
+    for one in opinion.differences(policy.name, (match.path,), document.events[0], document, witness.facts, params):
+        finding = replace(
+            at_rule(CODE, "error", policy, match, one.message, HINT),
+            source=one.expression.get("file", policy.data["source"]),
+            line=one.expression["line"],
+            column=one.expression["column"],
+        )
+        yield search.with_case(finding, Shown(witness, (search.proof.decide(witness),), None))

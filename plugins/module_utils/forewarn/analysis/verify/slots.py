@@ -1,0 +1,68 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for slots of a ``limit`` that nobody gives back, or that nobody gets: see docs/groups.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from ...policy.decision import APPROVE
+from ..smt.terms import conj, disj, neg, same
+from .finding import ProofFinding
+from .search import TYPES, Search, at_rule
+
+_DELETING = ("Terminate", "Preempt")
+
+
+def not_freed(search: Search) -> Iterator[ProofFinding]:
+    """Yield the rules that take a slot for an event that deletes the VM."""
+    limited = [found for found in search.outcomes(APPROVE) if "limit" in found[1].data]
+    if not limited:
+        return
+    inputs, texts = search.proof.inputs, search.proof.problem.texts
+    type_, status = inputs.text("EventType")[0], inputs.text("EventStatus")[0]
+    gone = conj(
+        (
+            search.proof.normal,
+            disj(same(type_, texts.code(name)) for name in _DELETING),
+            neg(same(status, texts.code("Started"))),
+            inputs.variable("affects_me").value,
+            search.decisions.approved,
+        )
+    )
+    for policy, one, match in limited:
+        message = (
+            f"rule {match.path} takes a slot for {TYPES}: if that deletes the VM, "
+            f"nobody gives the slot back, and the group has one less until 'forewarn group release'"
+        )
+        hint = "decide these events by a rule of their own, without a limit"
+        finding = at_rule("slot-not-freed", "warning", policy, match, message, hint)
+        yield from search.shown(finding, conj((one.when, gone)))
+
+
+def never_taken(search: Search) -> Iterator[ProofFinding]:
+    """Yield the rules that approve the same events and limit different groups: such an event gets no slot."""
+    limited = [found for found in search.outcomes(APPROVE) if "limit" in found[1].data]
+    affects = search.proof.inputs.variable("affects_me").value
+    for (policy, one, match), (other_policy, other, other_match) in combinations(limited, 2):
+        groups = [_group(each.data["limit"]) for each in (one, other)]
+        if policy is other_policy or groups[0] == groups[1]:
+            continue
+        message = (
+            f"rule {match.path} and rule {other_match.path} of policy {other_policy.name} limit different groups, "
+            f"{' and '.join(groups)}, and both apply to {TYPES}: an event takes slots of one group only, so it waits "
+            "for NotBefore, unapproved"
+        )
+        finding = at_rule(
+            "several-groups", "warning", policy, match, message, "let the rules for these events limit the same group"
+        )
+        both = (search.proof.normal, affects, search.decisions.approved, one.when, other.when)
+        yield from search.shown(finding, conj(both))
+
+
+def _group(limit: Mapping[str, Any]) -> str:
+    """Return the group of a limit of an artifact, for people."""
+    return " ".join(limit["group"]["source"].split()) if "group" in limit else "the VM's own"
