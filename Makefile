@@ -71,7 +71,7 @@ cast: .venv/.installed
 	$(PY) demo/cast.py docs/demo.svg
 
 docs: .venv/.installed-docs
-	tests/tools/site/build.sh build/docs
+	tests/tools/docs/site/build.sh build/docs
 
 # In three runs: connections to hosts have threads, which tests of processes count.
 test: test-plan test-unit test-processes test-hosts
@@ -86,7 +86,7 @@ compiled: .venv/.installed-test
 
 # What runs, what this machine lacks, and how long it takes.
 test-plan: .venv/.installed-test
-	@cd tests && ../$(PY) -m tools.timings plan
+	@cd tests && ../$(PY) -m tools.suite.timings plan
 
 test-processes: .venv/.installed-test
 	$(heading) 'tests of processes'
@@ -144,22 +144,22 @@ figures: .venv/.installed-test
 	$(heading) 'figures of hooks'
 	rm -rf .cache/figures
 	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
-	cd tests && ../$(PY) -m tools.hook_figures ../.cache/figures
+	cd tests && ../$(PY) -m tools.docs.hook_figures ../.cache/figures
 
 soak: .venv/.installed-test
-	cd tests && ../$(PY) -m tools.soak $(SECONDS)
+	cd tests && ../$(PY) -m tools.suite.soak $(SECONDS)
 
 known-faults: .venv/.installed-test
-	cd tests && ../$(PY) -m tools.known_faults $(FAULTS)
+	cd tests && ../$(PY) -m tools.suite.known_faults $(FAULTS)
 
 mutants: .venv/.installed-test
-	cd tests && ../$(PY) -m tools.mutants $(PACKAGE)
+	cd tests && ../$(PY) -m tools.suite.mutants $(PACKAGE)
 
 bench: .venv/.installed-test
 	$(PY) tests/benchmarks/run.py
 
 screenshots: .venv/.installed-test
-	cd tests && ../$(PY) -m tools.screenshots ../.cache/screenshots
+	cd tests && ../$(PY) -m tools.docs.screenshots ../.cache/screenshots
 
 runner: .venv/.installed
 	@mkdir -p dist
@@ -183,7 +183,7 @@ lint-mypy: .venv/.installed-test .venv/.installed-lint .venv/.installed-docs
 
 lint-constraints: $(INSTALLED)
 	$(heading) 'constraints.txt'
-	@cd tests && ../$(PY) -m tools.pins
+	@cd tests && ../$(PY) -m tools.suite.pins
 
 lint-shellcheck: .venv/.installed-lint
 	$(heading) 'shellcheck'
@@ -204,12 +204,12 @@ lint-changelog: .venv/.installed-lint
 lint-docs: .venv/.installed-test .venv/.installed-docs
 	$(heading) 'antsibull-docs, and the site'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
-	tests/tools/site/build.sh
+	tests/tools/docs/site/build.sh
 	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/test_site.py::test_the_site_has_every_page_and_asks_no_other
 
 lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'
-	$(PY) tests/tools/link_collection.py .cache/collections
+	$(PY) tests/tools/sites/link_collection.py .cache/collections
 	ANSIBLE_COLLECTIONS_PATH=.cache/collections ansible-lint --offline --profile production
 
 lint-galaxy: .venv/.installed-lint
@@ -244,7 +244,7 @@ venv:
 
 # What the demo needs, the tests, the static checks and the documentation.
 $(INSTALLED): .venv/pyvenv.cfg pyproject.toml constraints.txt
-	@$(PY) tests/tools/install.py $(or $(patsubst .installed-%,%,$(filter .installed-%,$(@F))),demo)
+	@$(PY) tests/tools/sites/install.py $(or $(patsubst .installed-%,%,$(filter .installed-%,$(@F))),demo)
 	@touch $@
 
 .venv/.installed-test: .venv/.installed
@@ -254,7 +254,7 @@ constraints: .venv/pyvenv.cfg
 	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[ansible,test,lint,docs]'
 	{ sed -n '/^#/p' constraints.txt; $(PY) -m pip freeze --exclude-editable | LC_ALL=C sort -f; } >.venv/constraints.txt
 	mv .venv/constraints.txt constraints.txt
-	cd tests && ../$(PY) -m tools.pins
+	cd tests && ../$(PY) -m tools.suite.pins
 
 clean:
 	rm -rf .venv .cache .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -27,8 +27,8 @@ from lab.hosts import Host  # noqa: E402 - as above
 from lab.lab import Lab  # noqa: E402 - as above
 from lab.playbooks import Playbooks, Played  # noqa: E402 - as above
 from narration import Narrator  # noqa: E402 - as above
-from tools import etcd_server  # noqa: E402 - as above
-from tools.link_collection import link_collection  # noqa: E402 - as above
+from tools.servers import etcd_server  # noqa: E402 - as above
+from tools.sites.link_collection import link_collection  # noqa: E402 - as above
 
 ROLLOUT, STATUS = "forewarn.azure.rollout", "forewarn.azure.status"
 VARIABLES = {"forewarn_policies": ["policies"], "forewarn_serial": [1, "100%"]}

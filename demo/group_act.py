@@ -16,7 +16,7 @@ from lab.hosts import Host
 from lab.lab import Lab
 from lab.playbooks import Playbooks
 from narration import Narrator
-from tools.etcd_server import PASSWORD, USER, EtcdCluster, Member, etcd_cluster
+from tools.servers.etcd_server import PASSWORD, USER, EtcdCluster, Member, etcd_cluster
 
 ROLLOUT = "forewarn.azure.rollout"
 # The first host is drained in a moment, the others are not.

@@ -24,14 +24,14 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import HealthCheck, settings
-from tools import order, sizes, turns
-from tools.browser import Browser, browser
-from tools.hook_bench import Hooks, open_files
-from tools.link_collection import link_collection
-from tools.recorded_state import Recorded, Run, Shown
-from tools.runner_process import Start, runners
-from tools.waiting import wait_until
-from tools.webhooks import make_certificate
+from tools.fixtures.hook_bench import Hooks, open_files
+from tools.fixtures.recorded_state import Recorded, Run, Shown
+from tools.servers.webhooks import make_certificate
+from tools.sites.browser import Browser, browser
+from tools.sites.link_collection import link_collection
+from tools.sites.runner_process import Start, runners
+from tools.sites.waiting import wait_until
+from tools.suite import order, sizes, turns
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"

@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.processes import emulator
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
-from tools.adhoc import MODULE, AdHoc
-from tools.link_collection import link_collection
+from tools.sites.adhoc import MODULE, AdHoc
+from tools.sites.link_collection import link_collection
 
 HOSTS = {1: 7, 32: 3}  # number of hosts -> runs
 

@@ -15,8 +15,8 @@ from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from forewarn.fleet.page import page
 from forewarn.fleet.status import host_states
 from forewarn.fleet.table import table
-from tools.commands import SEARCH_PATH, run_program
-from tools.fleets import AT, fleet, iso
+from tools.sites.commands import SEARCH_PATH, run_program
+from tools.worlds.fleets import AT, fleet, iso
 
 HOSTS, EVENTS, PAST = 1000, 8, 20
 SECONDS, MEBIBYTES = 5.0, 300.0  # the limits

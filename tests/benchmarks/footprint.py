@@ -17,7 +17,7 @@ from benchmarks.processes import PYTHON, RUNNER, artifact_of, emulator, started
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from forewarn.emulator.client import EmulatorClient
-from tools.events import listed
+from tools.fixtures.events import listed
 
 MANY_EVENTS = 10_000
 MANY_SECONDS = 8.0

@@ -25,9 +25,9 @@ from forewarn.runner.groups.barrier import READY, Statement
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.store import Store, StoreFault
 from forewarn.runner.groups.transaction import change
-from tools.etcd_server import EtcdCluster, etcd_cluster
-from tools.runner_process import compiled, program
-from tools.waiting import wait_until
+from tools.servers.etcd_server import EtcdCluster, etcd_cluster
+from tools.sites.runner_process import compiled, program
+from tools.sites.waiting import wait_until
 
 INTERVAL, ALLOWANCE = 1.0, 0.1
 RUNNERS, EVENT_VMS, ROUNDS = 12, 3, 8

@@ -18,7 +18,7 @@ from benchmarks.processes import RUNNER, artifact_of, emulator, started
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from forewarn.emulator.client import EmulatorClient
-from tools.waiting import wait_until
+from tools.sites.waiting import wait_until
 
 INTERVAL = 1.0
 ALLOWANCE = 0.025  # for reading, deciding and sending, and for what the request budget stretches the interval by

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from forewarn.emulator.client import EmulatorClient
-from tools.waiting import wait_until
+from tools.sites.waiting import wait_until
 
 PYTHON = (sys.executable,)
 RUNNER = (str(Path(sysconfig.get_path("scripts"), "forewarn")), "run", "--artifact")

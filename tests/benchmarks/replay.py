@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
-from tools.events import in_minutes, listed
+from tools.fixtures.events import in_minutes, listed
 
 DOCUMENTS = 100_000
 FEW = 10_000

@@ -16,7 +16,7 @@ from benchmarks.rules import POLICY
 from lab import machine
 from lab.lab import Lab
 from lab.playbooks import Playbooks
-from tools.link_collection import link_collection
+from tools.sites.link_collection import link_collection
 
 RUNS = 3
 TITLE = "Rolling out to a fleet"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
-from tools.runner_process import Process, compiled, program
-from tools.stuck_services import WAYS, StuckService, stuck_service
-from tools.waiting import wait_until
+from tools.servers.stuck_services import WAYS, StuckService, stuck_service
+from tools.sites.runner_process import Process, compiled, program
+from tools.sites.waiting import wait_until
 
 HOOKS = 12  # one after another, in each way
 RESTARTS = 3  # in each way

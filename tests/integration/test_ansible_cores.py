@@ -16,9 +16,9 @@ import pytest
 from forewarn.compiler.policies import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import AdHoc
-from tools.ansible_cores import SUPPORTED, ansible
-from tools.commands import run_program
+from tools.sites.adhoc import AdHoc
+from tools.sites.ansible_cores import SUPPORTED, ansible
+from tools.sites.commands import run_program
 
 _OLDEST, *_BETWEEN, _NEWEST = SUPPORTED  # the newest is that of the other tests too
 # As if nothing but ansible-core were installed.

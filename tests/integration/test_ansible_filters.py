@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import AdHoc
-from tools.ansible_cores import ansible
-from tools.commands import run_program
+from tools.sites.adhoc import AdHoc
+from tools.sites.ansible_cores import ansible
+from tools.sites.commands import run_program
 
 pytestmark = pytest.mark.in_turn(3)
 

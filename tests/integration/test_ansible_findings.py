@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import AdHoc
+from tools.sites.adhoc import AdHoc
 
 pytestmark = pytest.mark.in_turn(3)
 

@@ -18,11 +18,11 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import parse_time
-from tools.adhoc import MODULE, AdHoc
-from tools.ansible_cores import ansible
-from tools.commands import run_program
-from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
-from tools.sizes import in_turn
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, status
+from tools.sites.adhoc import MODULE, AdHoc
+from tools.sites.ansible_cores import ansible
+from tools.sites.commands import run_program
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(4)
 

@@ -14,9 +14,9 @@ import pytest
 from forewarn.compiler.policies import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import AdHoc, Outcome
-from tools.ansible_cores import CORE
-from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, status
+from tools.sites.adhoc import AdHoc, Outcome
+from tools.sites.ansible_cores import CORE
 
 pytestmark = pytest.mark.in_turn(4)
 

@@ -23,7 +23,7 @@ import pytest
 import yaml
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.requirements import lacking
+from tools.sites.requirements import lacking
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
 _WANTED = ("plugins/modules/win_uri.py", "plugins/doc_fragments/web_request.py")

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.commands import run_program
-from tools.pythons import python
-from tools.scripted_imds import ScriptedServer, document, instance, raw, status
+from tools.servers.scripted_imds import ScriptedServer, document, instance, raw, status
+from tools.sites.commands import run_program
+from tools.sites.pythons import python
 
 SCRIPT = """
 import sys

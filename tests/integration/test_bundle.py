@@ -22,9 +22,9 @@ from forewarn import __version__, hook_kinds
 from forewarn.bundle import CONTENTS, MAIN, archive, build
 from forewarn.cli.main import main
 from forewarn.errors import InputError
-from tools.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, module_names
-from tools.commands import run_program
-from tools.pythons import RUNNING, SUPPORTED, python
+from tools.sites.commands import run_program
+from tools.sites.pythons import RUNNING, SUPPORTED, python
+from tools.suite.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, module_names
 
 MOST_BYTES = 600_000  # so that no library gets in by mistake
 

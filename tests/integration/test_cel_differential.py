@@ -19,11 +19,11 @@ import pytest
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.types import Declarations
 from forewarn.compiler.testing.outcome import Outcome
-from tools.cel_calls import Composer, calls, sample
-from tools.cel_expressions import Generator
-from tools.cel_oracles import MISSING, CelPython, Google, Ours, strict
-from tools.cel_variables import DECLARATIONS, values
-from tools.sizes import SEED, SIZE, enough
+from tools.generators.cel_calls import Composer, calls, sample
+from tools.generators.cel_expressions import Generator
+from tools.generators.cel_variables import DECLARATIONS, values
+from tools.judges.cel_oracles import MISSING, CelPython, Google, Ours, strict
+from tools.suite.sizes import SEED, SIZE, enough
 
 EVALUATIONS = SIZE.cel_evaluations
 FIRST = 20260131 + SEED

@@ -25,7 +25,7 @@ from forewarn.policy import timevalues as tv
 from forewarn.policy.artifact import load
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from tools.events import GUID, event
+from tools.fixtures.events import GUID, event
 
 # What the documentation says of those that are not run (docs/policies.md, "Policies for cel-go").
 OTHER = {

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from forewarn.policy import timevalues
-from tools.cel_expressions import Generator
-from tools.cel_oracles import MISSING, Ours
-from tools.cel_variables import DECLARATIONS, values
-from tools.commands import run_program
-from tools.pythons import python
-from tools.sizes import SEED, SIZE
+from tools.generators.cel_expressions import Generator
+from tools.generators.cel_variables import DECLARATIONS, values
+from tools.judges.cel_oracles import MISSING, Ours
+from tools.sites.commands import run_program
+from tools.sites.pythons import python
+from tools.suite.sizes import SEED, SIZE
 
 EXPRESSIONS = SIZE.cel_evaluations // 12
 

@@ -11,10 +11,10 @@ from random import Random
 from forewarn.compiler.testing import second_opinion
 from forewarn.compiler.testing.cel_python import LACKING, CelPython
 from forewarn.compiler.testing.second_opinion import ALWAYS, features
-from tools.cel_expressions import Generator
-from tools.cel_oracles import MISSING, Ours
-from tools.cel_variables import DECLARATIONS, values
-from tools.sizes import SEED, SIZE, enough
+from tools.generators.cel_expressions import Generator
+from tools.generators.cel_variables import DECLARATIONS, values
+from tools.judges.cel_oracles import MISSING, Ours
+from tools.suite.sizes import SEED, SIZE, enough
 
 EXPRESSIONS = SIZE.cel_evaluations // 12
 

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tools import cel_spec
-from tools.cel_spec import REFUSED, WRONG, Case, Outcome
+from tools.docs import cel_spec
+from tools.docs.cel_spec import REFUSED, WRONG, Case, Outcome
 
 
 @pytest.fixture(scope="module")

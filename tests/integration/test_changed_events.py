@@ -18,9 +18,9 @@ from forewarn.emulator.requestlog import LoggedRequest
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.run import RECOVER_PAUSES
-from tools.quick_vm import TIMES
-from tools.runner_process import Start
-from tools.waiting import wait_until
+from tools.sites.quick_vm import TIMES
+from tools.sites.runner_process import Start
+from tools.sites.waiting import wait_until
 
 HOOK = """#!/bin/sh
 cd "${{0%/*}}" || exit 1

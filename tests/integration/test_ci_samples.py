@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from tools.commands import run_program
-from tools.sizes import in_turn
+from tools.sites.commands import run_program
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(3)
 

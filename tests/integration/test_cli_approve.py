@@ -9,10 +9,10 @@ import json
 import subprocess
 
 import pytest
-from tools.commands import forewarn, in_process
-from tools.events import GUID
-from tools.events import listed as event
-from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
+from tools.fixtures.events import GUID
+from tools.fixtures.events import listed as event
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, raw, status
+from tools.sites.commands import forewarn, in_process
 
 
 def ask(server: ScriptedServer, *arguments: str) -> subprocess.CompletedProcess[str]:

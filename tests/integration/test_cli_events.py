@@ -18,9 +18,9 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.imds import retry
 from forewarn.texts import duration_text
-from tools.commands import FOREWARN, forewarn, in_process
-from tools.events import in_minutes, listed
-from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
+from tools.fixtures.events import in_minutes, listed
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
+from tools.sites.commands import FOREWARN, forewarn, in_process
 
 HEADER = ["TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES"]
 

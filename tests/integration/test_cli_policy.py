@@ -19,8 +19,8 @@ from xml.etree import ElementTree
 import pytest
 from forewarn.compiler.testing import outcome
 from forewarn.compiler.testing.cel_python import CelPython
-from tools.commands import forewarn, in_process
-from tools.events import MIGRATION
+from tools.fixtures.events import MIGRATION
+from tools.sites.commands import forewarn, in_process
 
 GOOD = "name: p\nrule:\n  match:\n    - output: hold\n"
 BAD = """\

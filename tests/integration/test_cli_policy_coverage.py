@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tools.commands import in_process
+from tools.sites.commands import in_process
 
 POLICY = """\
 name: web

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from forewarn.compiler.testing import outcome
 from forewarn.compiler.testing.cel_python import CelPython
-from tools.commands import in_process
+from tools.sites.commands import in_process
 
 BRIEF = "event.DurationInSeconds >= 0 && event.DurationInSeconds < params.limit"
 LIBRARY = f"""\

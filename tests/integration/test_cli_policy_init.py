@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 from forewarn.cli.policy.init.questions import KINDS, LONGEST_FREEZE, QUESTIONS
-from tools.commands import FOREWARN, in_process
-from tools.sizes import in_turn
+from tools.sites.commands import FOREWARN, in_process
+from tools.suite.sizes import in_turn
 
 policy = partial(in_process, "policy")
 init = partial(in_process, "policy", "init")

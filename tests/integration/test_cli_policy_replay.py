@@ -17,10 +17,10 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.commands import in_process
-from tools.events import NOW, listed
-from tools.recorded_state import Recorded
-from tools.runner_process import runners
+from tools.fixtures.events import NOW, listed
+from tools.fixtures.recorded_state import Recorded
+from tools.sites.commands import in_process
+from tools.sites.runner_process import runners
 
 POLICY = """
 name: web-tier

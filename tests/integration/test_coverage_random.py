@@ -19,9 +19,9 @@ from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests, untes
 from forewarn.errors import ForewarnError, InputError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.engine import PolicySet
-from tools.drawn_events import Seen, pool, several
-from tools.drawn_policies import Drawn, drawn
-from tools.sizes import SEED, SIZE
+from tools.generators.drawn_events import Seen, pool, several
+from tools.generators.drawn_policies import Drawn, drawn
+from tools.suite.sizes import SEED, SIZE
 
 SEEDS = range(2026 + SEED, 2026 + SEED + SIZE.suggested_policies)
 EVENTS, CHOICES = 800, 3  # events, and parameters for each policy

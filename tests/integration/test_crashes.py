@@ -26,13 +26,13 @@ from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.pausing import Pausing
 from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker
-from tools.crash_scripts import Held, Script, Silence, make_script
-from tools.crashes import EACH, Kill, Played, play, some_kills
-from tools.promises import BrokenPromise
-from tools.runner_profiles import GENERATIONS, policies
-from tools.runner_world import World
-from tools.sizes import NAME, SEED, SIZE, seeds
-from tools.world_runner import WorldTransport
+from tools.judges.promises import BrokenPromise
+from tools.suite.sizes import NAME, SEED, SIZE, seeds
+from tools.worlds.crash_scripts import Held, Script, Silence, make_script
+from tools.worlds.crashes import EACH, Kill, Played, play, some_kills
+from tools.worlds.runner_profiles import GENERATIONS, policies
+from tools.worlds.runner_world import World
+from tools.worlds.world_runner import WorldTransport
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -19,9 +19,9 @@ from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
-from tools.runner_process import DRAINS, Host, Start
-from tools.sizes import SIZE, seeds
-from tools.waiting import wait_until
+from tools.sites.runner_process import DRAINS, Host, Start
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SIZE, seeds
 
 # Writes down what it does, and waits for a file that lets it succeed; not for ever, should the test have failed.
 # Nobody reads its output once the runner was killed: the shell's note that SIGTERM ended sleep would end it.

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tools.bare_environment import bare_environment
+from tools.sites.bare_environment import bare_environment
 
 # Title -> what follows it in the table, but for the time.
 ROWS = {

@@ -21,11 +21,11 @@ from forewarn.cli.output.console import Console
 from forewarn.cli.output.page import Page
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import run_program
-from tools.fake_machines import UNIT, FakeMachine
-from tools.pythons import SUPPORTED, python
-from tools.runner_process import Process, Start, compiled
-from tools.waiting import wait_until
+from tools.sites.commands import run_program
+from tools.sites.pythons import SUPPORTED, python
+from tools.sites.runner_process import Process, Start, compiled
+from tools.sites.waiting import wait_until
+from tools.worlds.fake_machines import UNIT, FakeMachine
 
 pytestmark = pytest.mark.versions
 

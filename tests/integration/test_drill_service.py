@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools.runner_process import DRAINS, Host, Process, Start
-from tools.waiting import wait_until
+from tools.sites.runner_process import DRAINS, Host, Process, Start
+from tools.sites.waiting import wait_until
 
 HOOK = 'echo "$FOREWARN_PHASE $FOREWARN_DRILL $FOREWARN_EVENT_ID" >> "${0%/*}/said"'
 

@@ -17,9 +17,9 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.commands import forewarn as forewarn_command
-from tools.runner_process import Start, approvals, compiled, program
-from tools.waiting import wait_until
+from tools.sites.commands import forewarn as forewarn_command
+from tools.sites.runner_process import Start, approvals, compiled, program
+from tools.sites.waiting import wait_until
 
 POLICY = """
 name: drains

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools import rulebooks
-from tools.commands import in_process
-from tools.guides import blocks
-from tools.listened import free_port
-from tools.runner_process import Process, Start, approvals, compiled
-from tools.waiting import wait_until
-from tools.webhooks import HANG, Answer, Request, Webhook, server_context
+from tools.docs.guides import blocks
+from tools.servers.listened import free_port
+from tools.servers.webhooks import HANG, Answer, Request, Webhook, server_context
+from tools.sites import rulebooks
+from tools.sites.commands import in_process
+from tools.sites.runner_process import Process, Start, approvals, compiled
+from tools.sites.waiting import wait_until
 
 pytestmark = pytest.mark.in_turn(3, together=True)
 

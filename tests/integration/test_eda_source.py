@@ -16,7 +16,7 @@ import pytest
 from forewarn.compiler.policies import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools import rulebooks
+from tools.sites import rulebooks
 
 SOURCE = "extensions/eda/plugins/event_source/scheduled_events.py"
 POLICY = """\

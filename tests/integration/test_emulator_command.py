@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import requests
 from forewarn.emulator.client import EmulatorClient
-from tools.commands import FOREWARN, forewarn, run_program
-from tools.sizes import in_turn
-from tools.waiting import wait_until
+from tools.sites.commands import FOREWARN, forewarn, run_program
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(2)
 

@@ -17,8 +17,8 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings, VmSpec
 from forewarn.errors import InputError, ServiceError
-from tools.scripted_imds import ScriptedServer, raw
-from tools.wire import approve, get, statuses
+from tools.servers.scripted_imds import ScriptedServer, raw
+from tools.servers.wire import approve, get, statuses
 
 VMS = (VmSpec("web_0", fault_domain="0"), VmSpec("web_1", fault_domain="1"))
 

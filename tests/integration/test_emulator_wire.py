@@ -20,8 +20,8 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings, VmSpec
 from forewarn.errors import InputError, ServiceError
-from tools.waiting import wait_until
-from tools.wire import TARGET, approve, get, statuses
+from tools.servers.wire import TARGET, approve, get, statuses
+from tools.sites.waiting import wait_until
 
 # Seconds by which the wall clock, which NTP slews, and the monotonic one part in a few seconds.
 SLEW = 0.01

@@ -19,11 +19,11 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.running import GRACE_SECONDS, MOST_RUNNING
-from tools.hook_bench import is_running
-from tools.runner_process import Process, Start, approvals, compiled, program
-from tools.sizes import SIZE
-from tools.timed_runner import memory
-from tools.waiting import wait_until
+from tools.fixtures.hook_bench import is_running
+from tools.sites.runner_process import Process, Start, approvals, compiled, program
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SIZE
+from tools.worlds.timed_runner import memory
 
 POLICY = """
 name: hooks

@@ -16,15 +16,15 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.journal.reader import JournalReader
-from tools.commands import SEARCH_PATH, run_program
-from tools.journals import run_with_own_mounts
-from tools.runner_process import compiled, runners
-from tools.timed_runner import Story, TimedRunner, memory
+from tools.fixtures.journals import run_with_own_mounts
+from tools.sites.commands import SEARCH_PATH, run_program
+from tools.sites.runner_process import compiled, runners
+from tools.worlds.timed_runner import Story, TimedRunner, memory
 
 WITH_MOUNTS = """
 import json, sys
 from pathlib import Path
-from tools.journal_trouble import play
+from tools.fixtures.journal_trouble import play
 print(json.dumps(play(Path(sys.argv[1]), {kind!r}, {when!r})))
 """
 ALL_ONCE = {"hooks": ["prepare", "recover"], "approved": True, "eligibility": "started"}
@@ -69,8 +69,8 @@ def test_events_with_hooks_are_held_until_it_can_be_written_again(kind: str, whe
 
 
 def in_a_process(directory: Path, *arguments: str) -> dict[str, Any]:
-    """Run ``tools.journal_trouble``; return what it prints."""
-    command = [sys.executable, "-m", "tools.journal_trouble", directory, *arguments]
+    """Run ``tools.fixtures.journal_trouble``; return what it prints."""
+    command = [sys.executable, "-m", "tools.fixtures.journal_trouble", directory, *arguments]
     done = run_program(*command, env={**os.environ, "PYTHONPATH": SEARCH_PATH})
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -81,7 +81,7 @@ def in_a_process(directory: Path, *arguments: str) -> dict[str, Any]:
 FULL_DISK = """
 import json, sys
 from pathlib import Path
-from tools.full_disk import play
+from tools.sites.full_disk import play
 print(json.dumps(play(Path(sys.argv[1]), {when!r})))
 """
 

@@ -19,8 +19,8 @@ from forewarn.emulator.spec import EventSpec, Settings
 from forewarn.imds.client import FIRST_READ_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Client
 from forewarn.imds.errors import PassingFault
 from forewarn.imds.transport import MAX_BODY_BYTES
-from tools.sizes import SEED, SIZE
-from tools.timed_runner import Story, TimedRunner, memory, most_requests
+from tools.suite.sizes import SEED, SIZE
+from tools.worlds.timed_runner import Story, TimedRunner, memory, most_requests
 
 Fault = dict[str, Any]
 # SE-06: of more requests the service refuses some with 429.

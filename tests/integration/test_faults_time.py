@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from tools.timed_runner import Story, TimedRunner, memory
+from tools.worlds.timed_runner import Story, TimedRunner, memory
 
 HOUR = 3600.0
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 from forewarn.runner.telemetry.log_writer import _OVERHEAD_BYTES, LIMIT_BYTES
-from tools.commands import vm_command
-from tools.runner_process import Process, compiled, program
-from tools.stuck_services import APPROVALS, WAYS, StuckService, stuck_service
-from tools.waiting import wait_until
+from tools.servers.stuck_services import APPROVALS, WAYS, StuckService, stuck_service
+from tools.sites.commands import vm_command
+from tools.sites.runner_process import Process, compiled, program
+from tools.sites.waiting import wait_until
 
 # Less than the runner gives anybody to answer, or to accept a connection, each time that it tries.
 SOON_SECONDS = 4.5

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import MODULE, AdHoc, Outcome
-from tools.ansible_cores import SUPPORTED, ansible
-from tools.commands import run_program
+from tools.sites.adhoc import MODULE, AdHoc, Outcome
+from tools.sites.ansible_cores import SUPPORTED, ansible
+from tools.sites.commands import run_program
 
 pytestmark = pytest.mark.in_turn(3)
 

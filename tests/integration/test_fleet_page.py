@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from forewarn.fleet.page import page
 from selenium.webdriver.common.by import By
-from tools.browser import DESKTOP, PHONE, Browser
-from tools.fleets import fleet
+from tools.sites.browser import DESKTOP, PHONE, Browser
+from tools.worlds.fleets import fleet
 
 AT = "2026-11-21T16:10:00.000Z"
 EVIL = "</style><script>document.title = 'ran'</script><img src='http://example.com/' onerror='document.title = 1'>"

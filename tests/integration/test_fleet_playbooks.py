@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from forewarn.policy import pause
-from tools.adhoc import AdHoc
-from tools.ansible_cores import ansible
-from tools.commands import run_program
-from tools.fleets import event, fleet, report
-from tools.sizes import in_turn
+from tools.sites.adhoc import AdHoc
+from tools.sites.ansible_cores import ansible
+from tools.sites.commands import run_program
+from tools.suite.sizes import in_turn
+from tools.worlds.fleets import event, fleet, report
 
 pytestmark = pytest.mark.in_turn(3)
 

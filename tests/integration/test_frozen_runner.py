@@ -19,11 +19,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from tools.client_bench import EVENT
-from tools.runner_process import Process, compiled
-from tools.scripted_imds import Answer, Request, ScriptedServer, document, instance, status
-from tools.sizes import SEED, examples
-from tools.waiting import wait_until
+from tools.fixtures.client_bench import EVENT
+from tools.servers.scripted_imds import Answer, Request, ScriptedServer, document, instance, status
+from tools.sites.runner_process import Process, compiled
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SEED, examples
 
 FRESH_SECONDS = 0.2  # instead of a second, so that a stop need not take one
 STOPPED_SECONDS = FRESH_SECONDS + 0.1

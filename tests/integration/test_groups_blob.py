@@ -13,8 +13,8 @@ from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.azure_login import AzureLogin, IdentityLogin, SasLogin
 from forewarn.runner.groups.store import CERTIFICATE, LOGIN, StoreFault
 from forewarn.runner.groups.tls import TlsFiles
-from tools.azurite import Azurite, azurite, sas, token_answer
-from tools.webhooks import Webhook
+from tools.servers.azurite import Azurite, azurite, sas, token_answer
+from tools.servers.webhooks import Webhook
 
 KEY = "forewarn/web/slots"
 

@@ -15,9 +15,9 @@ import pytest
 from forewarn.cli.doctor import service
 from forewarn.runner.groups import documents
 from forewarn.runner.groups.etcd_answers import encoded
-from tools.commands import in_process
-from tools.etcd_server import PASSWORD, PREFIX, EtcdCluster, etcd_cluster
-from tools.runner_process import compiled
+from tools.servers.etcd_server import PASSWORD, PREFIX, EtcdCluster, etcd_cluster
+from tools.sites.commands import in_process
+from tools.sites.runner_process import compiled
 
 POLICY = "name: web\nrule: {match: [{id: drain, output: approve, limit: 1, prepare: [{run: ['true']}]}]}\n"
 READER = "reader"

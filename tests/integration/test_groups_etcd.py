@@ -16,10 +16,10 @@ import pytest
 from forewarn.runner.groups.etcd import WHOLE_SECONDS
 from forewarn.runner.groups.store import CERTIFICATE, LOGIN, LOST_DATA, StoreFault, Versioned
 from forewarn.runner.groups.tls import TlsFiles
-from tools.etcd_server import TOKEN_SECONDS, EtcdCluster, Member, etcd_cluster
-from tools.sizes import SIZE, enough
-from tools.store_counting import Counting
-from tools.waiting import wait_until
+from tools.servers.etcd_server import TOKEN_SECONDS, EtcdCluster, Member, etcd_cluster
+from tools.servers.store_counting import Counting
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SIZE, enough
 
 KEY = "forewarn/web/slots"
 SLACK_SECONDS = 1.4  # for a busy machine; with 0.5 s less than an attempt has by default

@@ -10,9 +10,9 @@ from collections.abc import Collection
 import pytest
 from forewarn.runner.groups import semaphore
 from forewarn.runner.groups.semaphore import TAKE, Semaphore, Want
-from tools.ghost_model import GhostModel, Rules
-from tools.group_model_vm import slot_names
-from tools.model_checker import check
+from tools.models.ghost_model import GhostModel, Rules
+from tools.models.group_model_vm import slot_names
+from tools.models.model_checker import check
 
 pytestmark = pytest.mark.in_turn(2)
 

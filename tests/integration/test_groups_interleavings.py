@@ -11,9 +11,9 @@ import pytest
 from forewarn.runner.groups import barrier, semaphore
 from forewarn.runner.groups.barrier import Barrier, Closed, Statement
 from forewarn.runner.groups.semaphore import RECOVER, RELEASE, Semaphore, Want
-from tools.group_model import GroupModel
-from tools.group_model_vm import Group, Rules
-from tools.model_checker import check
+from tools.models.group_model import GroupModel
+from tools.models.group_model_vm import Group, Rules
+from tools.models.model_checker import check
 
 pytestmark = pytest.mark.in_turn(2)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from forewarn.runner.groups import semaphore
 from forewarn.runner.groups.semaphore import Semaphore, Want
-from tools import barrier_model
-from tools.barrier_model import BarrierModel
-from tools.model_checker import check
-from tools.semaphore_model import Rules, SemaphoreModel
+from tools.models import barrier_model
+from tools.models.barrier_model import BarrierModel
+from tools.models.model_checker import check
+from tools.models.semaphore_model import Rules, SemaphoreModel
 
 pytestmark = pytest.mark.in_turn(3)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.azurite import azurite, sas
-from tools.commands import run_program
-from tools.etcd_server import PASSWORD, USER, etcd_cluster
-from tools.pythons import SUPPORTED, python
+from tools.servers.azurite import azurite, sas
+from tools.servers.etcd_server import PASSWORD, USER, etcd_cluster
+from tools.sites.commands import run_program
+from tools.sites.pythons import SUPPORTED, python
 
 _PROGRAM = """
 import json, sys

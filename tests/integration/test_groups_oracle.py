@@ -18,11 +18,11 @@ from forewarn.errors import ForewarnError
 from forewarn.events import Vm, parse_document, parse_time
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
-from tools.cel_oracles import CelPython
-from tools.drawn_policies import limit
-from tools.policy_files import loaded
-from tools.policy_oracle import Answer, Limit, Oracle, together
-from tools.sizes import SIZE, seeds
+from tools.fixtures.policy_files import loaded
+from tools.generators.drawn_policies import limit
+from tools.judges.cel_oracles import CelPython
+from tools.judges.policy_oracle import Answer, Limit, Oracle, together
+from tools.suite.sizes import SIZE, seeds
 
 EACH = 60  # policies of one seed
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

@@ -18,10 +18,10 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.groups import documents
 from forewarn.runner.groups.obligations import FILE_NAME
-from tools.commands import in_process
-from tools.etcd_server import EtcdCluster, etcd_cluster
-from tools.runner_process import Process, Start, approvals, compiled, program
-from tools.waiting import wait_until
+from tools.servers.etcd_server import EtcdCluster, etcd_cluster
+from tools.sites.commands import in_process
+from tools.sites.runner_process import Process, Start, approvals, compiled, program
+from tools.sites.waiting import wait_until
 
 VMS = ("web_0", "web_1", "web_2")
 POLICY = """

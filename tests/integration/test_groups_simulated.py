@@ -18,10 +18,10 @@ from forewarn.runner.groups.intent import Need
 from forewarn.runner.groups.semaphore import RELEASE
 from forewarn.runner.groups.settings import GroupSettings
 from forewarn.runner.groups.store import StoreFault
-from tools.group_scenario import Scenario
-from tools.group_world import GROUP
-from tools.sizes import SIZE, seeds
-from tools.timed_runner import memory
+from tools.suite.sizes import SIZE, seeds
+from tools.worlds.group_scenario import Scenario
+from tools.worlds.group_world import GROUP
+from tools.worlds.timed_runner import memory
 
 Defect = Callable[[pytest.MonkeyPatch], None]
 

@@ -23,9 +23,9 @@ from forewarn.runner.event_record import content_of
 from forewarn.runner.groups import barrier, documents, semaphore
 from forewarn.runner.groups.barrier import Barrier, Closed, Statement
 from forewarn.runner.groups.semaphore import Semaphore
-from tools.etcd_server import EtcdCluster, etcd_cluster
-from tools.runner_process import Start, approvals, compiled, program
-from tools.waiting import wait_until
+from tools.servers.etcd_server import EtcdCluster, etcd_cluster
+from tools.sites.runner_process import Start, approvals, compiled, program
+from tools.sites.waiting import wait_until
 
 BOTH = ["web_0", "web_1"]
 POLICY = """

@@ -19,12 +19,12 @@ from forewarn.runner.groups.azure_login import IdentityLogin
 from forewarn.runner.groups.lineage import Memory
 from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, Store, StoreFault, Versioned
 from forewarn.runner.groups.transaction import change
-from tools.azurite import Azurite, azurite, token_answer
-from tools.etcd_server import EtcdCluster, etcd_cluster
-from tools.memory_store import MemoryServer, MemoryStore
-from tools.sizes import SIZE
-from tools.store_counting import Counting
-from tools.webhooks import Webhook
+from tools.servers.azurite import Azurite, azurite, token_answer
+from tools.servers.etcd_server import EtcdCluster, etcd_cluster
+from tools.servers.store_counting import Counting
+from tools.servers.webhooks import Webhook
+from tools.suite.sizes import SIZE
+from tools.worlds.memory_store import MemoryServer, MemoryStore
 
 Open = Callable[[], Store]
 KEY = "forewarn/web/events/0f3c.A_b-1"

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools import guides
-from tools.commands import run_program
-from tools.galaxy_server import galaxy
-from tools.listened import free_port
-from tools.pythons import python
-from tools.requirements import lacking
+from tools.docs import guides
+from tools.servers.galaxy_server import galaxy
+from tools.servers.listened import free_port
+from tools.sites.commands import run_program
+from tools.sites.pythons import python
+from tools.sites.requirements import lacking
 
 PAGES = {
     "docs/emulator.md": 14,

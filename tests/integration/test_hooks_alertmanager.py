@@ -21,7 +21,7 @@ import pytest
 from forewarn.events import Event
 from forewarn.runner.hooks import commands, webhook
 from forewarn.runner.hooks.commands import HookSettings, Occasion
-from tools.waiting import wait_until
+from tools.sites.waiting import wait_until
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no alertmanager")

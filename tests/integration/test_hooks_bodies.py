@@ -26,9 +26,9 @@ from forewarn.runner.hooks import webhook
 from forewarn.runner.hooks.commands import HookSettings, Occasion, command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.events import NOW, listed
-from tools.runner_process import Start, compiled
-from tools.webhooks import Answer, Webhook
+from tools.fixtures.events import NOW, listed
+from tools.servers.webhooks import Answer, Webhook
+from tools.sites.runner_process import Start, compiled
 
 CHANNEL = "#ops"
 PARAMS = f'params: [{{name: channel, type: string, default: "{CHANNEL}"}}]\n'

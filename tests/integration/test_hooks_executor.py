@@ -18,8 +18,8 @@ from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import KEPT_BYTES, Output, identity
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tools.hook_bench import PATIENCE_SECONDS, Hooks, assert_gone, is_running, wait_for
-from tools.waiting import wait_until
+from tools.fixtures.hook_bench import PATIENCE_SECONDS, Hooks, assert_gone, is_running, wait_for
+from tools.sites.waiting import wait_until
 
 # How it ends
 

@@ -22,9 +22,9 @@ from forewarn.policy.engine import PolicySet
 from forewarn.runner.hooks import commands as hooks_module
 from forewarn.runner.hooks.commands import HookError, HookSettings, Occasion, command
 from forewarn.runner.hooks.executor import Executor, HookResult
-from tools.pythons import SUPPORTED, python
-from tools.waiting import wait_until
-from tools.webhooks import HANG, HOST, Answer, Proxy, Webhook, server_context
+from tools.servers.webhooks import HANG, HOST, Answer, Proxy, Webhook, server_context
+from tools.sites.pythons import SUPPORTED, python
+from tools.sites.waiting import wait_until
 
 PATIENCE_SECONDS = 30.0
 TOKEN = "t0ken-that-nobody-may-see"

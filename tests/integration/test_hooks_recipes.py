@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tools.commands import in_process, run_program
-from tools.recipes import EVENT, Script, files
-from tools.requirements import lacking
+from tools.docs.recipes import EVENT, Script, files
+from tools.sites.commands import in_process, run_program
+from tools.sites.requirements import lacking
 
 pytestmark = pytest.mark.in_turn(2)
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools.recipe_servers import EXCLUDE, Elasticsearch, GitHub, ResourceManager, served
-from tools.recipes import EVENT, Script
+from tools.docs.recipes import EVENT, Script
+from tools.servers.recipe_servers import EXCLUDE, Elasticsearch, GitHub, ResourceManager, served
 
 RECIPES = Path(__file__).parents[2] / "docs" / "hooks" / "recipes"
 HOST = socket.gethostname()

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools.recipes import Script
-from tools.redis_sentinels import HERE, MASTER, Redis, ask, missing, redis_with_sentinels
-from tools.requirements import lacking
-from tools.waiting import wait_until
+from tools.docs.recipes import Script
+from tools.servers.redis_sentinels import HERE, MASTER, Redis, ask, missing, redis_with_sentinels
+from tools.sites.requirements import lacking
+from tools.sites.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "hooks" / "recipes" / "redis-sentinel.md"
 

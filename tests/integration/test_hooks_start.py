@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.runner.hooks import process
-from tools.hook_bench import Hooks, wait_for
+from tools.fixtures.hook_bench import Hooks, wait_for
 
 
 @pytest.fixture
@@ -139,8 +139,8 @@ def test_no_thread_no_process(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp
 # Each start finds one more file that may be opened, from none on. No other thread opens one meanwhile.
 FEW_FILES = """\
 import json, os, resource
-from tools.hook_bench import Hooks, open_files
-from tools.waiting import wait_until
+from tools.fixtures.hook_bench import Hooks, open_files
+from tools.sites.waiting import wait_until
 
 hooks = Hooks()
 hooks.run("true")  # what is imported lazily is imported now

@@ -17,15 +17,15 @@ import pytest
 from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import Journal
-from tools.clocks import ManualClocks
-from tools.commands import SEARCH_PATH
-from tools.journals import commit, entries, opened, record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, entries, opened, record
+from tools.sites.commands import SEARCH_PATH
 
 # Counts up, and prints each number once it is committed.
 _WRITER = """
 import os, sys
-from tools.clocks import ManualClocks
-from tools.journals import record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import record
 from forewarn.runner.journal.writer import Journal
 
 journal = Journal(sys.argv[1], ManualClocks())

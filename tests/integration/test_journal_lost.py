@@ -20,10 +20,10 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import DRAINS, Host, Start
-from tools.sizes import SEED, SIZE, enough
-from tools.timed_runner import Story, TimedRunner, memory
-from tools.waiting import wait_until
+from tools.sites.runner_process import DRAINS, Host, Start
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SEED, SIZE, enough
+from tools.worlds.timed_runner import Story, TimedRunner, memory
 
 FLIPS = SIZE.flipped_bits
 # Each writes that it runs; to prepare for "long", and to recover from "slow", it waits for a file "go".

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.commands import run_program
-from tools.pythons import SUPPORTED, python
+from tools.sites.commands import run_program
+from tools.sites.pythons import SUPPORTED, python
 
 _PROGRAM = """
 import json, os, sqlite3, sys

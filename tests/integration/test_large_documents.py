@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from forewarn.runner.journal.reader import JournalReader
-from tools.commands import in_process
-from tools.events import MIGRATION, listed
-from tools.runner_process import Process, compiled
-from tools.sizes import in_turn
-from tools.waiting import wait_until
+from tools.fixtures.events import MIGRATION, listed
+from tools.sites.commands import in_process
+from tools.sites.runner_process import Process, compiled
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(2)
 

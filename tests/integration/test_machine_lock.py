@@ -19,7 +19,7 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.errors import InputError
 from forewarn.imds.endpoint import parse_endpoint
 from forewarn.runner.state.machine_lock import MachineLock
-from tools.runner_process import Process, compiled
+from tools.sites.runner_process import Process, compiled
 
 STRANGER = 54321
 HOLDER = """

@@ -12,8 +12,8 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.journal import doubts
 from forewarn.runner.journal.mark import Loss
-from tools.commands import in_process
-from tools.runner_process import approvals, compiled
+from tools.sites.commands import in_process
+from tools.sites.runner_process import approvals, compiled
 
 POLICY = """
 name: web

@@ -19,10 +19,10 @@ from forewarn.policy.engine import PolicySet
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from tools.browser import DESKTOP, PHONE, Browser, browser
-from tools.map_page import cells, choose, compared, detail, focused, verified
-from tools.sizes import in_turn
-from tools.waiting import wait_until
+from tools.fixtures.map_page import cells, choose, compared, detail, focused, verified
+from tools.sites.browser import DESKTOP, PHONE, Browser, browser
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(3)
 
@@ -388,7 +388,7 @@ def test_texts_of_a_policy_stay_texts(size: tuple[int, int], chromium: Browser, 
 @pytest.mark.parametrize(("required", "outcome"), [("", "Skipped"), ("hosts", "Skipped"), ("hosts programs", "Failed")])
 def test_a_missing_browser_is_no_excuse_in_ci(required: str, outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_REQUIRED", required)
-    monkeypatch.setattr("tools.browser.shutil.which", lambda name: None)
+    monkeypatch.setattr("tools.sites.browser.shutil.which", lambda name: None)
     with (
         pytest.raises((pytest.skip.Exception, pytest.fail.Exception), match="there is no chromium") as raised,
         browser(),

@@ -13,10 +13,10 @@ from forewarn.analysis.report.categories import WORDS
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from tools.browser import DESKTOP, PHONE, Browser
-from tools.map_page import cells, choose, compared, detail, focused, verified
-from tools.policy_files import DIRECTORY, SHIPPED, changed_web_tier
-from tools.sizes import NAME, SEED, in_turn
+from tools.fixtures.map_page import cells, choose, compared, detail, focused, verified
+from tools.fixtures.policy_files import DIRECTORY, SHIPPED, changed_web_tier
+from tools.sites.browser import DESKTOP, PHONE, Browser
+from tools.suite.sizes import NAME, SEED, in_turn
 
 pytestmark = pytest.mark.in_turn(3)
 

@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.commands import run_program
-from tools.patch_releases import ADDED, File, additions
-from tools.pythons import RUNNING, SUPPORTED, patch_releases, python
+from tools.sites.commands import run_program
+from tools.sites.pythons import RUNNING, SUPPORTED, patch_releases, python
+from tools.suite.patch_releases import ADDED, File, additions
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from forewarn.cli import pause as command
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.hooks.recovery_requests import asker
-from tools.runner_process import DRAINS, Host, Start
-from tools.waiting import wait_until
+from tools.sites.runner_process import DRAINS, Host, Start
+from tools.sites.waiting import wait_until
 
 HOOK = """
 echo "$FOREWARN_PHASE" >> "${0%/*}/said"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
-from tools.commands import run_program
+from tools.sites.commands import run_program
 
 pytestmark = pytest.mark.in_turn(5, together=True)
 

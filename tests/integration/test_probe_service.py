@@ -15,10 +15,10 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.commands import forewarn
-from tools.listened import free_port
-from tools.runner_process import Process, Start, compiled, program
-from tools.waiting import wait_until
+from tools.servers.listened import free_port
+from tools.sites.commands import forewarn
+from tools.sites.runner_process import Process, Start, compiled, program
+from tools.sites.waiting import wait_until
 
 POLICY = """
 name: pool

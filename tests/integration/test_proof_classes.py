@@ -17,11 +17,11 @@ from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import Reading, read
 from forewarn.analysis.report.decisions import Decided, Region
 from forewarn.compiler.policies import load_policies
-from tools.cel_oracles import CelPython, Google
-from tools.class_agreement import agrees
-from tools.policy_files import SHIPPED
-from tools.policy_oracle import Answer, Oracle
-from tools.sizes import SEED, SIZE
+from tools.fixtures.policy_files import SHIPPED
+from tools.judges.cel_oracles import CelPython, Google
+from tools.judges.class_agreement import agrees
+from tools.judges.policy_oracle import Answer, Oracle
+from tools.suite.sizes import SEED, SIZE
 
 ENGINES: dict[str, type[CelPython] | type[Google]] = {"cel-python": CelPython, "cel-expr-python": Google}
 

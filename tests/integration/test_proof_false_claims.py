@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 from forewarn.events import LATEST_API_VERSION, Vm
-from tools.claim_judge import VerifyJudge
-from tools.claim_results import Results
-from tools.claims import (
+from tools.generators.drawn_policies import of
+from tools.judges.claim_judge import VerifyJudge
+from tools.judges.claim_results import Results
+from tools.judges.claims import (
     ALIKE,
     INCOMPARABLE,
     LESS,
@@ -30,7 +31,6 @@ from tools.claims import (
     strict_exit,
     verify,
 )
-from tools.drawn_policies import of
 
 pytestmark = pytest.mark.in_turn(4)
 
@@ -439,7 +439,7 @@ def test_the_order_of_files_does_not_matter(claim: str) -> None:
     assert answers[0][0] in (1, 2)  # the parameter may have any value
 
 
-# Found by tools.claim_fuzz, and made shorter by tools.claim_shrink
+# Found by tools.suite.claim_fuzz, and made shorter by tools.generators.claim_shrink
 
 LIMITED = "{name: e, type: duration, default: 30m, min: 1s}"
 FOUND = (

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from tools.claim_fuzz import Effort, Fuzzer
-from tools.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
-from tools.sizes import SEED, SIZE
+from tools.judges.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
+from tools.suite.claim_fuzz import Effort, Fuzzer
+from tools.suite.sizes import SEED, SIZE
 
 FIRST = 2026 + SEED
 EFFORT = Effort(events=700, diff_events=350, seconds=5, small=True)

@@ -14,13 +14,25 @@ from typing import Any
 import pytest
 import yaml
 from forewarn.events import LATEST_API_VERSION
-from tools import claims
-from tools.claim_diff_judge import DiffJudge
-from tools.claim_judge import VerifyJudge
-from tools.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
-from tools.claims import ALIKE, GAVE_UP, INCOMPARABLE, LESS, MORE, NO_CHANGE, Finding, Proof, compiled, diff, verify
-from tools.drawn_events import Seen, pool
-from tools.drawn_policies import Drawn, of
+from tools.generators.drawn_events import Seen, pool
+from tools.generators.drawn_policies import Drawn, of
+from tools.judges import claims
+from tools.judges.claim_diff_judge import DiffJudge
+from tools.judges.claim_judge import VerifyJudge
+from tools.judges.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
+from tools.judges.claims import (
+    ALIKE,
+    GAVE_UP,
+    INCOMPARABLE,
+    LESS,
+    MORE,
+    NO_CHANGE,
+    Finding,
+    Proof,
+    compiled,
+    diff,
+    verify,
+)
 
 EVENTS = 2000
 # A policy about which verify finds much, each of it true.

@@ -23,9 +23,9 @@ from forewarn.compiler.policies import compile_policies, load_policies
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.policy.artifact import Artifact, load
 from forewarn.policy.decision import Decision
-from tools.mutations import mutants
-from tools.policy_files import SHIPPED
-from tools.sizes import SEED, SIZE
+from tools.fixtures.policy_files import SHIPPED
+from tools.generators.mutations import mutants
+from tools.suite.sizes import SEED, SIZE
 
 pytestmark = pytest.mark.in_turn(2)
 

@@ -22,8 +22,8 @@ from forewarn.policy.engine import PolicySet, PolicyTrace
 from forewarn.policy.view import DocumentView
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.policy_data import artifact, policy
-from tools.sizes import enough, examples
+from tools.fixtures.policy_data import artifact, policy
+from tools.suite.sizes import enough, examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 MAX_DEPTH = 4

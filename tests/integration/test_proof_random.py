@@ -20,10 +20,10 @@ from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
 from forewarn.policy.timevalues import format_duration
-from tools.class_agreement import agrees
-from tools.policy_files import SHIPPED
-from tools.random_events import case
-from tools.sizes import SEED
+from tools.fixtures.policy_files import SHIPPED
+from tools.generators.random_events import case
+from tools.judges.class_agreement import agrees
+from tools.suite.sizes import SEED
 
 pytestmark = pytest.mark.full
 EVENTS = 100_000

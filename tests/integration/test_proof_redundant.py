@@ -19,11 +19,11 @@ from forewarn.errors import ForewarnError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision
-from tools.claim_results import engine
-from tools.claims import compiled, within
-from tools.drawn_events import Seen, pool, several
-from tools.drawn_policies import Data, Drawn, drawn, of
-from tools.sizes import SIZE, enough, seeds
+from tools.generators.drawn_events import Seen, pool, several
+from tools.generators.drawn_policies import Data, Drawn, drawn, of
+from tools.judges.claim_results import engine
+from tools.judges.claims import compiled, within
+from tools.suite.sizes import SIZE, enough, seeds
 
 EVENTS = 700
 SECONDS = 10.0  # of the processor, after which a proof is given up

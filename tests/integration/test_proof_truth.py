@@ -21,8 +21,8 @@ from forewarn.compiler.testing.policytest import run_tests
 from forewarn.events import DocumentError, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from tools.events import listed
-from tools.policy_files import HEAD, loaded, verified
+from tools.fixtures.events import listed
+from tools.fixtures.policy_files import HEAD, loaded, verified
 
 REST = "    - {id: rest, output: hold}\ninvariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
 

@@ -23,10 +23,10 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.view import DocumentView
-from tools.class_agreement import agrees
-from tools.policy_files import loaded
-from tools.sizes import SEED, SIZE, enough, seeds
-from tools.wild_policies import LONG, Case, case, other, policy
+from tools.fixtures.policy_files import loaded
+from tools.generators.wild_policies import LONG, Case, case, other, policy
+from tools.judges.class_agreement import agrees
+from tools.suite.sizes import SEED, SIZE, enough, seeds
 
 EVENTS = 40
 MOST = 60_000  # classes; of more it takes too long

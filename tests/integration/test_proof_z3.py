@@ -16,8 +16,8 @@ import pytest
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import load_policies
-from tools.sizes import SEED, SIZE, enough
-from tools.z3_policies import Maker, World, fates, rules, text
+from tools.generators.z3_policies import Maker, World, fates, rules, text
+from tools.suite.sizes import SEED, SIZE, enough
 
 PARTS = 4  # so that they can be run beside each other
 WORLD = World()  # once: the names of its types may not be declared again

@@ -22,10 +22,10 @@ from forewarn import bundle
 from forewarn.bundle import archive
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import run_program
-from tools.pythons import RUNNING, SUPPORTED, python
-from tools.runner_process import approvals, compiled
-from tools.waiting import wait_until
+from tools.sites.commands import run_program
+from tools.sites.pythons import RUNNING, SUPPORTED, python
+from tools.sites.runner_process import approvals, compiled
+from tools.sites.waiting import wait_until
 
 POLICY = """
 name: web-tier

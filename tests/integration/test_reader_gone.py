@@ -12,10 +12,10 @@ from pathlib import Path
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.commands import vm_command
-from tools.hook_bench import is_running
-from tools.runner_process import compiled
-from tools.waiting import wait_until
+from tools.fixtures.hook_bench import is_running
+from tools.sites.commands import vm_command
+from tools.sites.runner_process import compiled
+from tools.sites.waiting import wait_until
 
 POLICY = """
 name: web

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools.runner_process import DRAINS, Host, Process, Start
-from tools.waiting import wait_until
+from tools.sites.runner_process import DRAINS, Host, Process, Start
+from tools.sites.waiting import wait_until
 
 POLICY = DRAINS.replace("recover: [{{run: [{hook}],", "recover: [{{run: [{hook}], retry: never,")
 # Recovers as the file ``mode`` says: fails, hangs, or succeeds.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tools.sizes import in_turn
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(5, together=True)
 

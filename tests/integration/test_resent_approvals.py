@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from forewarn.imds import retry
-from tools.client_bench import EVENT
-from tools.commands import in_process, run_program, vm_command
-from tools.runner_process import Process, compiled
-from tools.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status, vm_service
-from tools.waiting import wait_until
+from tools.fixtures.client_bench import EVENT
+from tools.servers.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status, vm_service
+from tools.sites.commands import in_process, run_program, vm_command
+from tools.sites.runner_process import Process, compiled
+from tools.sites.waiting import wait_until
 
 POLICY = """name: freezes
 description: Approves each freeze, and undoes what it did.

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from forewarn.cli.main import main
-from tools.adhoc import AdHoc, Outcome
-from tools.sizes import in_turn
+from tools.sites.adhoc import AdHoc, Outcome
+from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(5)
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from forewarn.cli.main import main
-from tools.adhoc import AdHoc
-from tools.ansible_cores import ansible
-from tools.commands import run_program
+from tools.sites.adhoc import AdHoc
+from tools.sites.ansible_cores import ansible
+from tools.sites.commands import run_program
 
 pytestmark = pytest.mark.in_turn(3)
 

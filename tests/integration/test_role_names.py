@@ -13,11 +13,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from tools.adhoc import AdHoc
-from tools.ansible_cores import ansible
-from tools.commands import run_program
-from tools.misspelled import misspelled
-from tools.sizes import SEED, in_turn
+from tools.generators.misspelled import misspelled
+from tools.sites.adhoc import AdHoc
+from tools.sites.ansible_cores import ansible
+from tools.sites.commands import run_program
+from tools.suite.sizes import SEED, in_turn
 
 pytestmark = pytest.mark.in_turn(3)
 

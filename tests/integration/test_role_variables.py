@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
-from tools import sizes
-from tools.adhoc import AdHoc
-from tools.ansible_cores import CORE, ansible
-from tools.commands import run_program
+from tools.sites.adhoc import AdHoc
+from tools.sites.ansible_cores import CORE, ansible
+from tools.sites.commands import run_program
+from tools.suite import sizes
 
 pytestmark = pytest.mark.in_turn(5)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import forewarn_on_vm, run_program
-from tools.runner_process import Start, approvals, compiled
-from tools.waiting import wait_until
+from tools.sites.commands import forewarn_on_vm, run_program
+from tools.sites.runner_process import Start, approvals, compiled
+from tools.sites.waiting import wait_until
 
 POLICY = """
 name: web-tier

@@ -18,11 +18,11 @@ from forewarn.cli.run import check as run_check
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.policy.artifact import with_source
-from tools.commands import in_process
-from tools.listened import free_port
-from tools.runner_process import Start, compiled, program
-from tools.sizes import SEED, SIZE
-from tools.waiting import wait_until
+from tools.servers.listened import free_port
+from tools.sites.commands import in_process
+from tools.sites.runner_process import Start, compiled, program
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SEED, SIZE
 
 GOOD = """
 name: freezes

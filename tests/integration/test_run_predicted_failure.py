@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.emulator.client import EmulatorClient
-from tools.runner_process import Host, Start
+from tools.sites.runner_process import Host, Start
 
 # The window of docs/guides/predicted-failures.md, with the hour as a parameter. The file of the checkpoint is what the
 # hook script writes.

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import VM_PYTHON, run_program
-from tools.pythons import python
-from tools.runner_process import compiled
-from tools.sizes import SEED, examples
-from tools.waiting import wait_until
+from tools.sites.commands import VM_PYTHON, run_program
+from tools.sites.pythons import python
+from tools.sites.runner_process import compiled
+from tools.sites.waiting import wait_until
+from tools.suite.sizes import SEED, examples
 
 POLICY = "name: freezes\nrule:\n  match:\n    - {id: rest, output: hold}\n"
 LONGEST_START_SECONDS = 0.3  # of this machine; later signals come to a runner that works, which is right too

@@ -24,7 +24,7 @@ from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.poller import VmIdentity
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import REPEAT_SECONDS
-from tools.clocks import ScriptedClocks
+from tools.fixtures.clocks import ScriptedClocks
 
 POLICY = """
 name: web-tier

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools.journals import entries
-from tools.runner_process import DRAINS, Host, Process, Start
-from tools.sink_receiver import DIE_AFTER, DIE_BEFORE, SLOW, Receiver
-from tools.waiting import wait_until
+from tools.fixtures.journals import entries
+from tools.servers.sink_receiver import DIE_AFTER, DIE_BEFORE, SLOW, Receiver
+from tools.sites.runner_process import DRAINS, Host, Process, Start
+from tools.sites.waiting import wait_until
 
 
 class SinkHost(Host):

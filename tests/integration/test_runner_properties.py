@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whatever the service, the hooks, the clock and the disk do, in any order: the runner keeps its promises.
 
-The promises are those of ``tools.promises``; docs/runner-states.md lists them.
+The promises are those of ``tools.judges.promises``; docs/runner-states.md lists them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from forewarn.runner.drills.store import DrillStore
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
-from tools.logs import PipedLines
-from tools.runner_profiles import GENERATIONS, PROFILES
-from tools.sizes import examples
-from tools.vm_machine import DESCRIPTIONS, NOTICES, RESOURCES, VmMachine
+from tools.fixtures.logs import PipedLines
+from tools.suite.sizes import examples
+from tools.worlds.runner_profiles import GENERATIONS, PROFILES
+from tools.worlds.vm_machine import DESCRIPTIONS, NOTICES, RESOURCES, VmMachine
 
 STATUSES = st.integers(100, 599).filter(lambda status: status != 200)
 HOOKED = st.sampled_from(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import psutil
 from forewarn.emulator.server import EmulatorServer
-from tools.policy_data import artifact_data, policy
+from tools.fixtures.policy_data import artifact_data, policy
 
 
 def test_the_runner_listens_nowhere_and_speaks_to_the_service_alone(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from tools.commands import run_program
-from tools.requirements import lacking
+from tools.sites.commands import run_program
+from tools.sites.requirements import lacking
 
 REPOSITORY_URL = "https://github.com/forewarn/forewarn.azure/blob/main"
 HOME = """\

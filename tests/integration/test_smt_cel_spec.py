@@ -17,9 +17,9 @@ from forewarn.analysis.smt.encode.problem import Translated
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import Declarations
 from test_cel_spec import cases
-from tools.cel_spec import read_type, read_value
-from tools.sizes import SEED, SIZE
-from tools.translated import FAILS, SCALARS, Agreement, Question, hidden, literals
+from tools.docs.cel_spec import read_type, read_value
+from tools.judges.translated import FAILS, SCALARS, Agreement, Question, hidden, literals
+from tools.suite.sizes import SEED, SIZE
 
 __all__ = ["cases"]
 

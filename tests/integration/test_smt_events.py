@@ -9,11 +9,11 @@ from collections import Counter
 from random import Random
 
 import pytest
-from tools.cel_expressions import Generator
-from tools.expression_judge import Expression, judged
-from tools.fixed_inputs import case
-from tools.sizes import SEED, SIZE, enough
-from tools.smt_expressions import Writer
+from tools.generators.cel_expressions import Generator
+from tools.generators.fixed_inputs import case
+from tools.generators.smt_expressions import Writer
+from tools.judges.expression_judge import Expression, judged
+from tools.suite.sizes import SEED, SIZE, enough
 
 EVENTS = 4  # for each expression
 PARTS = 2

@@ -19,10 +19,10 @@ from forewarn.compiler.policies import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp
-from tools.fixed_inputs import NAMES, SCALAR_PARAMS, case
-from tools.policy_files import loaded
-from tools.sizes import NAME, SEED, SIZE, enough
-from tools.smt_expressions import Writer
+from tools.fixtures.policy_files import loaded
+from tools.generators.fixed_inputs import NAMES, SCALAR_PARAMS, case
+from tools.generators.smt_expressions import Writer
+from tools.suite.sizes import NAME, SEED, SIZE, enough
 
 PARTS = 2
 EVENTS = 30

@@ -28,11 +28,11 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.params import convert
-from tools.fixed_inputs import Case, fixed, not_listed
-from tools.policy_files import SHIPPED, loaded
-from tools.second_solver import answer
-from tools.sizes import NAME, SEED, SIZE, enough
-from tools.wild_policies import case, policy
+from tools.fixtures.policy_files import SHIPPED, loaded
+from tools.generators.fixed_inputs import Case, fixed, not_listed
+from tools.generators.wild_policies import case, policy
+from tools.judges.second_solver import answer
+from tools.suite.sizes import NAME, SEED, SIZE, enough
 
 POLICIES = SIZE.smt_policies
 PARTS = 2

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.architecture import is_standard_library_only, module_names
-from tools.commands import run_program
-from tools.pythons import RUNNING, SUPPORTED, patch_releases, python
+from tools.sites.commands import run_program
+from tools.sites.pythons import RUNNING, SUPPORTED, patch_releases, python
+from tools.suite.architecture import is_standard_library_only, module_names
 
 # -I and -S leave no site-packages and no environment; it prints what was imported from elsewhere nevertheless.
 PROGRAM = """

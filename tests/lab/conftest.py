@@ -17,9 +17,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tools.requirements import lacking
-from tools.sizes import NAME, SEED, in_turn
-from tools.waiting import PATIENCE_SECONDS
+from tools.sites.requirements import lacking
+from tools.sites.waiting import PATIENCE_SECONDS
+from tools.suite.sizes import NAME, SEED, in_turn
 
 from . import galera as galera_cluster
 from . import machine

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.runner.groups.store import Store
-from tools.azurite import Azurite, azurite, sas
+from tools.servers.azurite import Azurite, azurite, sas
 
 
 class BlobNode:

@@ -13,10 +13,10 @@ from typing import Any
 
 from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.journal.schema import FILE_NAME
-from tools.commands import vm_command
-from tools.group_judge import Rule
-from tools.runner_process import compiled, program
-from tools.sizes import SIZE
+from tools.judges.group_judge import Rule
+from tools.sites.commands import vm_command
+from tools.sites.runner_process import compiled, program
+from tools.suite.sizes import SIZE
 
 RUNNERS = SIZE.group_runners
 FAR = RUNNERS // 5  # the last of them are behind a link of their own

@@ -30,10 +30,10 @@ from forewarn.runner.groups.obligations import FILE_NAME
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.store import StoreFault
 from forewarn.runner.journal.reader import JournalReader
-from tools.etcd_server import EtcdCluster, Member, etcd_cluster
-from tools.group_judge import Judge, Listed
-from tools.runner_world import EPOCH, Entry
-from tools.waiting import wait_until
+from tools.judges.group_judge import Judge, Listed
+from tools.servers.etcd_server import EtcdCluster, Member, etcd_cluster
+from tools.sites.waiting import wait_until
+from tools.worlds.runner_world import EPOCH, Entry
 
 from .group_blob import BlobCluster, blob_cluster
 from .group_fleet import AT_MOST, GROUP, HERE, RULES, RUNNERS, Fleet, ip, make_networks

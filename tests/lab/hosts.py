@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from tools.waiting import PATIENCE_SECONDS
+from tools.sites.waiting import PATIENCE_SECONDS
 
 from .machine import LabError, environment
 from .places import Place

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.waiting import PATIENCE_SECONDS
+from tools.sites.waiting import PATIENCE_SECONDS
 
 # Program -> the Debian package that brings it.
 _PROGRAMS = {

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from tools.waiting import PATIENCE_SECONDS
+from tools.sites.waiting import PATIENCE_SECONDS
 
 from .machine import LabError, control_groups, environment, run
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.ansible_cores import CORE, ansible
+from tools.sites.ansible_cores import CORE, ansible
 
 from .lab import Lab
 from .machine import LabError

@@ -9,7 +9,7 @@ import os
 import re
 from typing import NamedTuple
 
-from tools.waiting import PATIENCE_SECONDS
+from tools.sites.waiting import PATIENCE_SECONDS
 
 from .hosts import Host
 

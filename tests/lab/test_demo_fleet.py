@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tools.bare_environment import bare_environment
+from tools.sites.bare_environment import bare_environment
 
 ROWS = {
     "rollout": "running, ok",

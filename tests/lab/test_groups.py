@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.azurite import installed
-from tools.sizes import SEED, SIZE
+from tools.servers.azurite import installed
+from tools.suite.sizes import SEED, SIZE
 
 TESTS = Path(__file__).resolve().parent.parent
 

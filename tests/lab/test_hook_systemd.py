@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tools.sizes import in_turn
+from tools.suite.sizes import in_turn
 
 from .conftest import FEW_HOSTS, ONE_SUITE
 from .figures import record

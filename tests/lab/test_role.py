@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.sizes import NAME, SEED
+from tools.suite.sizes import NAME, SEED
 
 from .control_node import HOOK, POLICY_HEAD, ROLE_PLAY, ROLLOUT, SITE, refusal, status
 from .hosts import Host

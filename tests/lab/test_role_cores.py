@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.ansible_cores import SUPPORTED
-from tools.sizes import NAME
+from tools.sites.ansible_cores import SUPPORTED
+from tools.suite.sizes import NAME
 
 from .control_node import SITE, VARIABLES, control_node, is_well, refusal, status
 from .hosts import Host

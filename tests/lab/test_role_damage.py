@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tools.sizes import in_turn
+from tools.suite.sizes import in_turn
 
 from .conftest import FEW_HOSTS
 from .control_node import ROLLOUT, SITE, VARIABLES, control_node, is_well, status

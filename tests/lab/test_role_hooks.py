@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.sizes import NAME
+from tools.suite.sizes import NAME
 
 from .conftest import FEW_HOSTS
 from .control_node import HOOK, POLICY, ROLLOUT, SITE, VARIABLES, control_node, refusal, status

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.sizes import in_turn
+from tools.suite.sizes import in_turn
 
 from .conftest import FEW_HOSTS
 from .control_node import POLICY, ROLLOUT, SITE, VARIABLES, control_node, is_well, refusal, status

@@ -13,8 +13,8 @@ from typing import Any
 
 import forewarn
 from forewarn.bundle import build
-from tools.sizes import NAME
-from tools.waiting import PATIENCE_SECONDS
+from tools.sites.waiting import PATIENCE_SECONDS
+from tools.suite.sizes import NAME
 
 from .control_node import ROLE_PLAY, SITE
 from .hosts import Host

@@ -91,7 +91,7 @@ if [ "$1" = sanity ] && [ -n "$core" ]; then
   options+=(--skip-test pylint --skip-test yamllint --skip-test import)
   main=("$repository"/.venv/lib/python*/site-packages/ansible_test)
   other=("$bin"/../lib/python*/site-packages/ansible_test)
-  for name in $("$repository/.venv/bin/python" "$tools/same_sanity.py" "${main[0]}" "${other[0]}"); do
+  for name in $("$repository/.venv/bin/python" "$tools/suite/same_sanity.py" "${main[0]}" "${other[0]}"); do
     options+=(--skip-test "$name")
   done
   # It wants packages of module_utils without a docstring; 2.17 gave that up. Galaxy takes no entry that ignores it.

@@ -13,7 +13,7 @@ status=0
 "$python" -m mypy demo || status=1
 
 # Plugins import the package by its name within Ansible, which a checkout has only by links.
-"$python" tests/tools/link_collection.py .cache/collections || exit
+"$python" tests/tools/sites/link_collection.py .cache/collections || exit
 packages=()
 for directory in plugins/*/; do
   kind=$(basename "$directory")

@@ -9,7 +9,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from tools.architecture import MAY_IMPORT, cycle, module_names, violations
+from tools.suite.architecture import MAY_IMPORT, cycle, module_names, violations
 
 
 def test_the_package_keeps_the_rules_of_imports(package: Path) -> None:

@@ -17,8 +17,8 @@ from forewarn.runner.groups import barrier, documents, semaphore
 from forewarn.runner.groups.barrier import Barrier, Closed, Statement
 from forewarn.runner.groups.semaphore import HELD, RECOVERING, Release, Semaphore, Slot, Waiter
 from forewarn.runner.hooks import recovery_requests
-from tools.commands import in_process
-from tools.memory_store import LATE, LOST_ANSWER, LOST_REQUEST, OUTAGE, MemoryServer, MemoryStore
+from tools.sites.commands import in_process
+from tools.worlds.memory_store import LATE, LOST_ANSWER, LOST_REQUEST, OUTAGE, MemoryServer, MemoryStore
 
 STORE = {"etcd": ["https://etcd-1.example.com:2379"]}
 KEY = documents.semaphore_key("web")

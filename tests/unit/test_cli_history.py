@@ -17,7 +17,7 @@ from forewarn.cli import main as cli
 from forewarn.cli.history import since_argument
 from forewarn.events import parse_time
 from forewarn.runner.journal.writer import EventRow
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
 
 History = Callable[..., list[str]]
 

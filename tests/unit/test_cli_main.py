@@ -20,8 +20,8 @@ import pytest
 from forewarn import __version__
 from forewarn.cli import main as entry
 from forewarn.errors import ForewarnError, InputError, ServiceError
-from tools.architecture import module_names
-from tools.commands import forewarn, run_program
+from tools.sites.commands import forewarn, run_program
+from tools.suite.architecture import module_names
 
 Command = Callable[[argparse.Namespace], int]
 

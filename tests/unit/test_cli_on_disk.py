@@ -16,8 +16,8 @@ import pytest
 from forewarn import __version__
 from forewarn.cli.run import next_start
 from forewarn.runner.hooks.commands import ROOT
-from tools.recorded_state import Recorded, Run
-from tools.runner_process import compiled, program
+from tools.fixtures.recorded_state import Recorded, Run
+from tools.sites.runner_process import compiled, program
 
 POLICY = "name: freezes\nrule:\n  match:\n    - {output: approve, prepare: [{run: [HOOK]}]}\n"
 SOURCE = {"repository": "https://git.example/p.git", "ref": "main", "commit": "0123456789abcdef", "modified": False}

@@ -23,8 +23,8 @@ from forewarn.policy import pause
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.pause import Pause
 from forewarn.runner.clocks import Clocks
-from tools.recorded_state import Recorded
-from tools.scripted_imds import ScriptedServer, document, instance
+from tools.fixtures.recorded_state import Recorded
+from tools.servers.scripted_imds import ScriptedServer, document, instance
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import threading
 from forewarn.cli.output.console import Console
 from forewarn.cli.output.progress import slow_start, waiting
 from forewarn.imds.client import Client
-from tools.scripted_imds import ScriptedServer, document
-from tools.waiting import wait_until
+from tools.servers.scripted_imds import ScriptedServer, document
+from tools.sites.waiting import wait_until
 
 
 def console() -> tuple[Console, io.StringIO]:

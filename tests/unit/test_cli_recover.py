@@ -20,7 +20,7 @@ from forewarn.cli import recover as command
 from forewarn.runner.hooks import recovery_requests
 from forewarn.runner.journal.writer import EventRow
 from forewarn.runner.state.inbox import Inbox
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, planned
 
 FAILED = planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason="it ended with exit code 1")
 HOOK = "run /usr/local/bin/undrain"

@@ -16,8 +16,8 @@ from forewarn.cli.run.setup import read
 from forewarn.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.runner_process import compiled
-from tools.sizes import examples
+from tools.sites.runner_process import compiled
+from tools.suite.sizes import examples
 
 POLICY = "name: holds\nparams: [{name: n, type: int, default: 1}]\nrule:\n  match:\n    - {output: hold}\n"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from forewarn.cli import main as cli
 from forewarn.texts import duration_text, exact_text
-from tools.recorded_state import Recorded, Run, decided
+from tools.fixtures.recorded_state import Recorded, Run, decided
 
 
 def dead_pid() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.runner.event_record import TRANSITIONS
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, decided, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, decided, planned
 
 # What is pending
 

@@ -22,8 +22,8 @@ from forewarn.runner.hooks import run as runs
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
 
 # For programs
 

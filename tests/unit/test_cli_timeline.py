@@ -13,7 +13,7 @@ from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tools.recorded_state import decided
+from tools.fixtures.recorded_state import decided
 
 
 def entry(kind: str, /, **fields: Any) -> JournalEntry:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import CLOSED_ENDPOINT, NetworkRefusedError
-from tools.commands import run_program
+from tools.sites.commands import run_program
 
 METADATA = ("169.254.169.254", 80)
 

@@ -11,7 +11,7 @@ import pytest
 from forewarn.cli.output.console import Console, clean, one_line
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.recorded_state import Terminal
+from tools.fixtures.recorded_state import Terminal
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 import tomllib
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tools import install, pins
-from tools.commands import run_program
+from tools.sites import install
+from tools.sites.commands import run_program
+from tools.suite import pins
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from forewarn import bundle
 from forewarn.cli.main import COMMANDS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tools.timings import BUDGETS
+from tools.suite.timings import BUDGETS
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

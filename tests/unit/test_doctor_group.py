@@ -13,7 +13,7 @@ from forewarn.runner.groups import documents, semaphore
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.settings import GroupSettings, SecretSource, StoreSettings
 from forewarn.runner.groups.store import LOGIN, StoreFault, Versioned
-from tools.memory_store import LATE, LOST_ANSWER, OUTAGE, MemoryServer, MemoryStore
+from tools.worlds.memory_store import LATE, LOST_ANSWER, OUTAGE, MemoryServer, MemoryStore
 
 KEY = documents.semaphore_key("web")
 MEMORY = "the memory of the tests"

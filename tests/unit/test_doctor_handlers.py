@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
 from forewarn.cli.doctor.handlers import handlers
-from tools.fake_machines import UNIT, FakeMachine
+from tools.worlds.fake_machines import UNIT, FakeMachine
 
 URL = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"
 # Only read, never run: a handler that polls once a minute.

@@ -18,7 +18,7 @@ from forewarn.compiler.policies import load_policies
 from forewarn.imds.azure import ASSET_TAG_PATH, AZURE_ASSET_TAG
 from forewarn.policy.artifact import load, with_source
 from forewarn.policy.engine import PolicySet
-from tools.fake_machines import UNIT, FakeMachine
+from tools.worlds.fake_machines import UNIT, FakeMachine
 
 UPTIME = 10_000.0  # of the machine; its runner was started at 1000
 

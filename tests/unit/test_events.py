@@ -33,7 +33,7 @@ from forewarn.events import (
     parse_document,
     parse_time,
 )
-from tools.events import GUID, MIGRATION
+from tools.fixtures.events import GUID, MIGRATION
 
 NOT_BEFORE = datetime(2022, 4, 11, 22, 26, 58, tzinfo=timezone.utc)
 

@@ -22,7 +22,7 @@ from forewarn.events import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 api_versions = st.sampled_from([*API_VERSIONS, "2024-07-09"])
 # Lone surrogates too: JSON may hold them, and so may a text that was decoded carelessly.

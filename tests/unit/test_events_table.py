@@ -12,9 +12,9 @@ import pytest
 from forewarn.cli.events import _show_table
 from forewarn.cli.output.console import Console
 from forewarn.events import Event
-from tools import events
-from tools.events import GUID
-from tools.recorded_state import Terminal
+from tools.fixtures import events
+from tools.fixtures.events import GUID
+from tools.fixtures.recorded_state import Terminal
 
 NOW = datetime(2022, 4, 11, 22, 12, tzinfo=timezone.utc)
 PAUSED = "Virtual machine is being paused because of a memory-preserving Live Migration operation."

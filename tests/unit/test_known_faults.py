@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.known_faults import KnownFault, known_faults
+from tools.suite.known_faults import KnownFault, known_faults
 
 FAULTS = known_faults()
 

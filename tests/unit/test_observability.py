@@ -16,7 +16,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 from forewarn.runner.telemetry.metrics import COUNTER, HISTOGRAM, METRICS, SUMMARY
-from tools.exposition import promtool
+from tools.judges.exposition import promtool
 
 HERE = REPOSITORY / "docs" / "observability"
 README = (HERE / "README.md").read_text()

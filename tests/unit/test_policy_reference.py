@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tools.policy_reference import PAGE, SCHEMA, reference
+from tools.docs.policy_reference import PAGE, SCHEMA, reference
 
 
 def keys(schema: Any) -> Iterator[str]:
@@ -26,7 +26,7 @@ def keys(schema: Any) -> Iterator[str]:
 
 
 def test_it_is_current() -> None:
-    assert PAGE.read_text() == reference(), "run tests/tools/policy_reference.py"
+    assert PAGE.read_text() == reference(), "run tests/tools/docs/policy_reference.py"
 
 
 def test_it_has_every_key_each_with_a_meaning() -> None:

@@ -20,7 +20,7 @@ from forewarn.cli.main import main
 from forewarn.events import Event
 from forewarn.runner.hooks import commands
 from forewarn.runner.hooks.executor import Executor, HookResult
-from tools.policy_data import artifact_data, policy
+from tools.fixtures.policy_data import artifact_data, policy
 
 ARTIFACT = json.dumps(artifact_data(policy({"output": "hold"})))
 REFERENCE = re.compile(r"`((?:unit|integration)/[\w/]+\.py)::(\w+)`")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import pytest
-from tools import order, requirements, sizes, timings, turns
-from tools.commands import run_program
+from tools.sites import requirements
+from tools.sites.commands import run_program
+from tools.suite import order, sizes, timings, turns
 
 SUITE = """\
 <testsuites><testsuite name="pytest" errors="1" failures="1" skipped="2" tests="{tests}" time="{seconds}">
@@ -36,7 +37,7 @@ def test_full_is_never_less_than_small(field: dataclasses.Field[int]) -> None:
 
 @pytest.mark.parametrize(("size", "seed", "said"), [("small", "7", "range(7, 10)"), ("soak", "", "range(0, 3)")])
 def test_the_environment_says_size_and_seed(size: str, seed: str, said: str, repository: Path) -> None:
-    program = "from tools import sizes; print(sizes.seeds(3), sizes.NAME, *sizes.left_out(), sep='; ')"
+    program = "from tools.suite import sizes; print(sizes.seeds(3), sizes.NAME, *sizes.left_out(), sep='; ')"
     environ = {"PYTHONPATH": str(repository / "tests"), "FOREWARN_SIZE": size, "FOREWARN_SEED": seed}
     done = run_program(sys.executable, "-c", program, env=environ)
     assert done.stdout.startswith(f"{said}; {size}")
@@ -122,7 +123,7 @@ def test_every_file_that_begins_first_is_there(repository: Path) -> None:
 
 def test_another_size_is_refused_with_the_names(repository: Path) -> None:
     environ = {"PYTHONPATH": str(repository / "tests"), "FOREWARN_SIZE": "tiny"}
-    done = run_program(sys.executable, "-c", "import tools.sizes", env=environ)
+    done = run_program(sys.executable, "-c", "import tools.suite.sizes", env=environ)
     assert done.returncode == 1
     assert done.stderr == "FOREWARN_SIZE is 'tiny': it must be one of small, full, soak\n"
 

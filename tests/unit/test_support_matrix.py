@@ -14,8 +14,8 @@ import tomllib
 import yaml
 from forewarn.bundle import OLDEST_PYTHON
 from packaging.requirements import Requirement
-from tools.ansible_cores import SUPPORTED as CORES
-from tools.pythons import SUPPORTED
+from tools.sites.ansible_cores import SUPPORTED as CORES
+from tools.sites.pythons import SUPPORTED
 
 
 class Promise(NamedTuple):

@@ -22,11 +22,11 @@ from forewarn.fleet.table import table
 from forewarn.pages import printable
 from forewarn.runner.telemetry.log import Log
 from forewarn.texts import duration_text, escaped
-from tools.commands import in_process
-from tools.hostile_texts import INVISIBLE, MARKS, NEVER, characters, hostile_text, literal, raw_characters
-from tools.policy_files import written
-from tools.recorded_state import Recorded, Run, decided, planned
-from tools.sizes import seeds
+from tools.fixtures.policy_files import written
+from tools.fixtures.recorded_state import Recorded, Run, decided, planned
+from tools.generators.hostile_texts import INVISIBLE, MARKS, NEVER, characters, hostile_text, literal, raw_characters
+from tools.sites.commands import in_process
+from tools.suite.sizes import seeds
 
 SEEDS = seeds(4)
 

@@ -24,8 +24,8 @@ from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.scripted_imds import ScriptedServer, document, instance, raw, status
-from tools.sizes import examples
+from tools.servers.scripted_imds import ScriptedServer, document, instance, raw, status
+from tools.suite.sizes import examples
 
 _NOW = datetime(2026, 1, 31, 15, 4, 5, 123456, timezone.utc)
 _NAMES = st.sampled_from(["web_0", "WEB_0", "web_1", "_db", "ünïcode", ""])

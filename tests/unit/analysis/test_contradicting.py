@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tools.policy_files import HEAD, verified
-from tools.sizes import examples, seeds
+from tools.fixtures.policy_files import HEAD, verified
+from tools.suite.sizes import examples, seeds
 
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 WORLD = [(duration, kind, leads) for duration in range(-1, 31) for kind in TYPES for leads in (True, False)]

@@ -17,7 +17,7 @@ from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.diff.kinds import ALIKE, FEWER
 from forewarn.compiler.policies import load_policies
 from forewarn.policy.artifact import Artifact
-from tools.policy_files import HEAD, loaded
+from tools.fixtures.policy_files import HEAD, loaded
 
 BASE: Mapping[str, str] = {
     "name": "p",

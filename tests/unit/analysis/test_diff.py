@@ -24,9 +24,9 @@ from forewarn.cli.main import main
 from forewarn.cli.output.console import Console
 from forewarn.cli.policy.diff_report import as_json, show
 from forewarn.compiler.policies import load_policies
-from tools.policy_files import DIRECTORY, loaded
-from tools.random_events import case
-from tools.sarif import SARIF
+from tools.fixtures.policy_files import DIRECTORY, loaded
+from tools.generators.random_events import case
+from tools.judges.sarif import SARIF
 
 BRIEF = """name: p
 rule:

@@ -20,7 +20,7 @@ from forewarn.policy.decision import HTTP_TEMPLATES
 from forewarn.policy.structure import MOST_ATTEMPTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 # Few characters, so that random texts meet: those that shells and this text use, spaces, and two ways to write é.
 CHARACTERS = st.sampled_from(

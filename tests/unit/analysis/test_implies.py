@@ -12,7 +12,7 @@ import pytest
 from forewarn.analysis.query.answers import NONE, NOT_PROVEN, SOME
 from forewarn.analysis.query.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
 from forewarn.cli.main import main
-from tools.policy_files import HEAD, SHIPPED, loaded, written
+from tools.fixtures.policy_files import HEAD, SHIPPED, loaded, written
 
 
 def policy(condition: str, output: str = "approve") -> str:

@@ -16,8 +16,8 @@ from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.report.decisions import Decided, combine
 from forewarn.analysis.report.table import verification_table
 from forewarn.compiler.findings import blocks
-from tools.class_agreement import agrees
-from tools.policy_files import HEAD, compiled, loaded, verified
+from tools.fixtures.policy_files import HEAD, compiled, loaded, verified
+from tools.judges.class_agreement import agrees
 
 RULE = "    - {{id: a, condition: affects_me, output: {output}{more}}}\n    - {{id: rest, output: hold}}\n"
 DRAIN = ", prepare: [{run: [/bin/drain]}], recover: [{run: [/bin/undrain]}]"

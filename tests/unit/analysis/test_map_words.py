@@ -22,7 +22,7 @@ from forewarn.pages import __file__ as pages
 from forewarn.policy.timevalues import SECOND
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.policy_files import DIRECTORY, HEAD, SHIPPED, changed_web_tier, loaded
+from tools.fixtures.policy_files import DIRECTORY, HEAD, SHIPPED, changed_web_tier, loaded
 
 REPORT = Path(report).parent
 SIZES = {"day": 86400, "days": 86400, "h": 3600, "min": 60, "s": 1}

@@ -19,8 +19,8 @@ from forewarn.analysis.report.table import verification_table
 from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
-from tools.elements import Elements
-from tools.policy_files import DIRECTORY
+from tools.fixtures.policy_files import DIRECTORY
+from tools.judges.elements import Elements
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&lt;\u202e'
 HOSTILE = f"""

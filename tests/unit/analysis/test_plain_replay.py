@@ -18,10 +18,10 @@ from forewarn.analysis.replay.recordings import RecordedDocument
 from forewarn.events import API_VERSIONS, LATEST_API_VERSION
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tools import plain_replay
-from tools.commands import in_process
-from tools.events import NOW, in_minutes, listed
-from tools.sizes import examples
+from tools.fixtures.events import NOW, in_minutes, listed
+from tools.judges import plain_replay
+from tools.sites.commands import in_process
+from tools.suite.sizes import examples
 
 # Nothing is made smaller: that would take minutes, and what differs is easily seen.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)

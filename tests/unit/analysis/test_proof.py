@@ -26,7 +26,7 @@ from forewarn.cli.main import main
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.fleet.cache import Cache
 from forewarn.fleet.findings import warnings
-from tools.policy_files import loaded
+from tools.fixtures.policy_files import loaded
 
 RULES = "name: p\nrule:\n  match:\n{}    - {{id: rest, output: hold}}\n"
 

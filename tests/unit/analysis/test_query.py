@@ -26,8 +26,8 @@ from forewarn.events import LATEST_API_VERSION, Vm, format_time, parse_document
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
-from tools.policy_files import DIRECTORY, HEAD, SHIPPED, loaded, written
-from tools.sizes import SEED
+from tools.fixtures.policy_files import DIRECTORY, HEAD, SHIPPED, loaded, written
+from tools.suite.sizes import SEED
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=timezone.utc)
 WEB = str(DIRECTORY / "web-tier.yml")

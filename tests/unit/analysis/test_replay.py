@@ -21,10 +21,10 @@ from forewarn.policy.decision import APPROVE, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools import events
-from tools.events import NOW
-from tools.policy_files import HEAD, loaded
-from tools.sizes import examples
+from tools.fixtures import events
+from tools.fixtures.events import NOW
+from tools.fixtures.policy_files import HEAD, loaded
+from tools.suite.sizes import examples
 
 BRIEF = 'event.EventType == "Freeze" && event.DurationInSeconds < 9'
 LATE = 'notice < duration("5m")'

@@ -28,7 +28,7 @@ from forewarn.analysis.smt.encode.inputs import Inputs
 from forewarn.analysis.smt.encode.params import Params, exact
 from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
-from tools.smt_facts import Facts
+from tools.judges.smt_facts import Facts
 
 SECOND = 10**9
 

@@ -19,8 +19,8 @@ from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
-from tools import smt_facts
-from tools.policy_files import loaded
+from tools.fixtures.policy_files import loaded
+from tools.judges import smt_facts
 
 FIRST = """
 name: first

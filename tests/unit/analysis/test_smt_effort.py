@@ -13,7 +13,7 @@ from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.query.query import query
 from forewarn.analysis.smt.effort import Effort, TooCostlyError, current, within_limits
 from forewarn.analysis.verify.verify import verify
-from tools.policy_files import loaded
+from tools.fixtures.policy_files import loaded
 
 HARD = "now.getDayOfYear('America/New_York') == 365 && now.getDayOfYear() == 0"
 POLICY = f"""\

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from forewarn.analysis.proof import Proof
 from forewarn.analysis.smt.terms import neg, same
-from tools.policy_files import loaded
-from tools.smt_facts import Facts
+from tools.fixtures.policy_files import loaded
+from tools.judges.smt_facts import Facts
 
 FREEZE, SHORT = "event.EventType == 'Freeze'", "event.DurationInSeconds < 9"
 

@@ -25,8 +25,8 @@ from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.functions import INT_MAX, INT_MIN
 from forewarn.policy.timevalues import MAX_DURATION, MIN_DURATION, from_datetime
-from tools.policy_files import loaded
-from tools.smt_facts import Facts
+from tools.fixtures.policy_files import loaded
+from tools.judges.smt_facts import Facts
 
 MINUTE, DAY = 60 * 10**9, 24 * 3600 * 10**9
 

@@ -15,7 +15,7 @@ from forewarn.analysis.smt.terms import require
 from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
-from tools.policy_files import HEAD, verified
+from tools.fixtures.policy_files import HEAD, verified
 
 z3 = require()
 ATOMS = ("a", "b", "[ab]", "[^a]", ".", r"\d", r"\w", "(?i:a)", "(?s:.)", "(a|b)", "()", "é", r"\.", r"\\", "^", "$")

@@ -14,8 +14,8 @@ from forewarn.analysis.smt.encode.problem import Problem, Translated
 from forewarn.analysis.smt.encode.resources import NameCount, Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.events import MAX_NAME_CHARACTERS
-from tools.sizes import SEED
-from tools.smt_facts import Facts
+from tools.judges.smt_facts import Facts
+from tools.suite.sizes import SEED
 
 
 class Asked:

@@ -17,8 +17,8 @@ from forewarn.analysis.smt.encode.texts import Guess
 from forewarn.analysis.smt.terms import Formula, neg
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from forewarn.policy.patterns import compile_pattern
-from tools.sizes import SEED
-from tools.smt_facts import Facts, facts_of
+from tools.judges.smt_facts import Facts, facts_of
+from tools.suite.sizes import SEED
 
 
 def anything(problem: Problem, name: str = "text") -> Any:

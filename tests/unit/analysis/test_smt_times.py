@@ -19,8 +19,8 @@ from forewarn.policy.function_table import FUNCTIONS
 from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.sizes import enough
-from tools.smt_facts import Facts
+from tools.judges.smt_facts import Facts
+from tools.suite.sizes import enough
 
 HOUR, DAY = 3600 * SECOND, 86_400 * SECOND
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe")

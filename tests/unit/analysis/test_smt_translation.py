@@ -18,12 +18,12 @@ from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import INT
 from forewarn.policy.timevalues import MAX_DURATION, UNITS, parse_duration
-from tools.cel_variables import PARAMS
-from tools.expression_judge import Expression, judged
-from tools.fixed_inputs import SCALAR_PARAMS, case
-from tools.sizes import SIZE
-from tools.smt_facts import Facts
-from tools.translated import FAILS, Agreement, Question
+from tools.generators.cel_variables import PARAMS
+from tools.generators.fixed_inputs import SCALAR_PARAMS, case
+from tools.judges.expression_judge import Expression, judged
+from tools.judges.smt_facts import Facts
+from tools.judges.translated import FAILS, Agreement, Question
+from tools.suite.sizes import SIZE
 
 
 def agreement(source: str, outcome: Any, **params: Any) -> Agreement:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.proof import Proof, Shown, Unproven
-from tools.policy_files import loaded
+from tools.fixtures.policy_files import loaded
 
 _POLICY = """
 name: p

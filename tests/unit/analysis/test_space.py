@@ -24,10 +24,10 @@ from forewarn.policy.timevalues import format_duration, format_timestamp
 from forewarn.policy.view import DocumentView
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.class_agreement import alike
-from tools.policy_files import HEAD, SHIPPED, loaded
-from tools.random_events import case
-from tools.sizes import SEED, examples
+from tools.fixtures.policy_files import HEAD, SHIPPED, loaded
+from tools.generators.random_events import case
+from tools.judges.class_agreement import alike
+from tools.suite.sizes import SEED, examples
 
 # Policies that use every construct which the space claims to understand, and some that it does not.
 CONSTRUCTS = {

@@ -11,7 +11,7 @@ import pytest
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.event_space.regions import cubes, words
 from forewarn.analysis.report.decisions import Decided
-from tools.policy_files import HEAD, loaded
+from tools.fixtures.policy_files import HEAD, loaded
 
 KNOWN = "EventType is a known one and EventStatus is a known one"
 WAITS = "EventType is a known one and EventStatus = Scheduled"

@@ -24,8 +24,8 @@ from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
-from tools.policy_files import DIRECTORY, SHIPPED, loaded
-from tools.sizes import SEED, examples
+from tools.fixtures.policy_files import DIRECTORY, SHIPPED, loaded
+from tools.suite.sizes import SEED, examples
 
 CATEGORIES = {"approve": "approve", "prepared": "approve", **dict.fromkeys(("hold", "in-doubt", "uncovered"), "hold")}
 TRICKY = """name: tricky

@@ -15,7 +15,7 @@ from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.analysis.verify.verify import CODES, verify
 from forewarn.cli.main import main
 from forewarn.errors import InputError
-from tools.policy_files import HEAD, loaded, verified
+from tools.fixtures.policy_files import HEAD, loaded, verified
 
 CLASSIC = (
     HEAD + "    - id: brief\n      condition: event.EventType == 'Freeze' && event.DurationInSeconds < 9\n"

@@ -16,7 +16,7 @@ from forewarn.cli.main import main
 from forewarn.events import Vm, parse_document, parse_time
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
-from tools.policy_files import HEAD, loaded, verified
+from tools.fixtures.policy_files import HEAD, loaded, verified
 
 CODE = "approves-before-others"
 DRAIN = "output: approve, group: ready, prepare: [{run: [/bin/drain]}], recover: [{run: [/bin/undrain]}]"

@@ -19,7 +19,7 @@ from forewarn.analysis.report.decisions import Decided
 from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
-from tools.policy_files import DIRECTORY, HEAD, SHIPPED, written
+from tools.fixtures.policy_files import DIRECTORY, HEAD, SHIPPED, written
 
 CLASSIC = (
     HEAD + "    - id: brief\n      condition: event.EventType == 'Freeze' && event.DurationInSeconds < 9\n"

@@ -15,7 +15,7 @@ from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.cli.main import main
 from forewarn.compiler.testing.cel_python import CelPython
 from forewarn.compiler.testing.outcome import Outcome
-from tools.policy_files import verified
+from tools.fixtures.policy_files import verified
 
 BRIEF = "event.EventType == 'Freeze' && event.DurationInSeconds in [3, 4]"
 POLICY = f"""\

@@ -13,7 +13,7 @@ from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import load_policies
 from forewarn.events import parse_time
-from tools.policy_files import HEAD, SHIPPED, verified
+from tools.fixtures.policy_files import HEAD, SHIPPED, verified
 
 PREPARE = "prepare: [{run: [/bin/drain]}]"
 RECOVER = "recover: [{run: [/bin/undrain]}]"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.verify.finding import CODES
-from tools.policy_files import HEAD, SHIPPED, verified
+from tools.fixtures.policy_files import HEAD, SHIPPED, verified
 
 REBOOT, FREEZE = "event.EventType == 'Reboot'", "event.EventType == 'Freeze'"
 REST = ("rest", None, "output: hold")

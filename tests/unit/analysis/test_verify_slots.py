@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.verify.finding import ProofFinding
-from tools.policy_files import HEAD, verified
+from tools.fixtures.policy_files import HEAD, verified
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/findings/slot-not-freed.md"
 LIMITED = "output: approve, limit: 1"

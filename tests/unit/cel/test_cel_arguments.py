@@ -16,7 +16,7 @@ from forewarn.compiler.cel.types import Type
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.overloads import METHODS
 from forewarn.policy.timevalues import SECOND
-from tools.cel_calls import Call, overload_calls
+from tools.generators.cel_calls import Call, overload_calls
 
 TEXTS = ["aba", "a", "b", "", "1", "true", "Europe/Berlin", "+05:45", "No/Zone", "2026-01-31T12:00:00Z", "9s"]
 LIST, TABLE = t.list_of(t.STRING), t.map_of(t.STRING, t.INT)

@@ -16,7 +16,7 @@ from forewarn.policy.patterns import PatternError, compile_pattern
 from forewarn.policy.regex import compile_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 ATOMS = [
     *("a", "b", ".", "\\d", "\\D", "[ab]", "[^a]", "^", "$", "\\b", "\\B"),

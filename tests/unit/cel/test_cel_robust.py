@@ -13,7 +13,7 @@ from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.expression import ExpressionError, compile_expression
 from forewarn.compiler.cel.types import RecordField, Type
 from forewarn.policy.evaluation_error import EvaluationError, InternalError
-from tools.sizes import examples, seeds
+from tools.suite.sizes import examples, seeds
 
 RECORDS = {"thing": {"Name": RecordField(t.STRING), "Count": RecordField(t.INT), "Sure": RecordField(t.INT, sure=True)}}
 VARIABLES = {

@@ -15,8 +15,8 @@ from forewarn.compiler.cel.expression import CODES, ExpressionError, check, comp
 from forewarn.compiler.cel.types import Declarations
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.cel_oracles import Google, Ours, strict
-from tools.sizes import SEED, examples
+from tools.judges.cel_oracles import Google, Ours, strict
+from tools.suite.sizes import SEED, examples
 
 NAMES = Declarations({"b": t.BOOL, "i": t.INT, "s": t.STRING, "x": t.map_of(t.STRING, t.INT)})
 VALUES = {"b": True, "i": 5, "s": "hé", "x": {"a": 1, "package": 2}}

@@ -16,8 +16,8 @@ from forewarn.compiler.cel.types import Declarations
 from forewarn.policy import timevalues as tv
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.cel_oracles import Google, Ours, strict
-from tools.sizes import examples
+from tools.judges.cel_oracles import Google, Ours, strict
+from tools.suite.sizes import examples
 
 S = tv.SECOND
 TIMES = Declarations({"time": t.TIMESTAMP, "span": t.DURATION, "text": t.STRING, "zone": t.STRING})

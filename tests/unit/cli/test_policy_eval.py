@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tools.commands import in_process
-from tools.events import MIGRATION
+from tools.fixtures.events import MIGRATION
+from tools.sites.commands import in_process
 
 POLICY = """\
 name: p

@@ -14,7 +14,7 @@ import pytest
 from forewarn.cli.policy import fmt as policy_fmt
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.commands import FOREWARN, in_process
+from tools.sites.commands import FOREWARN, in_process
 
 fmt = partial(in_process, "policy", "fmt")
 UNTIDY = "name: p   \nrule:\n    match:\n    - output: hold  # ünï\n"

@@ -22,8 +22,8 @@ from forewarn.compiler.cel.expression import CODES as EXPRESSION_CODES
 from forewarn.compiler.findings import CODES
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.commands import in_process
-from tools.sarif import SARIF
+from tools.judges.sarif import SARIF
+from tools.sites.commands import in_process
 
 policy = partial(in_process, "policy")
 GOOD = "name: p\nrule:\n  match:\n    - output: hold\n"

@@ -20,7 +20,7 @@ from forewarn.compiler.yaml.schema import load as load_schema
 from forewarn.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.commands import in_process
+from tools.sites.commands import in_process
 
 policy = partial(in_process, "policy")
 init = partial(in_process, "policy", "init")

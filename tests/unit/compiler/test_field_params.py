@@ -15,8 +15,8 @@ from forewarn.errors import InputError
 from forewarn.events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from tools.events import listed
-from tools.policy_files import compiled, loaded
+from tools.fixtures.events import listed
+from tools.fixtures.policy_files import compiled, loaded
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 VALUES = {"EventType": tuple(EVENT_TYPE_SINCE), "EventSource": EVENT_SOURCES, "EventStatus": EVENT_STATUSES}

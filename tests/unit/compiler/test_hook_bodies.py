@@ -18,8 +18,8 @@ from forewarn.policy.artifact import digest_of, load
 from forewarn.policy.bodies import MOST_BYTES, as_asked
 from forewarn.policy.decision import OCCASIONS, Decision, Facts
 from forewarn.policy.engine import PolicySet
-from tools.events import NOW, listed
-from tools.policy_files import compiled
+from tools.fixtures.events import NOW, listed
+from tools.fixtures.policy_files import compiled
 
 POLICY = """
 name: p

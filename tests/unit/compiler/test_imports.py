@@ -22,7 +22,7 @@ from forewarn.compiler.yaml.schema import load as load_schema
 from forewarn.compiler.yaml.tree import MOST_BYTES
 from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
-from tools.policy_files import SHIPPED
+from tools.fixtures.policy_files import SHIPPED
 
 LIBRARY = """\
 name: shared

@@ -22,10 +22,10 @@ from forewarn.policy.artifact import Artifact, load
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools import drawn_events
-from tools.drawn_libraries import split, with_chain
-from tools.drawn_policies import drawn, written
-from tools.sizes import examples
+from tools.generators import drawn_events
+from tools.generators.drawn_libraries import split, with_chain
+from tools.generators.drawn_policies import drawn, written
+from tools.suite.sizes import examples
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

@@ -19,7 +19,7 @@ from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.events import NOW, listed
+from tools.fixtures.events import NOW, listed
 
 PLAIN = st.text(st.sampled_from("ab $/{}'\"\\"), max_size=6)
 # Expressions with braces, quotes and what looks like the end.

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.diff.kinds import INCOMPARABLE, MORE
-from tools.mistakes import MISTAKES, Mistake
-from tools.policy_files import compiled, loaded
+from tools.fixtures.policy_files import compiled, loaded
+from tools.generators.mistakes import MISTAKES, Mistake
 
 POLICY = """\
 name: p

@@ -16,8 +16,8 @@ from forewarn.errors import InputError
 from forewarn.events import Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from tools.events import listed
-from tools.policy_files import compiled, loaded
+from tools.fixtures.events import listed
+from tools.fixtures.policy_files import compiled, loaded
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 PATTERNS = ("^web-[0-9]+$", "", "a|b", "(?i)WEB", r"\d{2}", "[^-]$", "^$", "web-1.?")

@@ -14,7 +14,7 @@ from forewarn.compiler.policies import PolicyError, compile_policies, load_polic
 from forewarn.errors import InputError
 from forewarn.policy.artifact import digest_of
 from forewarn.policy.artifact import load as load_artifact
-from tools.policy_files import HEAD, compiled
+from tools.fixtures.policy_files import HEAD, compiled
 
 HOLD = "    - output: hold\n"
 

@@ -15,7 +15,7 @@ from forewarn.errors import InputError
 from forewarn.policy.artifact import digest_of
 from forewarn.policy.artifact import load as load_artifact
 from forewarn.policy.structure import secret_in_clear, stays_here
-from tools.policy_files import HEAD, compiled
+from tools.fixtures.policy_files import HEAD, compiled
 
 
 def findings_of(directory: Path, hook: str) -> list[Finding]:

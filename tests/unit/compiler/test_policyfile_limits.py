@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.policy.artifact import load
-from tools.policy_files import HEAD, compiled
+from tools.fixtures.policy_files import HEAD, compiled
 
 
 def match(directory: Path, text: str) -> dict[str, Any]:

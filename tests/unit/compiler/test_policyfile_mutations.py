@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from forewarn.compiler.findings import blocks, render
 from forewarn.compiler.policies import compile_policies
-from tools.policy_files import SHIPPED
+from tools.fixtures.policy_files import SHIPPED
 
 ODD = [
     *("\t", "\r", "\r\n", "\n", "\x00", "\x85", "\u2028", "\ufeff", "é", "\U0001f600", "\ud800", "x" * 3000, "- " * 40),

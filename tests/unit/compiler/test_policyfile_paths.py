@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from forewarn.compiler.policies import compile_policies
 from forewarn.errors import InputError
-from tools.policy_files import HEAD
+from tools.fixtures.policy_files import HEAD
 
 HOLD = "    - output: hold\n"
 

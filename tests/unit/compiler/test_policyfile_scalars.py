@@ -13,7 +13,7 @@ from forewarn.compiler.yaml.scalars import CharacterOffsets, as_expression
 from forewarn.compiler.yaml.tree import Mapping, Scalar, YamlFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 LETTERS = "ab='\"\\!&|<0é字😀\t #:-"
 WORDS = st.text("ab=<&|'\"\\!0é字😀", min_size=1, max_size=6).filter(lambda word: word[0] not in "'\"!&|%@`")

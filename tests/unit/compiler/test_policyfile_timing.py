@@ -22,9 +22,9 @@ from forewarn.policy.decision import Facts, Verdict
 from forewarn.policy.engine import PolicySet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools import policy_files
-from tools.policy_files import HEAD
-from tools.sizes import examples
+from tools.fixtures import policy_files
+from tools.fixtures.policy_files import HEAD
+from tools.suite.sizes import examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 EVENT = Event("e1", "Reboot", "VirtualMachine", ("web_0",), "Scheduled", NOW, "", "Platform", -1)

@@ -13,7 +13,7 @@ from forewarn.compiler.yaml.tree import MOST_BYTES, Mapping, Scalar, YamlFile
 from forewarn.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 
 def read(text: str | bytes) -> YamlFile:

@@ -26,9 +26,9 @@ from forewarn.policy import evaluate, function_table, functions
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
-from tools.cel_calls import Call, overload_calls
-from tools.events import listed
-from tools.policy_files import loaded
+from tools.fixtures.events import listed
+from tools.fixtures.policy_files import loaded
+from tools.generators.cel_calls import Call, overload_calls
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 EVENT = listed("A", NotBefore="2026-01-01T00:15:00Z")

@@ -19,8 +19,8 @@ from forewarn.compiler.testing.second_opinion import SecondOpinion
 from forewarn.events import EVENT_TYPE_SINCE, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from tools.events import listed
-from tools.policy_files import loaded
+from tools.fixtures.events import listed
+from tools.fixtures.policy_files import loaded
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 NAMES = ("a", "b")

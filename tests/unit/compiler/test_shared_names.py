@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from forewarn.compiler.policies import compile_policies
-from tools.commands import in_process
-from tools.sizes import examples, seeds
+from tools.sites.commands import in_process
+from tools.suite.sizes import examples, seeds
 
 NOTES = ("duplicate-library", "limit-differs", "param-default", "param-limits")
 _DEFAULTS = (3, 9, None)

@@ -18,8 +18,8 @@ from forewarn.compiler.yaml.format import formatted, means_the_same
 from forewarn.compiler.yaml.tree import YamlFile
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.sizes import SEED, examples
-from tools.untidy_yaml import DATA, KEYS, UntidyWriter
+from tools.generators.untidy_yaml import DATA, KEYS, UntidyWriter
+from tools.suite.sizes import SEED, examples
 
 UNTIDY = """\
 

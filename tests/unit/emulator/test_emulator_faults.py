@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.faults import InjectedFault
-from tools.emulator_site import Site
+from tools.servers.emulator_site import Site
 
 
 @pytest.fixture

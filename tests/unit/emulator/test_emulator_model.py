@@ -16,7 +16,7 @@ from forewarn.emulator.model import Model
 from forewarn.emulator.spec import EventSpec, Settings, VmSpec
 from forewarn.errors import InputError
 from forewarn.events import NOTICE_SECONDS
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 PAIR = (VmSpec("a", fault_domain="0"), VmSpec("b", fault_domain="1"))
 

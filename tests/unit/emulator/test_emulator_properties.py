@@ -16,7 +16,7 @@ from forewarn.errors import InputError
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 VMS = (
     VmSpec("a", fault_domain="0"),

@@ -15,7 +15,7 @@ from forewarn.emulator.emulation import Emulation, Scenario
 from forewarn.emulator.service import HttpRequest, HttpResponse, Service
 from forewarn.emulator.spec import EventSpec, VmSpec
 from forewarn.events import API_VERSIONS, FIELD_SINCE, parse_document
-from tools.emulator_site import GUID, HEADERS, Site
+from tools.servers.emulator_site import GUID, HEADERS, Site
 
 
 @pytest.fixture

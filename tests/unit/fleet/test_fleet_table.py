@@ -14,7 +14,7 @@ from forewarn.fleet.status import host_states, natural
 from forewarn.fleet.table import TROUBLE, policies, table, trouble_text
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.fleets import event, fleet, report
+from tools.worlds.fleets import event, fleet, report
 
 HOSTILE = ["\x1b[2J", "a\nb", "\u202egpj", "\ud800", "{{ 7 * 7 }}", "x" * 500, "", " ", "héllo", "日本"]
 names = st.one_of(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn.fleet.page import page
-from tools.fleets import AT, event, fleet, iso, report
+from tools.worlds.fleets import AT, event, fleet, iso, report
 
 FIELDS = ("EventType", "NotBefore", "EventSource", "Description")
 NOW = iso(AT)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.fleet.rollout import DONE, FAILED, NOT_BEGUN, NOT_REACHED, host_rollout, rollout_lines, trouble_text
-from tools.sizes import SEED
+from tools.suite.sizes import SEED
 
 OLD, NEW = (
     {"policies": ["web"], "policy": f"sha256:{letter * 64}", "source": {"ref": ref, "commit": letter * 40}}

@@ -11,7 +11,7 @@ import pytest
 from forewarn.hook_kinds import work
 from forewarn.hook_kinds.effect import EffectSeen, attain, missing, there, undone
 from forewarn.hook_kinds.work import HookFailedError, NotYetError, Work
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 LOST = "(somebody has undone it meanwhile)"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from forewarn import hook_kinds
 from forewarn.hook_kinds.declaration import CHOICE, DURATION, INTEGER, HookKind
-from tools.hook_kinds import PAGES, pages, schema
-from tools.policy_reference import SCHEMA
+from tools.docs.hook_kinds import PAGES, pages, schema
+from tools.docs.policy_reference import SCHEMA
 
 KINDS = hook_kinds.available()
 _LONGEST_FILE = 160  # lines: a reader should see at once what a kind does
@@ -42,7 +42,7 @@ def test_a_kind_is_one_short_file(kind: HookKind, package: Path) -> None:
 
 
 def test_the_schema_and_the_pages_are_those_of_the_declarations() -> None:
-    hint = "run python -m tools.hook_kinds in tests"
+    hint = "run python -m tools.docs.hook_kinds in tests"
     assert SCHEMA.read_text(encoding="utf-8") == schema(), hint
     assert {path: path.read_text(encoding="utf-8") for path in pages()} == pages(), hint
 

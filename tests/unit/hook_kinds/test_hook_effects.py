@@ -16,8 +16,8 @@ import pytest
 from forewarn import hook_kinds
 from forewarn.hook_kinds.process import PREPARE, RECOVER
 from forewarn.hook_kinds.work import HookFailedError
-from tools.hook_worlds import WORLDS, World
-from tools.sizes import examples, seeds
+from tools.suite.sizes import examples, seeds
+from tools.worlds.hook_worlds import WORLDS, World
 
 FOR_EVER = range(1, 10_000)
 LOST = "somebody has undone it meanwhile"

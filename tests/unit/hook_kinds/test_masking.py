@@ -18,7 +18,7 @@ from forewarn.hook_kinds.work import Done, Reply, Work
 from forewarn.runner.hooks.process import KEPT_BYTES, Output
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 # Of few letters, so that secrets overlap, repeat, and begin where others end.
 SECRETS = st.lists(

@@ -17,7 +17,7 @@ import pytest
 from forewarn.hook_kinds import work
 from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
 from forewarn.hook_kinds.work import HookFailedError
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 
 class Api:

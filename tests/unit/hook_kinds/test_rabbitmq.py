@@ -14,7 +14,7 @@ from forewarn.hook_kinds.rabbitmq import _are_queues, _is_status, _json
 from forewarn.hook_kinds.work import Done, HookFailedError, Work
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 # All three programs: they write down their arguments, and the files of the directory are what they know.
 _PROGRAM = """#!/bin/sh

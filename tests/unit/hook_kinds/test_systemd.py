@@ -21,7 +21,7 @@ from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
 from forewarn.hook_kinds.work import Done, HookFailedError
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.fake_systemd import FakeSystemd, FakeUnit, Killed
+from tools.worlds.fake_systemd import FakeSystemd, FakeUnit, Killed
 
 SOCKET, SERVICE = "app.socket", "app.service"
 NEEDS = (("user", SERVICE), ("report", "user.service"), ("reader", SOCKET))  # a service, and what it requires

@@ -16,9 +16,9 @@ from forewarn.imds.approving import approve_patiently
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from forewarn.texts import exact_text
-from tools.client_bench import EVENT, client_of
-from tools.clocks import ManualClocks
-from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
+from tools.fixtures.client_bench import EVENT, client_of
+from tools.fixtures.clocks import ManualClocks
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, raw, status
 
 OK = status(200).pieces[0]
 # Where a service can end the connection under an approval: before and in the head of the answer, after it, in its body.

@@ -12,11 +12,11 @@ from forewarn.errors import InputError
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from forewarn.imds.errors import PassingFault
-from tools.client_bench import EVENT, client_of
-from tools.clocks import ManualClocks
-from tools.listened import free_port
-from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
-from tools.waiting import wait_until
+from tools.fixtures.client_bench import EVENT, client_of
+from tools.fixtures.clocks import ManualClocks
+from tools.servers.listened import free_port
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
+from tools.sites.waiting import wait_until
 
 # What is sent
 

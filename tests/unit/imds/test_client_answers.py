@@ -13,9 +13,9 @@ from forewarn.imds import errors, transport
 from forewarn.imds.errors import LastingFault, PassingFault
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools.client_bench import EVENT, OK, client_of, fault_of
-from tools.scripted_imds import ScriptedServer, document, raw, status
-from tools.sizes import examples
+from tools.fixtures.client_bench import EVENT, OK, client_of, fault_of
+from tools.servers.scripted_imds import ScriptedServer, document, raw, status
+from tools.suite.sizes import examples
 
 # Answers that are not documents
 

@@ -11,10 +11,10 @@ import pytest
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
-from tools.client_bench import EVENT, OK, client_of, fault_of
-from tools.clocks import ManualClocks
-from tools.listened import free_port
-from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
+from tools.fixtures.client_bench import EVENT, OK, client_of, fault_of
+from tools.fixtures.clocks import ManualClocks
+from tools.servers.listened import free_port
+from tools.servers.scripted_imds import Answer, ScriptedServer, document, raw, status
 
 # Time
 

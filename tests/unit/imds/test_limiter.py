@@ -9,7 +9,7 @@ import pytest
 from forewarn.imds.limiter import CAPACITY, READ_RESERVE, REFILL_PER_SECOND, Limiter
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 # What a caller can do: wait, try to send a read or an approval, or wait exactly for the given delay and then send.
 STEPS = st.lists(

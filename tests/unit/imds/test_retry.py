@@ -18,7 +18,7 @@ from forewarn.imds.retry import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 
 def passing(retry_after: float | None = None, status: int = 503) -> PassingFault:

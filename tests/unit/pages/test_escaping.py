@@ -19,7 +19,7 @@ from forewarn.compiler.policies import load_policies
 from forewarn.fleet.page import page
 from forewarn.pages import printable
 from forewarn.policy.artifact import Artifact
-from tools.elements import Elements
+from tools.judges.elements import Elements
 
 HARMLESS = "harmless"
 HOSTILE = [

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleError
 from forewarn.compiler.policies import load_policies
-from tools.events import listed
+from tools.fixtures.events import listed
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
 POLICY = """\

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 import yaml
-from tools.misspelled import misspelled
+from tools.generators.misspelled import misspelled
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from forewarn.policy.approval import TAKE_OVER_SECONDS, Eligibility, eligibility
 from forewarn.policy.decision import APPROVE, HOLD, Decision
 from hypothesis import given
 from hypothesis import strategies as st
-from tools import events
-from tools.events import NOW
+from tools.fixtures import events
+from tools.fixtures.events import NOW
 
 event = partial(events.event, resources=("web_0", "web_1", "web_2"))
 

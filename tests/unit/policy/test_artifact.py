@@ -20,8 +20,8 @@ from forewarn.policy.decision import APPROVERS, GROUPS, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.policy_data import artifact_data, policy
-from tools.sizes import SEED, examples
+from tools.fixtures.policy_data import artifact_data, policy
+from tools.suite.sizes import SEED, examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 FACTS = Facts(NOW, Vm(name="web_0", tags={"role": "web"}))

@@ -19,8 +19,8 @@ from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.evaluate import MAX_STEPS
 from forewarn.policy.functions import FUNCTIONS
-from tools.events import GUID, event
-from tools.policy_data import policy, policy_set
+from tools.fixtures.events import GUID, event
+from tools.fixtures.policy_data import policy, policy_set
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 FACTS = Facts(NOW, Vm(name="web_0", location="westeurope", tags={"role": "web"}))

@@ -24,11 +24,11 @@ from forewarn.policy.params import bind
 from forewarn.policy.program import ROOTS
 from forewarn.policy.trace import TracingBuilder
 from forewarn.policy.view import DocumentView
-from tools.cel_expressions import Generator
-from tools.cel_oracles import MISSING
-from tools.cel_variables import DECLARATIONS, PARAMS, values
-from tools.policy_data import policy, policy_set
-from tools.sizes import SEED, examples
+from tools.fixtures.policy_data import policy, policy_set
+from tools.generators.cel_expressions import Generator
+from tools.generators.cel_variables import DECLARATIONS, PARAMS, values
+from tools.judges.cel_oracles import MISSING
+from tools.suite.sizes import SEED, examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 DEFAULTS: Mapping[str, Any] = {

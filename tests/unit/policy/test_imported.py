@@ -12,7 +12,7 @@ import pytest
 from forewarn.errors import InputError
 from forewarn.policy.artifact import load
 from forewarn.policy.engine import PolicySet
-from tools.policy_data import artifact_data
+from tools.fixtures.policy_data import artifact_data
 
 _TRUE = ["lit", "bool", 0, 4, True]
 

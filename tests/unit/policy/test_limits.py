@@ -15,8 +15,8 @@ from forewarn.events import Document, Vm
 from forewarn.policy.artifact import load
 from forewarn.policy.decision import Decision, Facts, Limit, Value
 from forewarn.policy.engine import PolicySet
-from tools.events import GUID, event
-from tools.policy_data import artifact_data, policy, policy_set
+from tools.fixtures.events import GUID, event
+from tools.fixtures.policy_data import artifact_data, policy, policy_set
 
 APPROVE, HOLD = {"output": "approve"}, {"output": "hold"}
 

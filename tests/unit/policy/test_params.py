@@ -13,7 +13,7 @@ from forewarn.policy import timevalues as tv
 from forewarn.policy.params import TYPES, bind, convert, parse_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 RIGHT: dict[str, list[tuple[Any, Any]]] = {
     "bool": [(True, True), (False, False)],

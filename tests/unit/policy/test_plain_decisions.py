@@ -21,11 +21,11 @@ from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools import drawn_events
-from tools.drawn_policies import drawn
-from tools.plain_decisions import decisions
-from tools.policy_files import SHIPPED, loaded
-from tools.sizes import examples
+from tools.fixtures.policy_files import SHIPPED, loaded
+from tools.generators import drawn_events
+from tools.generators.drawn_policies import drawn
+from tools.judges.plain_decisions import decisions
+from tools.suite.sizes import examples
 
 # What the drawn policies do not have: optional values, hooks that hold values, a long value, a failing group.
 OPTIONAL = """

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from forewarn.events import Document, Vm
 from forewarn.policy.decision import Facts
-from tools.events import GUID, event
-from tools.policy_data import policy, policy_set
+from tools.fixtures.events import GUID, event
+from tools.fixtures.policy_data import policy, policy_set
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 FACTS = Facts(NOW, Vm(name="web_0", tags={"role": "web"}))

@@ -16,8 +16,8 @@ from random import Random
 
 import pytest
 from forewarn.policy.tzfile import ZoneFile, load
-from tools.commands import run_program
-from tools.sizes import in_turn
+from tools.sites.commands import run_program
+from tools.suite.sizes import in_turn
 
 # Of given moments, and of those around each change between them, which it looks for.
 LOCAL_TIME = """

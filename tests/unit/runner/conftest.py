@@ -14,11 +14,11 @@ from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillStore
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
-from tools.clocks import ManualClocks
-from tools.journals import opened
-from tools.loop_bench import Bench
-from tools.recovery_stage import Machine
-from tools.stage import Stage
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import opened
+from tools.fixtures.loop_bench import Bench
+from tools.worlds.recovery_stage import Machine
+from tools.worlds.stage import Stage
 
 
 @pytest.fixture

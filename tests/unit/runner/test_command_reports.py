@@ -15,8 +15,8 @@ from forewarn.cli import recover as recover_command
 from forewarn.cli.runner_state import open_state
 from forewarn.cli.status import examine
 from forewarn.runner.state import dry_runs
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
-from tools.stories import DRAINED, Story, hook, match
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
+from tools.worlds.stories import DRAINED, Story, hook, match
 
 
 def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.runner_world import VMS
-from tools.stories import NOTICE_SECONDS, ProfileStory
+from tools.worlds.runner_world import VMS
+from tools.worlds.stories import NOTICE_SECONDS, ProfileStory
 
-# Profiles of tools.runner_profiles: one is approved once it is prepared, the other prepares and holds.
+# Profiles of tools.worlds.runner_profiles: one is approved once it is prepared, the other prepares and holds.
 APPROVED, HELD = ("drain", "drain", "undrain"), ("sit", "sit-down", "stand-up")
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from forewarn.runner.journal import doubts
 from forewarn.runner.journal.mark import Loss
-from tools.clocks import ManualClocks
-from tools.journals import opened
-from tools.stories import DRAINED, Story, match
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import opened
+from tools.worlds.stories import DRAINED, Story, match
 
 ALWAYS = match("both", recover=["undrain"], recover_when="started")
 PLAIN = match("plain")

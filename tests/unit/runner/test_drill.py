@@ -27,9 +27,9 @@ from forewarn.runner.drills.store import DrillRequest
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.drill_bench import REBOOT, events_of, files, hand_over, only_event
-from tools.sizes import examples
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.drill_bench import REBOOT, events_of, files, hand_over, only_event
+from tools.suite.sizes import examples
 
 # A drill's record
 

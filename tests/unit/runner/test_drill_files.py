@@ -19,8 +19,8 @@ from forewarn.runner.drills.drill import REFUSED, Drills
 from forewarn.runner.drills.store import DrillRecord
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.drill_bench import (
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.drill_bench import (
     GOOD,
     REBOOT,
     asked,

@@ -16,8 +16,8 @@ from forewarn.runner.drills import drill, store
 from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillRecord, DrillStore
 from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS
-from tools.clocks import ManualClocks
-from tools.drill_bench import REBOOT, changed, fail_to_write, files, hand_over, record_of
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.drill_bench import REBOOT, changed, fail_to_write, files, hand_over, record_of
 
 
 def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: ManualClocks, drills: Drills) -> None:

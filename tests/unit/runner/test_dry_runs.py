@@ -22,8 +22,8 @@ from forewarn.runner.state import dry_runs
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
-from tools.clocks import ManualClocks
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, decided, planned
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, decided, planned
 
 
 class Asks(NamedTuple):

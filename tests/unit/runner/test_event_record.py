@@ -23,7 +23,7 @@ from forewarn.runner.event_record import LISTED, OPEN, TRANSITIONS, EventRecord
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.events import GUID, event
+from tools.fixtures.events import GUID, event
 
 FIRST_SEEN = Stamp(1_800_000_000.25, 4711.5, "boot-1")
 EVENT = event(

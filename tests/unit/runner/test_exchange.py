@@ -15,10 +15,10 @@ from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.imds.transport import Response
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE, InlineRequester
-from tools.promises import BrokenPromise
-from tools.runner_world import VMS, Hook
-from tools.stories import ProfileStory
-from tools.waiting_promises import NobodyWaits
+from tools.judges.promises import BrokenPromise
+from tools.judges.waiting_promises import NobodyWaits
+from tools.worlds.runner_world import VMS, Hook
+from tools.worlds.stories import ProfileStory
 
 HOOK_SECONDS = 0.5
 

@@ -19,8 +19,8 @@ from forewarn.runner.telemetry import heartbeat
 from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, Beat, Heartbeat
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.stories import Story
+from tools.fixtures.clocks import ManualClocks
+from tools.worlds.stories import Story
 
 
 def write(directory: Path, fields: dict[str, Any]) -> Beat | None:

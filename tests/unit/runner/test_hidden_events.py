@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from forewarn.events import Vm, parse_document
 from forewarn.runner.hooks.commands import Command
-from tools.runner_world import VMS, World
-from tools.stories import AFTER, DRAIN, HELD, ONCE, Story, hook, match
+from tools.worlds.runner_world import VMS, World
+from tools.worlds.stories import AFTER, DRAIN, HELD, ONCE, Story, hook, match
 
 DRILL = "drill-0123456789ab"
 

@@ -12,7 +12,7 @@ from forewarn.policy.decision import APPROVE, Verdict
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.commands import HookSettings
 from forewarn.runner.hooks.records import OpenRecords
-from tools.stage import Stage
+from tools.worlds.stage import Stage
 
 DRAIN = {"kind": "haproxy", "options": {"socket": "/run/haproxy/admin.sock", "server": "web/a"}}
 OTHER = {"kind": "haproxy", "options": {"socket": "/run/haproxy/admin.sock", "server": "web/b"}}

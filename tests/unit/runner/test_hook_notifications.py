@@ -22,10 +22,10 @@ from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.logs import Lines
-from tools.runner_world import World
-from tools.watched_journals import Kept, MemoryJournal
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.logs import Lines
+from tools.worlds.runner_world import World
+from tools.worlds.watched_journals import Kept, MemoryJournal
 
 OCCASIONS = ("decided", "started", "ended")
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from forewarn.runner import event_record as states
-from tools.stage import Stage, verdict
+from tools.worlds.stage import Stage, verdict
 
 
 def test_recovery_waits_until_the_prepare_hook_has_ended(stage: Stage) -> None:

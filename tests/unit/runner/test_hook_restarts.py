@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from forewarn.runner import event_record as states
 from forewarn.runner.journal.writer import EventRow
-from tools.stage import Stage
+from tools.worlds.stage import Stage
 
 # Without a journal
 

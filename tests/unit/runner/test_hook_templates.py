@@ -18,7 +18,7 @@ from forewarn.runner.hooks.commands import HookSettings, Occasion
 from forewarn.runner.hooks.templates import TEMPLATES, render, told
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.webhooks import Webhook
+from tools.servers.webhooks import Webhook
 
 NOW = datetime(2026, 5, 4, 11, 50, tzinfo=timezone.utc)
 EVENT = {

@@ -19,7 +19,7 @@ from forewarn.errors import InputError
 from forewarn.runner.telemetry.http_listener import MOST_CONNECTIONS, HttpListener
 from forewarn.runner.telemetry.metrics_server import MetricsServer
 from forewarn.runner.telemetry.probe import ProbeServer
-from tools.listened import TIMEOUT, Listened
+from tools.servers.listened import TIMEOUT, Listened
 
 SOON = 1.0  # less than the patience with a client that hinders
 Make = Callable[..., HttpListener]

@@ -11,7 +11,7 @@ from forewarn.runner.impact import THRESHOLD_SECONDS, Pauses, downtime
 from forewarn.runner.telemetry.heartbeat import Beat
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 
 def waited(clocks: ManualClocks, asked: float, ran: float, slept: float = 0.0, step: float = 0.0) -> float | None:

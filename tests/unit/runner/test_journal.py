@@ -18,8 +18,8 @@ from forewarn.runner.journal.schema import APPLICATION_ID, OPEN_LIVES, DamageErr
 from forewarn.runner.journal.writer import EventRow, Journal
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.journals import commit, entries, kinds, opened, record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, entries, kinds, opened, record
 
 
 def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:

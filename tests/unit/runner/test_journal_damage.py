@@ -20,9 +20,9 @@ from forewarn.runner.journal.schema import MOST_MOVED_ASIDE, move_aside
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.journals import commit, entries, kinds, opened, record
-from tools.sizes import examples
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, entries, kinds, opened, record
+from tools.suite.sizes import examples
 
 PAGE = 4096
 

@@ -14,8 +14,8 @@ import pytest
 from forewarn.runner.journal.doubts import DIRECTORY, read
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from tools.clocks import ManualClocks
-from tools.journals import commit, entries, kinds, opened, record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, entries, kinds, opened, record
 
 FILES = ("journal.db", "journal.db-wal", "journal.mark")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.stories import AFTER, DRAINED, HELD, Policies, Story, hook, match
+from tools.worlds.stories import AFTER, DRAINED, HELD, Policies, Story, hook, match
 
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
 PLAIN = [("web", [match("plain", "hold")])]

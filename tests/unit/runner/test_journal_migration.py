@@ -16,8 +16,8 @@ from forewarn.errors import InputError
 from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from tools.clocks import ManualClocks
-from tools.journals import commit, entries, kinds, opened, record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, entries, kinds, opened, record
 
 NEXT = (
     "ALTER TABLE lives ADD COLUMN vm TEXT",

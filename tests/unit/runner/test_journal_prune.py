@@ -13,9 +13,9 @@ from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import PRUNE_SECONDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.journals import DAY, commit, entries, opened, record
-from tools.sizes import examples
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import DAY, commit, entries, opened, record
+from tools.suite.sizes import examples
 
 
 def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:

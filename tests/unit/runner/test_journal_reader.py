@@ -15,9 +15,9 @@ from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.journals import commit, opened, record
-from tools.sizes import examples
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, opened, record
+from tools.suite.sizes import examples
 
 BASE = 1_780_001_000.0  # the wall clock at the beginning
 MANY = 450  # more than are read at once

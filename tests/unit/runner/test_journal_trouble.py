@@ -15,8 +15,8 @@ from forewarn.runner.journal import schema
 from forewarn.runner.journal import writer as journal_module
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_LIVES, RETRY_SECONDS, Journal
-from tools.clocks import ManualClocks
-from tools.journals import commit, entries, kinds, opened, record, run_with_own_mounts
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit, entries, kinds, opened, record, run_with_own_mounts
 
 
 def _no_directory(directory: Path) -> Callable[[], object]:
@@ -299,8 +299,8 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: ManualClocks, monkeypat
 
 _FULL_DISK = """
 import json, os, pathlib, subprocess, sys
-from tools.clocks import ManualClocks
-from tools.journals import entries, record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import entries, record
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.journal.reader import JournalReader
 
@@ -383,8 +383,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 _READ_ONLY_DISK = """
 import json, os, signal, subprocess, sys
-from tools.clocks import ManualClocks
-from tools.journals import record
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import record
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.journal.reader import JournalReader
 

@@ -17,10 +17,10 @@ import pytest
 from forewarn.runner.hooks import executor
 from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import group_is_of_hook, identity, signal_group
-from tools.hook_bench import is_running
-from tools.runner_world import VMS
-from tools.stories import DRAINED, Story, hook, match
-from tools.world_runner import new_runner
+from tools.fixtures.hook_bench import is_running
+from tools.worlds.runner_world import VMS
+from tools.worlds.stories import DRAINED, Story, hook, match
+from tools.worlds.world_runner import new_runner
 
 # The child sleeps until it is killed.
 SCRIPT = """

@@ -17,7 +17,7 @@ import pytest
 from forewarn.runner.telemetry.journald import JournalLog
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.log_writer import LIMIT_BYTES, LogWriter
-from tools.waiting import wait_until
+from tools.sites.waiting import wait_until
 
 
 class Paper:

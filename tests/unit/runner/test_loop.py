@@ -18,8 +18,8 @@ from forewarn.policy.approval import witness_delay
 from forewarn.policy.decision import APPROVE, HOLD
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, identity_client
 from forewarn.runner.tracker import EMPTY_SECONDS, LONGEST_GAP_SECONDS, REPEAT_SECONDS
-from tools.events import NOW, event
-from tools.loop_bench import Bench, http_fault, listing
+from tools.fixtures.events import NOW, event
+from tools.fixtures.loop_bench import Bench, http_fault, listing
 
 # Polling
 

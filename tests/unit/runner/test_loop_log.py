@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 from forewarn.errors import ServiceError
 from forewarn.events import Document, Vm
-from tools.events import NOW, event
-from tools.loop_bench import Bench, http_fault, listing
+from tools.fixtures.events import NOW, event
+from tools.fixtures.loop_bench import Bench, http_fault, listing
 
 # The log
 

@@ -28,9 +28,9 @@ from forewarn.runner.telemetry.metrics import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
-from tools.exposition import parse, promtool
-from tools.sizes import examples
+from tools.fixtures.clocks import ManualClocks
+from tools.judges.exposition import parse, promtool
+from tools.suite.sizes import examples
 
 # What UTF-8 can write.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

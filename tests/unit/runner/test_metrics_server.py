@@ -12,9 +12,9 @@ import pytest
 from forewarn.errors import InputError
 from forewarn.runner.telemetry.metrics import CONTENT_TYPE, Metrics
 from forewarn.runner.telemetry.metrics_server import MetricsServer
-from tools.exposition import parse
-from tools.listened import TIMEOUT, Listened
-from tools.waiting import wait_until
+from tools.judges.exposition import parse
+from tools.servers.listened import TIMEOUT, Listened
+from tools.sites.waiting import wait_until
 
 
 class Scraped(Listened):

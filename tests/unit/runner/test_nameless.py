@@ -13,10 +13,10 @@ from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
 from forewarn.runner.hooks.commands import Command
 from forewarn.runner.telemetry import heartbeat
-from tools import world_runner
-from tools.runner_world import VMS
-from tools.stories import AFTER, DRAIN, DRAINED, Story, match
-from tools.world_runner import WorldClient
+from tools.worlds import world_runner
+from tools.worlds.runner_world import VMS
+from tools.worlds.stories import AFTER, DRAIN, DRAINED, Story, match
+from tools.worlds.world_runner import WorldClient
 
 
 def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:

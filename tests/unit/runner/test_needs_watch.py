@@ -20,8 +20,8 @@ from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
 from forewarn.runner.telemetry.systemd import Notifier
-from tools.clocks import ManualClocks
-from tools.waiting import wait_until
+from tools.fixtures.clocks import ManualClocks
+from tools.sites.waiting import wait_until
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 

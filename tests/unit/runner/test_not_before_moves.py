@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.drills.store import new_id
-from tools.stories import Story, hook, match
+from tools.worlds.stories import Story, hook, match
 
 
 def let_drain_take_forty_seconds(story: Story, seconds: int) -> None:

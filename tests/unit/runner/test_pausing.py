@@ -17,9 +17,9 @@ from forewarn.policy.pause import LONGEST_SECONDS, Pause
 from forewarn.runner.requester import APPROVAL
 from forewarn.runner.state.directories import StateDirectory
 from forewarn.runner.telemetry import heartbeat
-from tools import pauses
-from tools.runner_world import Hook
-from tools.stories import ProfileStory
+from tools.worlds import pauses
+from tools.worlds.runner_world import Hook
+from tools.worlds.stories import ProfileStory
 
 
 def _soon(hook: Hook) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.stories import AFTER, DRAIN, Story, hook, match
+from tools.worlds.stories import AFTER, DRAIN, Story, hook, match
 
 ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.stories import NOTICE_SECONDS, ONCE, Story, hook, match
+from tools.worlds.stories import NOTICE_SECONDS, ONCE, Story, hook, match
 
 
 @pytest.mark.parametrize(

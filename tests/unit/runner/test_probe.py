@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from forewarn.errors import InputError
 from forewarn.runner.telemetry.probe import ProbeServer
-from tools.listened import Listened
+from tools.servers.listened import Listened
 
 
 class Probed(Listened):

@@ -15,7 +15,7 @@ from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import Plan
 from forewarn.runner.hooks.run import Run
 from forewarn.runner.telemetry.readiness import Readiness
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 LEAD = 60.0
 DRAIN = {"run": ["/usr/local/bin/drain"]}

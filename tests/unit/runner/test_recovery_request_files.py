@@ -15,7 +15,7 @@ from forewarn.errors import InputError
 from forewarn.runner.hooks import recovery_requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.recovery_stage import Machine
+from tools.worlds.recovery_stage import Machine
 
 GOOD: dict[str, Any] = {
     "forewarn": {"schema": "recovery-request", "version": 1},

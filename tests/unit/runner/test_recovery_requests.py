@@ -10,7 +10,7 @@ import shutil
 import pytest
 from forewarn.runner import event_record as states
 from forewarn.runner.hooks.recovery_requests import waits
-from tools.recovery_stage import KINDS, Machine
+from tools.worlds.recovery_stage import KINDS, Machine
 
 # Again
 

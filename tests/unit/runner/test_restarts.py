@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from forewarn.events import Vm
 from forewarn.runner.journal import writer as journals
-from tools.runner_world import VMS
-from tools.stories import DRAINED, HELD, ONCE, Story, hook, match
+from tools.worlds.runner_world import VMS
+from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, match
 
 
 def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_path: Path) -> None:

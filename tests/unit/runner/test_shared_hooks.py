@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.stories import DRAIN, ONCE, Story, hook, match
+from tools.worlds.stories import DRAIN, ONCE, Story, hook, match
 
 
 def test_what_one_policy_may_run_once_only_runs_once(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from forewarn.runner.sink.sink import LONGEST_PAUSE_SECONDS, Sink, SinkSettings
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
-from tools.clocks import ManualClocks
-from tools.journals import commit
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.journals import commit
 
 
 class Children(Executor):

@@ -17,7 +17,7 @@ from forewarn.runner.journal.writer import Journal
 from forewarn.runner.sink import position as positions
 from forewarn.runner.sink.batch import MOST_BYTES, newest, next_batch
 from forewarn.runner.sink.position import Position
-from tools.journals import commit, opened, record
+from tools.fixtures.journals import commit, opened, record
 
 START = Position("s", begins=0)
 

@@ -14,7 +14,7 @@ import pytest
 from forewarn.runner.telemetry.systemd import MAX_STATUS_CHARACTERS, Notifier
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 
 class Systemd:

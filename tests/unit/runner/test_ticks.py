@@ -8,7 +8,7 @@ from forewarn.imds.limiter import Limiter
 from forewarn.runner.ticks import STRETCH, Ticks
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.clocks import ManualClocks
+from tools.fixtures.clocks import ManualClocks
 
 
 def test_the_first_tick_is_at_once(clocks: ManualClocks) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from forewarn.runner.event_record import CALLED_OFF, FINISHED, UNSEEN
-from tools.stories import ProfileStory
-from tools.watched_journals import MemoryJournal
+from tools.worlds.stories import ProfileStory
+from tools.worlds.watched_journals import MemoryJournal
 
 
 class Story(ProfileStory):

@@ -18,9 +18,9 @@ import pytest
 from forewarn import __version__
 from forewarn.runner.hooks import webhook
 from forewarn.runner.hooks.commands import HookSettings, request_settings
-from tools.clocks import ManualClocks
-from tools.scripted_imds import ScriptedServer, raw, status
-from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, server_context
+from tools.fixtures.clocks import ManualClocks
+from tools.servers.scripted_imds import ScriptedServer, raw, status
+from tools.servers.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, server_context
 
 BODY = '{"event": {"EventId": "E", "Description": "für web_0"}}\n'.encode()
 TOKEN = "t0ken-that-nobody-may-see"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tools.scripted_imds import Answer, AnsweringServer, status
-from tools.small_group import Group
-from tools.timed_runner import memory
+from tools.servers.scripted_imds import Answer, AnsweringServer, status
+from tools.worlds.small_group import Group
+from tools.worlds.timed_runner import memory
 
 
 @pytest.fixture(scope="module")

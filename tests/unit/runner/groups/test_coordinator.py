@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 from forewarn.runner.groups import barrier, observations, semaphore
-from tools import sizes
-from tools.small_group import VMS, Group
+from tools.suite import sizes
+from tools.worlds.small_group import VMS, Group
 
 
 @pytest.fixture

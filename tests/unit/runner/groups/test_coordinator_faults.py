@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from forewarn.runner.groups import obligations
 from forewarn.runner.groups.barrier import READY
-from tools.memory_store import LOST_ANSWER, OUTAGE
-from tools.small_group import Group
+from tools.worlds.memory_store import LOST_ANSWER, OUTAGE
+from tools.worlds.small_group import Group
 
 # The store
 

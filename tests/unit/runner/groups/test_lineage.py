@@ -13,7 +13,7 @@ from forewarn.runner.groups.lineage import NONE, Memory, continued, lineage_of
 from forewarn.runner.groups.store import StoreFault
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tools.sizes import examples
+from tools.suite.sizes import examples
 
 EMPTY = b'{"number":0}'
 STEPS = ["write", "write", "read", "read", "back up", "restore"]

@@ -9,7 +9,8 @@ import random
 
 import pytest
 from forewarn.runner.groups.store import LOST_DATA, StoreFault, Versioned
-from tools.memory_store import (
+from tools.servers.store_counting import Counting
+from tools.worlds.memory_store import (
     DOUBLED,
     LATE,
     LOST_ANSWER,
@@ -20,7 +21,6 @@ from tools.memory_store import (
     MemoryStore,
     Trouble,
 )
-from tools.store_counting import Counting
 
 KEY = "forewarn/web/slots"
 

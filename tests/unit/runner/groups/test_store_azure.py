@@ -21,7 +21,7 @@ from forewarn.runner.groups.store import LOGIN, TOO_LARGE, StoreFault, Versioned
 from forewarn.runner.groups.tls import TlsFiles
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.scripted_imds import Answer, AnsweringServer, Request, ScriptedServer, raw, status
+from tools.servers.scripted_imds import Answer, AnsweringServer, Request, ScriptedServer, raw, status
 
 KEY, VALUE, ETAG = "forewarn/web/slots", b"value", '"0x8D1"'
 SAS = "sv=2021-12-02&sr=c&sp=rcwdl&sig=SecretSignatureOfTheTest%3D"

@@ -18,8 +18,8 @@ from forewarn.runner.groups.etcd import Etcd
 from forewarn.runner.groups.store import LOGIN, LOST_DATA, StoreFault, Versioned
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.listened import free_port
-from tools.scripted_imds import Answer, AnsweringServer, Request, ScriptedServer, raw, status
+from tools.servers.listened import free_port
+from tools.servers.scripted_imds import Answer, AnsweringServer, Request, ScriptedServer, raw, status
 
 KEY, VALUE = "forewarn/web/slots", b"value"
 PASSWORD, TOKEN = "pass-word-of-the-test", "token-of-the-test.1"

@@ -17,9 +17,9 @@ from forewarn.runner.groups.https import StoreReply
 from forewarn.runner.groups.store import TOO_LARGE, StoreFault
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.kept_connections import ask, fault_of, to
-from tools.listened import free_port
-from tools.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status
+from tools.servers.kept_connections import ask, fault_of, to
+from tools.servers.listened import free_port
+from tools.servers.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status
 
 # The connection
 

@@ -21,8 +21,8 @@ from forewarn.runner.groups.store import LOGIN, StoreFault, Versioned
 from forewarn.runner.state.secrets import read_secret
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.scripted_imds import AnsweringServer, Request, ScriptedServer, status
-from tools.webhooks import Answer, Webhook, server_context
+from tools.servers.scripted_imds import AnsweringServer, Request, ScriptedServer, status
+from tools.servers.webhooks import Answer, Webhook, server_context
 
 ETCD = {"etcd": ["https://etcd-1.example.com:2379", "https://[fd00::2]:2379"]}
 BLOB = {"blob": "https://web.blob.core.windows.net/forewarn"}
