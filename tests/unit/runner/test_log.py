@@ -102,7 +102,7 @@ def test_a_stream_that_cannot_write_a_letter_gets_it_escaped() -> None:
 
 
 def test_half_a_line_of_the_log_does_not_spoil_the_next(tmp_path: Path) -> None:
-    """A disk that is full takes the beginning of a line; docs/operations.md: one line each."""
+    """A disk that is full takes the beginning of a line; docs/log.md: a line each."""
     program = """
 import resource, signal, sys, time
 from forewarn.runner.telemetry.log import Log

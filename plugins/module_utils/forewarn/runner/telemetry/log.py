@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The runner's log: one line for each thing that happens, as text (``name=value``) or JSON.
 
-docs/operations.md lists the lines. Not ``logging``: importing it takes longer than the runner's whole start may.
+docs/log.md lists the lines. Not ``logging``: importing it takes longer than the runner's whole start may.
 """
 
 from __future__ import annotations
