@@ -30,7 +30,8 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 OWN_VERSIONS = $(if $(filter-out small,$(FOREWARN_SIZE)),,-m 'not versions')
 report = --junitxml=.cache/reports/$(1).xml
 # In a directory, the subdirectories that PACKAGE names, or the files whose names begin with them; without PACKAGE, all.
-tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
+tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package)),\
+	$(wildcard $(1)/test_$(package)*.py $(1)/*/test_$(package)*.py $(1)/*/*/test_$(package)*.py),\
 	$(error There is neither $(1)/$(package) nor $(1)/test_$(package)*.py)))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Where modules may not be kept compiled, each of some thousand processes compiles them anew.
@@ -108,13 +109,13 @@ test-root: .venv/.installed-test
 # What a VM runs, as a process of its own: started, killed, with hooks, drills and a damaged journal.
 test-vm: .venv/.installed-test
 	$(heading) 'the runner, with Python $(VM_PYTHON)'
-	FOREWARN_VM_PYTHON=$(VM_PYTHON) $(PY) -m pytest $(PYTEST_ARGS) $(call report,vm) $(VM_TESTS:%=tests/integration/test_%.py)
+	FOREWARN_VM_PYTHON=$(VM_PYTHON) $(PY) -m pytest $(PYTEST_ARGS) $(call report,vm) $(VM_TESTS:%=tests/integration/*/test_%.py)
 
 test-ansible: $(CORES:%=test-ansible-%)
 
 $(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-test
 	$(heading) 'the plugins, with ansible-core $*'
-	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(call report,ansible) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
+	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(call report,ansible) $(ANSIBLE_TESTS:%=tests/integration/collection/test_%.py)
 
 unit test-unit coverage: DIST := worksteal
 unit test-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $(PROCESSORS))
@@ -205,7 +206,7 @@ lint-docs: .venv/.installed-test .venv/.installed-docs
 	$(heading) 'antsibull-docs, and the site'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
 	tests/tools/docs/site/build.sh
-	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/test_site.py::test_the_site_has_every_page_and_asks_no_other
+	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/project/test_site.py::test_the_site_has_every_page_and_asks_no_other
 
 lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'

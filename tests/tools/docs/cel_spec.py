@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.expression import ExpressionError, compile_expression
 from forewarn.compiler.cel.types import Type
@@ -47,6 +48,15 @@ def cases_file(repository: Path) -> Path:
     """Return where the cases are, or should be."""
     named = os.environ.get("FOREWARN_CEL_SPEC")
     return Path(named) if named else repository.parent / "shared" / "data" / "cel-spec" / "cases.json"
+
+
+def read_cases(repository: Path) -> list[Case]:
+    """Return the cases; skip the test where there are none."""
+    path = cases_file(repository)
+    if not path.is_file():
+        pytest.skip(f"no conformance cases at {path}; FOREWARN_CEL_SPEC may name the file")
+    found: list[Case] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def outcomes(cases: Sequence[Case]) -> Iterator[Outcome]:

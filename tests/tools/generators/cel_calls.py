@@ -38,7 +38,7 @@ class Call(NamedTuple):
         return {f"x{number}": type_ for number, type_ in enumerate(self.types)}
 
 
-# What cel-expr-python has no extension for: tests/unit/cel/test_cel_lists.py judges these.
+# What cel-expr-python has no extension for: tests/unit/compiler/cel/test_cel_lists.py judges these.
 _ONLY_HERE = re.compile(
     r"sets\.|lists\.|\.(distinct|slice|sort|min|max|flatten|sortBy|transform\w+|existsOne)\(|\(k, v,"
 )

@@ -49,8 +49,13 @@ class Package(NamedTuple):
     unchanged: tuple[str, ...] = ()
 
 
-def _tests(directory: str, names: str) -> tuple[str, ...]:
-    return tuple(f"tests/{directory}/test_{name}.py" for name in names.split())
+def _tests(names: str) -> tuple[str, ...]:
+    """Return the only file of tests of each name, wherever it is."""
+    found = []
+    for name in names.split():
+        (path,) = (REPOSITORY / "tests").rglob(f"test_{name}.py")
+        found.append(str(path.relative_to(REPOSITORY)))
+    return tuple(found)
 
 
 _BELOW_ANALYSIS = (
@@ -69,42 +74,38 @@ PACKAGES: Mapping[str, Package] = {
             *(f"policy/{name}.py" for name in ("lists", "params", "program", "trace", "view")),
         ),
         "policy/test_{}*.py",
-        _tests("unit/policy", "engine evaluate limits imported trace forms scopes approval_groups")
-        + _tests("unit", "events")
-        + _tests("unit/policy", "params approval")
-        + _tests("unit/cel", "cel_arguments cel_lists")
-        + _tests("unit/runner", "plan content_changes")
-        + _tests("unit/policy", "engine_properties artifact plain_decisions")
-        + _tests("unit", "events_properties"),
+        _tests(
+            "engine evaluate limits imported trace forms scopes approval_groups events params approval "
+            "cel_arguments cel_lists plan content_changes engine_properties artifact plain_decisions "
+            "events_properties"
+        ),
     ),
     "runner": Package(
         FOREWARN,
         tuple(f"runner/{name}.py" for name in ("approvals", "controller", "event_record", "reconciler", "tracker")),
         "runner/test_{}*.py",
-        _tests("unit/runner", "tracker event_record restarts not_before_moves nameless hidden_events content_changes")
-        + _tests(
-            "unit/runner", "policy_changes loop dry_runs impact shared_hooks leftovers doubts_kept exchange shadow"
-        )
-        + _tests("unit/runner", "recovery_requests hook_recovery hook_scheduler hook_notifications hook_restarts drill")
-        + _tests("unit/runner", "shadow command_reports readiness preparation_reasons plan loop_log journal metrics"),
+        _tests(
+            "tracker event_record restarts not_before_moves nameless hidden_events content_changes "
+            "policy_changes loop dry_runs impact shared_hooks leftovers doubts_kept exchange shadow "
+            "recovery_requests hook_recovery hook_scheduler hook_notifications hook_restarts drill "
+            "command_reports readiness preparation_reasons plan loop_log journal metrics"
+        ),
     ),
     "smt": Package(
         FOREWARN / "analysis",
         ("smt/**/*.py",),
-        "analysis/test_smt_{}.py",
-        _tests("unit/analysis", "proof smt_witness smt_translation")
-        + _tests("integration", "smt_cel_spec smt_policies smt_open_inputs smt_events"),
+        "analysis/smt/test_smt_{}.py",
+        _tests("proof smt_witness smt_expressions smt_cel_spec smt_policies smt_open_inputs smt_events"),
         _BELOW_ANALYSIS,
     ),
     "event_space": Package(
         FOREWARN / "analysis",
         ("event_space/*.py", *(f"report/{name}.py" for name in ("conditions", "decisions", "changes"))),
-        "analysis/test_symbolic_{}.py",
+        "analysis/event_space/test_event_space_{}.py",
         _tests(
-            "unit/analysis", "symbolic_concrete symbolic_domains symbolic_limits symbolic_regions symbolic_resources"
-        )
-        + _tests("unit/analysis", "space map_words coverage table")
-        + _tests("integration", "proof_classes"),
+            "event_space_concrete event_space_domains event_space_param_domains event_space_regions "
+            "event_space_resources event_space map_words coverage table proof_classes"
+        ),
         _BELOW_ANALYSIS,
     ),
 }

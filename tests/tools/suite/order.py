@@ -9,25 +9,25 @@ import pytest
 
 # Files of integration and of lab that take longest, by the reports of .ci/run. All others follow by their names.
 LONGEST_FIRST = (
-    "integration/test_groups_simulated.py",
-    "integration/test_crashes.py",
-    "integration/test_role_build.py",
-    "integration/test_proof_false_claims.py",
-    "integration/test_ansible_module.py",
-    "integration/test_fleet_playbooks.py",
-    "integration/test_release.py",
-    "integration/test_role_variables.py",
-    "integration/test_ansible_policies.py",
-    "integration/test_demo.py",
-    "integration/test_guides.py",
-    "integration/test_site.py",
-    "integration/test_pages.py",
-    "integration/test_eda_source.py",
-    "integration/test_groups_stores.py",
-    "integration/test_pages_map.py",
-    "integration/test_proof_wild.py",
-    "integration/test_groups_models.py",
-    "integration/test_proof_mutations.py",
+    "integration/groups/test_groups_simulated.py",
+    "integration/faults/test_crashes.py",
+    "integration/collection/test_role_build.py",
+    "integration/proof/test_proof_false_claims.py",
+    "integration/collection/test_ansible_module.py",
+    "integration/collection/test_fleet_playbooks.py",
+    "integration/project/test_release.py",
+    "integration/collection/test_role_variables.py",
+    "integration/collection/test_ansible_policies.py",
+    "integration/project/test_demo.py",
+    "integration/project/test_guides.py",
+    "integration/project/test_site.py",
+    "integration/pages/test_pages.py",
+    "integration/collection/test_eda_source.py",
+    "integration/groups/test_groups_stores.py",
+    "integration/pages/test_pages_map.py",
+    "integration/proof/test_proof_wild.py",
+    "integration/groups/test_groups_models.py",
+    "integration/proof/test_proof_mutations.py",
     "lab/test_groups.py",
     "lab/test_role.py",
     "lab/test_role_hooks.py",
@@ -56,4 +56,4 @@ def keep_order(config: pytest.Config) -> None:
 
 def sort(items: list[pytest.Item]) -> None:
     """Put the tests of the longest files first. The order within a file stays."""
-    items.sort(key=lambda item: _RANKS.get(f"{item.path.parent.name}/{item.path.name}", len(_RANKS)))
+    items.sort(key=lambda item: _RANKS.get(item.nodeid.partition("::")[0].removeprefix("tests/"), len(_RANKS)))

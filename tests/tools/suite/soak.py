@@ -24,8 +24,8 @@ from tools.worlds.group_scenario import Scenario
 from tools.worlds.timed_runner import memory
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-STORIES = "tests/integration/test_groups_simulated.py"
-PROPERTIES = "tests/integration/test_runner_properties.py"
+STORIES = "tests/integration/groups/test_groups_simulated.py"
+PROPERTIES = "tests/integration/runner/test_runner_properties.py"
 
 
 def try_properties(seconds: float) -> bool:

@@ -51,7 +51,7 @@ def test_questions_are_asked_until_there_is_an_answer() -> None:
 
 @pytest.mark.parametrize("prepare", ["none", "haproxy", "app@1:x.service", "/usr/local/bin/drain+1"])
 def test_what_it_writes_has_no_mistakes(prepare: str, tmp_path: Path) -> None:
-    """tests/integration/test_cli_policy_init.py proves it, for more answers."""
+    """tests/integration/cli/test_cli_policy_init.py proves it, for more answers."""
     for freeze, reboot in (("hold", "hold"), ("9", "approve"), ("hold", "approve")):
         directory = tmp_path / f"{freeze}-{reboot}"
         assert init(directory, "--freeze", freeze, "--reboot", reboot, "--prepare", prepare).returncode == 0

@@ -162,7 +162,7 @@ def test_bad_usage(tmp_path: Path) -> None:
     scenario = str(tmp_path / "s.yml")
     assert f"{scenario}:2:5: 'soon' is not a duration" in refused("--scenario", scenario)
     assert "Give one of them" in refused(
-        "--scenario", str(Path(__file__).parents[2] / "docs/scenarios/scale-in.yml"), "--vm", "a"
+        "--scenario", str(Path(__file__).parents[3] / "docs/scenarios/scale-in.yml"), "--vm", "a"
     )
 
 

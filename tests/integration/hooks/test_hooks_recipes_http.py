@@ -14,7 +14,7 @@ import pytest
 from tools.docs.recipes import EVENT, Script
 from tools.servers.recipe_servers import EXCLUDE, Elasticsearch, GitHub, ResourceManager, served
 
-RECIPES = Path(__file__).parents[2] / "docs" / "hooks" / "recipes"
+RECIPES = Path(__file__).parents[3] / "docs" / "hooks" / "recipes"
 HOST = socket.gethostname()
 MARK = f"cluster.metadata.forewarn.{HOST}"
 FAST = {"time.sleep(5)": "time.sleep(0.1)", "IDLE_SECONDS = 5 ": "IDLE_SECONDS = 0.1 "}

@@ -12,7 +12,7 @@ import pytest
 from forewarn.analysis.verify.finding import ProofFinding
 from tools.fixtures.policy_files import HEAD, verified
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/findings/slot-not-freed.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs/findings/slot-not-freed.md"
 LIMITED = "output: approve, limit: 1"
 TERMINATE = "event.EventType == 'Terminate'"
 DELETED = "{id: gone, condition: \"event.EventType in ['Terminate', 'Preempt']\", output: hold}"

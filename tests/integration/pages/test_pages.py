@@ -26,7 +26,7 @@ from tools.suite.sizes import in_turn
 
 pytestmark = pytest.mark.in_turn(3)
 
-POLICIES = Path(__file__).parents[2] / "policies"
+POLICIES = Path(__file__).parents[3] / "policies"
 SIZES = pytest.mark.parametrize(
     ("size", "dark"),
     [(DESKTOP, False), (DESKTOP, True), (PHONE, False), (PHONE, True)],

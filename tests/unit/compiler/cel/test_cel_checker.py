@@ -53,7 +53,7 @@ EXAMPLES = {
 
 
 def test_every_code_has_an_example() -> None:
-    only_in_bodies = {"not-json"}  # tests/unit/compiler/test_hook_bodies.py has its examples
+    only_in_bodies = {"not-json"}  # tests/unit/compiler/policy_file/test_hook_bodies.py has its examples
     assert EXAMPLES.keys() | only_in_bodies == CODES.keys()
 
 

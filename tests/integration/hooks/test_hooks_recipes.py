@@ -18,7 +18,7 @@ from tools.sites.requirements import lacking
 
 pytestmark = pytest.mark.in_turn(2)
 
-RECIPES = Path(__file__).parents[2] / "docs" / "hooks" / "recipes"
+RECIPES = Path(__file__).parents[3] / "docs" / "hooks" / "recipes"
 PAGES = sorted(set(RECIPES.glob("*.md")) - {RECIPES / "README.md"})
 PARTS = ["Rights and rollout", "To see that it worked", "What can go wrong"]
 

@@ -21,7 +21,7 @@ from tools.suite.sizes import SEED, in_turn
 
 pytestmark = pytest.mark.in_turn(3)
 
-PLAYBOOKS = sorted({path.stem for path in (Path(__file__).parents[2] / "playbooks").glob("*.yml")} - {"variables"})
+PLAYBOOKS = sorted({path.stem for path in (Path(__file__).parents[3] / "playbooks").glob("*.yml")} - {"variables"})
 ROLE = "- {hosts: all, gather_facts: false, vars: {forewarn_dri_run: true}, roles: [forewarn.azure.forewarn]}\n"
 NOWHERE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
 

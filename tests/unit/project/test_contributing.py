@@ -35,8 +35,7 @@ def rows(repository: Path) -> list[Row]:
 
 def matches(directory: Path, word: str) -> set[Path]:
     """Return the files that PACKAGE=word selects."""
-    found = set(directory.glob(f"test_{word}*.py"))
-    return found | {directory / word} if (directory / word).exists() else found
+    return {directory / word} if (directory / word).exists() else set(directory.rglob(f"test_{word}*.py"))
 
 
 def test_every_package_has_a_row(repository: Path, package: Path, rows: list[Row]) -> None:

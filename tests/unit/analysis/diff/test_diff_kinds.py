@@ -29,7 +29,7 @@ from forewarn.cli.main import main
 from forewarn.cli.policy import diff as policy_diff
 from forewarn.policy.artifact import Artifact
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TEXT = """name: p
 params: [{{name: n, type: int, default: 30, min: 0, max: {most}}}]
 invariants: [{invariants}]

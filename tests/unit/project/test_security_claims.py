@@ -66,12 +66,12 @@ def test_every_claim_names_tests_that_exist(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "wrong"),
     [
-        ("`unit/test_security_claims.py::test_a_claim_without_a_test_is_found`", None),
-        ("`unit/test_security_claims.py::test_none`", "there is no"),
-        ("`unit/test_security_claims.py::claims`", "there is no"),
+        ("`unit/project/test_security_claims.py::test_a_claim_without_a_test_is_found`", None),
+        ("`unit/project/test_security_claims.py::test_none`", "there is no"),
+        ("`unit/project/test_security_claims.py::claims`", "there is no"),
         ("`unit/test_none.py::test_none`", "there is no"),
         ("obvious", "no test"),
-        ("`unit/test_security_claims.py::test_a_claim_without_a_test_is_found`, or so", "cannot read"),
+        ("`unit/project/test_security_claims.py::test_a_claim_without_a_test_is_found`, or so", "cannot read"),
     ],
 )
 def test_a_claim_without_a_test_is_found(repository: Path, cell: str, wrong: str | None) -> None:

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import pytest
 from forewarn.analysis.smt.encode.problem import Translated
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import Declarations
-from test_cel_spec import cases
-from tools.docs.cel_spec import read_type, read_value
+from tools.docs.cel_spec import Case, read_cases, read_type, read_value
 from tools.judges.translated import FAILS, SCALARS, Agreement, Question, hidden, literals
 from tools.suite.sizes import SEED, SIZE
-
-__all__ = ["cases"]
 
 # Cases with variables that have one value for z3, and those of which a part may have any, by what they consist of.
 # More of the first and fewer of the second are welcome: then change the numbers. The reverse means that something is no
@@ -41,6 +40,11 @@ OPAQUE: Mapping[str, int] = {
     "to_double": 7,
 }
 # fmt: on
+
+
+@pytest.fixture(scope="module")
+def cases(repository: Path) -> list[Case]:
+    return read_cases(repository)
 
 
 def _variants(form: Any) -> Iterator[dict[int, list[Any]]]:

@@ -34,7 +34,7 @@ from tools.judges.claims import (
 
 pytestmark = pytest.mark.in_turn(4)
 
-POLICIES = Path(__file__).parents[2] / "policies"
+POLICIES = Path(__file__).parents[3] / "policies"
 NEVER = "decision == hold"
 SATURDAY, THURSDAY = "2026-06-13T12:00:00Z", "2026-06-18T12:00:00Z"
 WEEKEND = "now.getDayOfWeek() == 0 || now.getDayOfWeek() == 6"

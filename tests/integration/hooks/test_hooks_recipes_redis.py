@@ -16,7 +16,7 @@ from tools.servers.redis_sentinels import HERE, MASTER, Redis, ask, missing, red
 from tools.sites.requirements import lacking
 from tools.sites.waiting import wait_until
 
-PAGE = Path(__file__).parents[2] / "docs" / "hooks" / "recipes" / "redis-sentinel.md"
+PAGE = Path(__file__).parents[3] / "docs" / "hooks" / "recipes" / "redis-sentinel.md"
 
 
 @pytest.fixture(autouse=True)

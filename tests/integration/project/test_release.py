@@ -116,7 +116,7 @@ def test_the_changelog_has_what_the_fragments_said(released: Clone) -> None:
 def test_the_versions_agree_and_links_lead_somewhere(released: Clone) -> None:
     """By the tests of the released tree, which find its package through PYTHONPATH."""
     package = released.directory / "plugins" / "module_utils"
-    tests = ["tests/unit/test_version.py", "tests/unit/test_docs.py"]
+    tests = ["tests/unit/project/test_version.py", "tests/unit/project/test_docs.py"]
     pytest_command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", *tests]
     process = released.run("env", f"PYTHONPATH={package}", *pytest_command)
     assert process.returncode == 0, process.stdout + process.stderr
