@@ -21,10 +21,10 @@ import yaml
 from forewarn.compiler.cel.expression import compile_expression
 from forewarn.compiler.policies import compile_policies
 from forewarn.events import LATEST_API_VERSION, Document, Vm
-from forewarn.policy import timevalues as tv
 from forewarn.policy.artifact import load
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
+from forewarn.policy.functions import timevalues as tv
 from tools.fixtures.events import GUID, event
 
 # What the documentation says of those that are not run (docs/policies.md, "Policies for cel-go").

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.policy import timevalues
+from forewarn.policy.functions import timevalues
 from tools.generators.cel_expressions import Generator
 from tools.generators.cel_variables import DECLARATIONS, values
 from tools.judges.cel_oracles import MISSING, Ours
@@ -28,7 +28,7 @@ SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from forewarn.policy.evaluate import Builder, Scope
-from forewarn.policy.dynamic import plain
+from forewarn.policy.functions.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
 data = json.load(open(sys.argv[2]))
@@ -75,7 +75,7 @@ TEXTS = """
 import itertools, json, sys
 sys.path.insert(0, sys.argv[1])
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.function_table import FUNCTIONS
+from forewarn.policy.functions.table import FUNCTIONS
 found = []
 for name, arguments in json.load(open(sys.argv[2])):
     try:
@@ -118,7 +118,7 @@ def test_functions_of_texts_give_the_same_values_for_empty_ones_too(tmp_path: Pa
 ZONES = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from forewarn.policy import timevalues
+from forewarn.policy.functions import timevalues
 assert "zoneinfo" not in sys.modules
 cases = json.load(sys.stdin)
 print(json.dumps([str(timevalues.at_zone(value, timevalues.zone(name))) for name, value in cases]))

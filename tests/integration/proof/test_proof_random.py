@@ -19,7 +19,7 @@ from forewarn.analysis.event_space.concrete import Witness
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
-from forewarn.policy.timevalues import format_duration
+from forewarn.policy.functions.timevalues import format_duration
 from tools.fixtures.policy_files import SHIPPED
 from tools.generators.random_events import case
 from tools.judges.class_agreement import agrees

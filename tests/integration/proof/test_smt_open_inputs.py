@@ -18,7 +18,7 @@ from forewarn.analysis.smt.encode.decisions import ERROR
 from forewarn.compiler.policies import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet
-from forewarn.policy.timevalues import format_duration, format_timestamp
+from forewarn.policy.functions.timevalues import format_duration, format_timestamp
 from tools.fixtures.policy_files import loaded
 from tools.generators.fixed_inputs import NAMES, SCALAR_PARAMS, case
 from tools.generators.smt_expressions import Writer

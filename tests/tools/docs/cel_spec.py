@@ -22,9 +22,9 @@ import pytest
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.expression import ExpressionError, compile_expression
 from forewarn.compiler.cel.types import Type
-from forewarn.policy import timevalues as tv
-from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.functions import timevalues as tv
+from forewarn.policy.functions.dynamic import plain
 
 VALUE, ERROR, REFUSED_ERROR, REFUSED, WRONG = "value", "error", "refused error", "refused", "wrong"
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.overloads import COMPARISONS
 from forewarn.compiler.cel.types import Type
-from forewarn.policy import timevalues as tv
-from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
+from forewarn.policy.functions import timevalues as tv
+from forewarn.policy.functions.overloads import FUNCTIONS, METHODS, OPERATORS
 
 TEXTS, INTS, TABLE = t.list_of(t.STRING), t.list_of(t.INT), t.map_of(t.STRING, t.INT)
 NESTED, NESTED_TABLE = t.list_of(TEXTS), t.map_of(t.STRING, TEXTS)

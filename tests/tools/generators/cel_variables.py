@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.types import Declarations, Type
-from forewarn.policy import timevalues as tv
+from forewarn.policy.functions import timevalues as tv
 
 from ..judges.cel_oracles import MISSING
 from .cel_calls import ZONES as ANY_ZONES

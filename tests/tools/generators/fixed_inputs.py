@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from forewarn.analysis.smt.encode.inputs import TEXT_FIELDS, Inputs
 from forewarn.analysis.smt.terms import Formula, disj, implies, ite, neg, same
 from forewarn.events import Document, Event, Vm, format_time, parse_document
-from forewarn.policy import timevalues as tv
 from forewarn.policy.decision import Facts
+from forewarn.policy.functions import timevalues as tv
 from forewarn.policy.program import ROOTS
 from forewarn.policy.view import DocumentView
 

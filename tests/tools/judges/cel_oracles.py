@@ -27,11 +27,11 @@ from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import CelSyntaxError, Declarations, Type
 from forewarn.compiler.testing import cel_python
 from forewarn.compiler.testing.outcome import Outcome
-from forewarn.policy import timevalues as tv
-from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluate import Builder, Closure, Env, Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Form, read_form
+from forewarn.policy.functions import timevalues as tv
+from forewarn.policy.functions.dynamic import plain
 
 MISSING = object()  # a variable or field without a value
 

@@ -19,9 +19,9 @@ from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts, Limit, 
 from forewarn.policy.evaluate import ABSENT, Builder, Closure, Env
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Call, Form, Matches, Variable
+from forewarn.policy.functions.timevalues import from_datetime
 from forewarn.policy.params import bind
 from forewarn.policy.program import Match, Program
-from forewarn.policy.timevalues import from_datetime
 from forewarn.policy.trace import _SHOWN, _open_locals, _render, asks_for_optional
 
 PHASES = ("prepare", "recover", "notify")

@@ -18,7 +18,7 @@ from forewarn.analysis.smt.encode.inputs import Inputs
 from forewarn.analysis.smt.encode.problem import NOTHING, NUMBERS, Problem, Translated, Untranslated
 from forewarn.analysis.smt.encode.resources import Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
-from forewarn.policy.lists import equal
+from forewarn.policy.functions.lists import equal
 
 RLIMIT = 5_000_000
 SCALARS = (*NUMBERS, "bool", "string")

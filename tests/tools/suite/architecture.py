@@ -52,7 +52,9 @@ _NOT_EVERYWHERE = frozenset(
     | {"crypt", "imghdr", "lib2to3", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd"}
     | {"sunau", "telnetlib", "uu", "xdrlib"}
 )
-_STANDS_IN = {"zoneinfo": "policy.timevalues"}  # where a module of ours takes the place of what Python 3.8 lacks
+_STANDS_IN = {
+    "zoneinfo": "policy.functions.timevalues"
+}  # where a module of ours takes the place of what Python 3.8 lacks
 _STANDARD_LIBRARY = sys.stdlib_module_names - _NOT_EVERYWHERE
 
 

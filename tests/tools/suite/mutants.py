@@ -67,11 +67,9 @@ PACKAGES: Mapping[str, Package] = {
         FOREWARN,
         (
             "events.py",
-            *(
-                f"policy/{name}.py"
-                for name in ("approval", "decision", "dynamic", "engine", "evaluate", "interpolated")
-            ),
-            *(f"policy/{name}.py" for name in ("lists", "params", "program", "trace", "view")),
+            *(f"policy/{name}.py" for name in ("approval", "decision", "engine", "evaluate", "interpolated")),
+            *(f"policy/{name}.py" for name in ("params", "program", "trace", "view")),
+            *(f"policy/functions/{name}.py" for name in ("dynamic", "lists")),
         ),
         "policy/test_{}*.py",
         _tests(

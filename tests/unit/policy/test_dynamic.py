@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from forewarn.compiler.cel.expression import compile_expression
-from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError
+from forewarn.policy.functions.dynamic import plain
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,11 +15,12 @@ from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check, compile_expression
 from forewarn.errors import InputError
-from forewarn.policy import function_table, functions
 from forewarn.policy.evaluate import MAX_STEPS, Builder, Scope, names
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from forewarn.policy.forms import read_form
-from forewarn.policy.overloads import FUNCTIONS, METHODS, OPERATORS
+from forewarn.policy.functions import standard
+from forewarn.policy.functions import table as function_table
+from forewarn.policy.functions.overloads import FUNCTIONS, METHODS, OPERATORS
 from forewarn.policy.trace import TracingBuilder, render
 from forewarn.policy.view import event_view
 
@@ -123,7 +124,7 @@ def test_nothing_absorbs_the_step_limit() -> None:
     ],
 )
 def test_values_do_not_grow_without_bound(source: str) -> None:
-    most = functions.MAX_TEXT
+    most = standard.MAX_TEXT
     values = {"s": "a" * most, "l": [1] * most, "b": b"a" * most}
     expression = compile_expression(source, {"s": t.STRING, "l": t.list_of(t.INT), "b": t.BYTES})
     with pytest.raises(EvaluationError, match=f"more than {most}"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.policy import timevalues as tv
+from forewarn.policy.functions import timevalues as tv
 from forewarn.policy.params import TYPES, bind, convert, parse_text
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from forewarn.policy.tzfile import ZoneFile, load
+from forewarn.policy.functions.tzfile import ZoneFile, load
 from tools.sites.commands import run_program
 from tools.suite.sizes import in_turn
 

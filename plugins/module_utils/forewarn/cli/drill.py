@@ -10,7 +10,7 @@ import sys
 
 from ..errors import InputError
 from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE, NOTICE_SECONDS, OTHER_NOTICE_SECONDS
-from ..policy.timevalues import SECOND, parse_duration
+from ..policy.functions.timevalues import SECOND, parse_duration
 from ..runner.clocks import Clocks
 from ..runner.drills import drill
 from ..runner.drills.store import DrillRequest, check

@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from ..errors import InputError
 from ..policy import pause
+from ..policy.functions.timevalues import SECOND, parse_duration
 from ..policy.pause import Pause
-from ..policy.timevalues import SECOND, parse_duration
 from ..runner.clocks import Clocks
 from ..runner.hooks.recovery_requests import asker
 from ..runner.pausing import FACT

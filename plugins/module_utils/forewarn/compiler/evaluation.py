@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import Document, Event
-from ..policy import timevalues as tv
 from ..policy.decision import Facts, Value
 from ..policy.evaluate import ABSENT, MAX_STEPS, UNSET, Scope, guarded
 from ..policy.evaluation_error import EvaluationError
 from ..policy.forms import read_form
+from ..policy.functions import timevalues as tv
 from ..policy.params import bind
 from ..policy.program import ROOTS
 from ..policy.trace import TracingBuilder

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Any, Callable, List
 
 from . import forms as f
-from .dynamic import Dyn
 from .evaluation_error import EvaluationError, InternalError, LimitError
 from .forms import Form
-from .functions import FUNCTIONS
-from .lists import COMPARING, comparisons
-from .regex import compile_program
+from .functions.dynamic import Dyn
+from .functions.lists import COMPARING, comparisons
+from .functions.regex import compile_program
+from .functions.standard import FUNCTIONS
 
 Env = List[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
 Closure = Callable[[Env], Any]
@@ -407,7 +407,7 @@ def _function(name: str) -> Callable[..., Any]:
     found = FUNCTIONS.get(name)
     if found is None:
         # Not at the top: few policies use CEL's extensions, and a runner starts sooner without them.
-        from .function_table import FUNCTIONS as ALL
+        from .functions.table import FUNCTIONS as ALL
 
         found = ALL[name]
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import InputError
-from . import timevalues as tv
+from .functions import timevalues as tv
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Types a parameter may have, as policy files write them.
@@ -67,7 +67,7 @@ def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
         other = next(item for item in value if item not in declaration["each"])
         raise ValueError(f"has {other}, which is not one of {', '.join(declaration['each'])}")
     if declaration.get("pattern") is True:
-        from .patterns import PatternError, compile_pattern  # not at the top: few parameters are patterns
+        from .functions.patterns import PatternError, compile_pattern  # not at the top: few parameters are patterns
 
         try:
             compile_pattern(value)

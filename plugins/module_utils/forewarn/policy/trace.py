@@ -9,9 +9,7 @@ import json
 import re
 from typing import Any
 
-from . import timevalues as tv
 from .decision import Value
-from .dynamic import Dyn, inner_types
 from .evaluate import Builder, Closure, Env
 from .evaluation_error import EvaluationError
 from .forms import (
@@ -31,6 +29,8 @@ from .forms import (
     PolicyVariable,
     Variable,
 )
+from .functions import timevalues as tv
+from .functions.dynamic import Dyn, inner_types
 
 _SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
 _PRESENCE = ("in", "ge", "lt", "dyn_has", "dyn_has_index")  # functions that tell whether there is a value

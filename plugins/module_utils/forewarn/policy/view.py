@@ -10,7 +10,7 @@ from typing import Any, Dict, Tuple
 from ..events import Document, Event
 from .decision import Facts
 from .evaluate import ABSENT
-from .timevalues import from_datetime
+from .functions.timevalues import from_datetime
 
 # Of an event: its key, its fields as expressions see them, affects_me, leader.
 _Lasting = Tuple[str, Dict[str, Any], Any, Any]

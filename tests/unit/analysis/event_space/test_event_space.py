@@ -20,7 +20,7 @@ from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
-from forewarn.policy.timevalues import format_duration, format_timestamp
+from forewarn.policy.functions.timevalues import format_duration, format_timestamp
 from forewarn.policy.view import DocumentView
 from hypothesis import given
 from hypothesis import strategies as st

@@ -12,7 +12,7 @@ from forewarn.analysis.event_space.concrete import SAMPLE_TIMES, witness
 from forewarn.analysis.event_space.domains import MISSING
 from forewarn.analysis.event_space.resources import VM
 from forewarn.events import LATEST_API_VERSION
-from forewarn.policy.timevalues import SECOND
+from forewarn.policy.functions.timevalues import SECOND
 
 NOW = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z
 

@@ -19,7 +19,7 @@ from forewarn.analysis.report.table import difference_table, verification_table
 from forewarn.analysis.verify.verify import verify
 from forewarn.compiler.policies import load_policies
 from forewarn.pages import __file__ as pages
-from forewarn.policy.timevalues import SECOND
+from forewarn.policy.functions.timevalues import SECOND
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.fixtures.policy_files import DIRECTORY, HEAD, SHIPPED, changed_web_tier, loaded

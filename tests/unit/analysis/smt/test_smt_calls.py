@@ -17,9 +17,9 @@ from forewarn.analysis.smt.encode.problem import NOTHING, Problem, Translated
 from forewarn.analysis.smt.terms import neg
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Call, Literal
-from forewarn.policy.function_table import FUNCTIONS
-from forewarn.policy.functions import INT_MAX, INT_MIN, UINT_MAX
-from forewarn.policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
+from forewarn.policy.functions.standard import INT_MAX, INT_MIN, UINT_MAX
+from forewarn.policy.functions.table import FUNCTIONS
+from forewarn.policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
 
 VALUES = {
     "int": (0, 1, -1, 2, 7, -7, 8, -2, INT_MAX, INT_MIN, INT_MAX // 2, INT_MIN // 2 - 1, INT_MAX // 2 + 1),

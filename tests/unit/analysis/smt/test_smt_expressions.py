@@ -17,7 +17,7 @@ from forewarn.analysis.smt.terms import conj, neg
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import INT
-from forewarn.policy.timevalues import MAX_DURATION, UNITS, parse_duration
+from forewarn.policy.functions.timevalues import MAX_DURATION, UNITS, parse_duration
 from tools.generators.cel_variables import PARAMS
 from tools.generators.fixed_inputs import SCALAR_PARAMS, case
 from tools.judges.expression_judge import Expression, judged

@@ -14,7 +14,7 @@ from forewarn.analysis.smt.encode.inputs import FIRST_NORMAL, LAST_NORMAL, Input
 from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from forewarn.events import API_VERSIONS, MAX_ID_CHARACTERS, MAX_TEXT_CHARACTERS
-from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
+from forewarn.policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tools.judges.smt_facts import Facts
 
 LATEST = "2020-07-01"

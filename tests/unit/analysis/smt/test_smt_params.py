@@ -22,9 +22,9 @@ from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import conj, disj, neg, same
 from forewarn.errors import InputError
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.function_table import FUNCTIONS
-from forewarn.policy.functions import INT_MAX, INT_MIN
-from forewarn.policy.timevalues import MAX_DURATION, MIN_DURATION, from_datetime
+from forewarn.policy.functions.standard import INT_MAX, INT_MIN
+from forewarn.policy.functions.table import FUNCTIONS
+from forewarn.policy.functions.timevalues import MAX_DURATION, MIN_DURATION, from_datetime
 from tools.fixtures.policy_files import loaded
 from tools.judges.smt_facts import Facts
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from forewarn.analysis.smt.encode.patterns import in_case, samples, texts_matching
 from forewarn.analysis.smt.terms import require
-from forewarn.policy.function_table import FUNCTIONS
-from forewarn.policy.patterns import PatternError, compile_pattern
-from forewarn.policy.regex import compile_program
+from forewarn.policy.functions.patterns import PatternError, compile_pattern
+from forewarn.policy.functions.regex import compile_program
+from forewarn.policy.functions.table import FUNCTIONS
 from tools.fixtures.policy_files import HEAD, verified
 
 z3 = require()

@@ -16,7 +16,7 @@ from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.encode.texts import Guess
 from forewarn.analysis.smt.terms import Formula, neg
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
-from forewarn.policy.patterns import compile_pattern
+from forewarn.policy.functions.patterns import compile_pattern
 from tools.judges.smt_facts import Facts, facts_of
 from tools.suite.sizes import SEED
 

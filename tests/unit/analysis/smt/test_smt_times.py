@@ -15,8 +15,8 @@ from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.encode.times import ACCESSORS, accessor, duration_field, transitions
 from forewarn.analysis.smt.terms import conj, disj, is_constant, neg, same
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.function_table import FUNCTIONS
-from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
+from forewarn.policy.functions.table import FUNCTIONS
+from forewarn.policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.judges.smt_facts import Facts

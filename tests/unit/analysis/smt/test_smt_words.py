@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from forewarn.analysis.smt.decode.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.patterns import compile_pattern
-from forewarn.policy.regex import compile_program
+from forewarn.policy.functions.patterns import compile_pattern
+from forewarn.policy.functions.regex import compile_program
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,8 +14,8 @@ from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.expression import compile_expression
 from forewarn.compiler.cel.types import Type
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.overloads import METHODS
-from forewarn.policy.timevalues import SECOND
+from forewarn.policy.functions.overloads import METHODS
+from forewarn.policy.functions.timevalues import SECOND
 from tools.generators.cel_calls import Call, overload_calls
 
 TEXTS = ["aba", "a", "b", "", "1", "true", "Europe/Berlin", "+05:45", "No/Zone", "2026-01-31T12:00:00Z", "9s"]

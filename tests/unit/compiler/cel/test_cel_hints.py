@@ -17,7 +17,7 @@ from forewarn.events import API_VERSIONS, EVENT_TYPE_SINCE
 from forewarn.policy.evaluate import Builder, Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
-from forewarn.policy.timevalues import SECOND
+from forewarn.policy.functions.timevalues import SECOND
 
 NOW = 1_769_860_800 * SECOND
 VARIABLES = {"tags": t.map_of(t.STRING, t.STRING), "first": t.Type("record", name="event")}

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from forewarn.compiler.cel.expression import ExpressionError, compile_expression
-from forewarn.policy.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
+from forewarn.policy.functions.dynamic import plain
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import re2  # type: ignore[import-untyped]  # the real RE2, which cel-python brings along
-from forewarn.policy.patterns import PatternError, compile_pattern
-from forewarn.policy.regex import compile_program
+from forewarn.policy.functions.patterns import PatternError, compile_pattern
+from forewarn.policy.functions.regex import compile_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.suite.sizes import examples

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.types import Declarations
-from forewarn.policy import timevalues as tv
+from forewarn.policy.functions import timevalues as tv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.judges.cel_oracles import Google, Ours, strict

@@ -22,10 +22,11 @@ from forewarn.compiler.testing.outcome import Outcome
 from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests
 from forewarn.compiler.testing.second_opinion import ALWAYS, IT_FAILS, SKIPPED, WE_FAIL, EngineDifference, SecondOpinion
 from forewarn.events import Vm, parse_document
-from forewarn.policy import evaluate, function_table, functions
+from forewarn.policy import evaluate
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
+from forewarn.policy.functions import standard, table
 from tools.fixtures.events import listed
 from tools.fixtures.policy_files import loaded
 from tools.generators.cel_calls import Call, overload_calls
@@ -148,7 +149,7 @@ class TestDifference:
         assert len(differences(tmp_path, POLICY)) == 1
 
     def test_our_own_evaluator_may_be_the_wrong_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(functions.FUNCTIONS, "lt", lambda a, b: a <= b)
+        monkeypatch.setitem(standard.FUNCTIONS, "lt", lambda a, b: a <= b)
         event = {**EVENT, "DurationInSeconds": 7}
         messages = [found.message for found in differences(tmp_path, POLICY, event=event)]
         assert messages == [
@@ -240,7 +241,7 @@ class TestSkipped:
 
     def test_every_entry_has_a_reason_and_is_about_something_that_exists(self) -> None:
         operations = {"has", "map", "map_list", "filter", "exists_one"}
-        known = {*function_table.FUNCTIONS, *operations, "escapes", "nanoseconds", "types", "map with a condition"}
+        known = {*table.FUNCTIONS, *operations, "escapes", "nanoseconds", "types", "map with a condition"}
         for skip in SKIPPED:
             assert skip.when in (ALWAYS, WE_FAIL, IT_FAILS)
             assert skip.reason.startswith("cel-python")

@@ -15,7 +15,7 @@ from ...compiler.yaml.tree import Sequence as YamlSequence
 from ...compiler.yaml.tree import YamlFile
 from ...errors import InputError
 from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
-from ...policy.timevalues import SECOND, from_datetime, parse_duration
+from ...policy.functions.timevalues import SECOND, from_datetime, parse_duration
 from ..event_space.concrete import EVENT_ID, Witness
 from ..event_space.domains import duration_text
 

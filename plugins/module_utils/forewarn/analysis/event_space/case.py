@@ -12,7 +12,7 @@ from typing import Any
 
 from ...events import Event
 from ...policy.decision import Facts
-from ...policy.timevalues import from_datetime
+from ...policy.functions.timevalues import from_datetime
 from .domains import MISSING
 
 USUAL_NOW = from_datetime(datetime(2026, 1, 1, tzinfo=timezone.utc))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...events import LATEST_API_VERSION, Document, Vm, format_time, has_field, parse_document
 from ...policy.decision import Facts
 from ...policy.evaluate import ABSENT
-from ...policy.timevalues import SECOND, from_datetime
+from ...policy.functions.timevalues import SECOND, from_datetime
 from .case import LEADER, NOT_LISTED, USUAL_NOW, Case, known
 from .domains import MISSING, duration_text
 from .resources import VM, listing, spelling, unasked

@@ -17,8 +17,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ...policy.functions import INT_MAX, INT_MIN
-from ...policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_duration, format_timestamp
+from ...policy.functions.standard import INT_MAX, INT_MIN
+from ...policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_duration, format_timestamp
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
 LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: longer ones are not analysed

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS
-from ...policy.functions import INT_MAX
+from ...policy.functions.standard import INT_MAX
 from .case import FURTHER_DOWN, LEADER, NOT_LISTED, Case
 from .domains import MISSING, DomainValue, intervals, quoted, texts
 from .symbols import Flag, Symbol, VmFact

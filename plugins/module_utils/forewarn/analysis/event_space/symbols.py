@@ -22,9 +22,8 @@ from ...events import (
     has_field,
 )
 from ...policy.evaluation_error import EvaluationError
-from ...policy.functions import INT_MAX, INT_MIN
-from ...policy.params import convert
-from ...policy.timevalues import (
+from ...policy.functions.standard import INT_MAX, INT_MIN
+from ...policy.functions.timevalues import (
     MAX_DURATION,
     MAX_TIMESTAMP,
     MIN_DURATION,
@@ -32,6 +31,7 @@ from ...policy.timevalues import (
     format_duration,
     format_timestamp,
 )
+from ...policy.params import convert
 from .case import Case
 from .domains import LONGEST, MAX_DOUBLE, MISSING, ORDERED, DomainValue, after, intervals, merged_range, show, texts
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...pages import counted
-from ...policy.functions import INT_MAX, INT_MIN
-from ...policy.params import convert
-from ...policy.timevalues import (
+from ...policy.functions.standard import INT_MAX, INT_MIN
+from ...policy.functions.timevalues import (
     MAX_DURATION,
     MAX_TIMESTAMP,
     MIN_DURATION,
@@ -20,6 +19,7 @@ from ...policy.timevalues import (
     SECOND,
     format_timestamp,
 )
+from ...policy.params import convert
 from ..event_space.domains import LONGEST, MAX_DOUBLE, DomainValue
 from ..event_space.resources import COUNT, PLACE, VM_NAME
 from ..event_space.symbols import DURATION, EVENT_STATUS, FIRST_NOW, LAST_NOW, TAGS_KNOWN, Dimension, Param

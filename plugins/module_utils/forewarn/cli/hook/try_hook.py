@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...hook_kinds.declaration import BOOLEAN, COMMAND, DURATION, INTEGER, HookKind, Option
 from ...hook_kinds.process import PREPARE, RECOVER, perform
 from ...hook_kinds.work import HookFailedError
-from ...policy.timevalues import SECOND, parse_duration
+from ...policy.functions.timevalues import SECOND, parse_duration
 from ...runner.hooks.commands import HookSettings
 from .show import known
 

@@ -21,8 +21,8 @@ from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, Decision, Facts, Value, Verdict
 from ...policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ...policy.forms import every_variable
+from ...policy.functions.timevalues import SECOND
 from ...policy.params import from_options
-from ...policy.timevalues import SECOND
 from ...runner.hooks.commands import describe
 from ..output.console import Console, write_json
 from .common import add_api_version, add_facts, given_vm

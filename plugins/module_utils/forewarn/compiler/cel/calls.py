@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable
 
-from ...policy import formatting
-from ...policy import overloads as table
-from ...policy import timevalues as tv
 from ...policy.evaluation_error import EvaluationError
-from ...policy.function_table import FUNCTIONS as RUNTIME
-from ...policy.patterns import PatternError, compile_pattern
+from ...policy.functions import formatting
+from ...policy.functions import overloads as table
+from ...policy.functions import timevalues as tv
+from ...policy.functions.patterns import PatternError, compile_pattern
+from ...policy.functions.table import FUNCTIONS as RUNTIME
 from ..wording import duration_hint, function_hint, with_article
 from . import operators, optionals
 from . import types as t

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...policy.overloads import FUNCTIONS, METHODS
+from ...policy.functions.overloads import FUNCTIONS, METHODS
 from ..wording import did_you_mean, with_article
 from . import calls, macros, operators, optionals
 from . import types as t

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InputError
-from ...policy import timevalues
-from ...policy.dynamic import Dyn, inner_types
+from ...policy.functions import timevalues
+from ...policy.functions.dynamic import Dyn, inner_types
 from ...policy.params import convert
 from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, RecordField, Type, join, list_of, parse_type
 

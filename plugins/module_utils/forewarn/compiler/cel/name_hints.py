@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...policy.overloads import FUNCTIONS, METHODS
+from ...policy.functions.overloads import FUNCTIONS, METHODS
 from ..wording import ELSEWHERE, closest, did_you_mean
 from .types import Declarations, Type
 

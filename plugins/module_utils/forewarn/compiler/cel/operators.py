@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...policy.overloads import OPERATORS
+from ...policy.functions.overloads import OPERATORS
 from ..wording import did_you_mean, with_article
 from . import types as t
 from .environment import EXTENSIBLE, RESOURCES, VM_NAME

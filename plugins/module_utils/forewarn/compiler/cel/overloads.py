@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...policy.overloads import Overload
+from ...policy.functions.overloads import Overload
 from .types import NOTHING, Type, parse_type
 
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}

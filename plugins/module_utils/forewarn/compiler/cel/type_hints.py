@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ...policy import timevalues as tv
+from ...policy.functions import timevalues as tv
 from ..wording import duration_hint
 from . import types as t
 from .guards import access_path

@@ -12,8 +12,8 @@ from typing import Any
 from ... import hook_kinds
 from ...hook_kinds.declaration import COMMAND, DURATION, TEXTS, HookKind, Option
 from ...policy.decision import HOOK_TIMEOUT_SECONDS, NOTIFY
+from ...policy.functions.timevalues import SECOND, parse_duration
 from ...policy.structure import secret_in_clear
-from ...policy.timevalues import SECOND, parse_duration
 from ..cel.expression import check
 from ..cel.types import CelSyntaxError, Declarations, ExpressionFinding
 from ..yaml.scalars import as_expression

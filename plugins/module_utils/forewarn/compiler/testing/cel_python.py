@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ...policy import timevalues as tv
+from ...policy.functions import timevalues as tv
 from ..cel.syntax import grammar_tree
 from ..cel.types import RecordField
 from .outcome import Outcome

@@ -16,12 +16,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...events import Document, Event
-from ...policy import dynamic, forms
+from ...policy import forms
 from ...policy.artifact import Artifact
 from ...policy.decision import Facts
 from ...policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, names
 from ...policy.evaluation_error import EvaluationError, LimitError
 from ...policy.forms import Form, read_form
+from ...policy.functions import dynamic
 from ...policy.params import bind
 from ...policy.program import Match, Program
 from ...policy.trace import render

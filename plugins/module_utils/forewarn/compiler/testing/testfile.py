@@ -15,7 +15,7 @@ from typing import Any
 
 from ...events import API_VERSIONS, LATEST_API_VERSION, Document, Vm, parse_document, parse_time
 from ...policy.evaluation_error import EvaluationError
-from ...policy.timevalues import SECOND, format_duration, format_timestamp, parse_duration
+from ...policy.functions.timevalues import SECOND, format_duration, format_timestamp, parse_duration
 from ..cel.expression import ExpressionError, compile_expression
 from ..cel.types import DURATION, TIMESTAMP, Type
 from ..paths import is_library, tested_by

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from ....policy.evaluation_error import EvaluationError
 from ....policy.forms import Call
-from ....policy.function_table import FUNCTIONS
-from ....policy.functions import INT_MAX, INT_MIN, UINT_MAX
-from ....policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
+from ....policy.functions.standard import INT_MAX, INT_MIN, UINT_MAX
+from ....policy.functions.table import FUNCTIONS
+from ....policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
 from ..decode.words import Mapped
 from ..terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, require, same
 from .inputs import Tags

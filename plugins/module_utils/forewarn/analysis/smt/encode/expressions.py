@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any
 
 from ....policy import forms as f
-from ....policy.dynamic import Dyn
 from ....policy.evaluation_error import EvaluationError
 from ....policy.forms import Form, read_form
-from ....policy.function_table import FUNCTIONS
-from ....policy.patterns import compile_pattern
-from ....policy.regex import compile_program
-from ....policy.timevalues import MAX_DURATION, MIN_DURATION, UNITS
+from ....policy.functions.dynamic import Dyn
+from ....policy.functions.patterns import compile_pattern
+from ....policy.functions.regex import compile_program
+from ....policy.functions.table import FUNCTIONS
+from ....policy.functions.timevalues import MAX_DURATION, MIN_DURATION, UNITS
 from ..decode.words import Mapped
 from ..effort import Readable
 from ..terms import Formula, between, conj, disj, is_constant, ite, neg, require, same

@@ -23,8 +23,8 @@ from ....events import (
     event_types,
     has_field,
 )
-from ....policy.functions import INT_MAX
-from ....policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ....policy.functions.standard import INT_MAX
+from ....policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
 from ..terms import Formula, between, conj, disj, implies, ite, neg, same
 from .problem import Problem, Translated, bool_of_any
 from .resources import Resources

@@ -16,9 +16,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ....errors import InputError
-from ....policy.functions import INT_MAX, INT_MIN
-from ....policy.params import check_bounds, check_names, convert
-from ....policy.timevalues import (
+from ....policy.functions.standard import INT_MAX, INT_MIN
+from ....policy.functions.timevalues import (
     MAX_DURATION,
     MAX_TIMESTAMP,
     MIN_DURATION,
@@ -26,6 +25,7 @@ from ....policy.timevalues import (
     format_duration,
     format_timestamp,
 )
+from ....policy.params import check_bounds, check_names, convert
 from ..terms import Formula, between, conj, disj, implies, ite, require, same
 from .members import Members
 from .problem import Problem, TextList, Translated, Untranslated, bool_of_any

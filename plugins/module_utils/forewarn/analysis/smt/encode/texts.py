@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ....policy.evaluation_error import EvaluationError, LimitError
-from ....policy.functions import INT_MAX, INT_MIN
+from ....policy.functions.standard import INT_MAX, INT_MIN
 from ..decode.model_values import ModelValues
 from ..decode.words import Mapped, NoWord, Spend, Wanted, branches, find_words, follows, has_spellings, images
 from ..terms import Formula, between, conj, disj, implies, is_constant, neg, require, same

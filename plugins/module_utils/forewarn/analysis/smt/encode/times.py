@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any
 
-from ....policy import timevalues as tv
+from ....policy.functions import timevalues as tv
 from ..terms import conj, disj, floor_div, ite
 from .problem import Problem, Translated
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from . import dynamic, formatting, functions, lists, mathematics, overloads
+from . import dynamic, formatting, lists, mathematics, overloads, standard
 
 _KNOWN: Mapping[str, Callable[..., Any]] = {
-    **functions.FUNCTIONS,
+    **standard.FUNCTIONS,
     **lists.FUNCTIONS,
     **mathematics.FUNCTIONS,
     **formatting.FUNCTIONS,

@@ -14,7 +14,7 @@ import operator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from .evaluation_error import EvaluationError
+from ..evaluation_error import EvaluationError
 
 if TYPE_CHECKING:
     from .overloads import Overload

@@ -13,9 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
+from ..evaluation_error import EvaluationError
 from . import dynamic
 from .dynamic import Dyn, no_overload
-from .evaluation_error import EvaluationError
 
 MAX_PAIRS = 1_000_000  # of elements, that one operation may compare
 MAX_RANGE = 10_000  # elements

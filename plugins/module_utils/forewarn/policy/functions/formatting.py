@@ -12,9 +12,9 @@ import math
 import re
 from typing import Any, Callable, Mapping, NamedTuple
 
+from ..evaluation_error import EvaluationError
 from . import timevalues as tv
 from .dynamic import Dyn, boxed, elements, inner_types, kind, type_name
-from .evaluation_error import EvaluationError
 
 MAX_PRECISION = 1000  # digits, as of cel-go and cel-cpp
 MAX_TEXT = 1 << 20  # characters

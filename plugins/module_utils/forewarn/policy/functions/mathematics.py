@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .evaluation_error import EvaluationError
+from ..evaluation_error import EvaluationError
 
 _BITS = 64
 _ALL = 2**64 - 1

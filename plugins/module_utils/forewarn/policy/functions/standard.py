@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Callable
 
+from ..evaluation_error import EvaluationError
 from . import timevalues as tv
-from .evaluation_error import EvaluationError
 from .lists import equal
 from .regex import compile_program
 
