@@ -138,13 +138,9 @@ def _page(kind: HookKind) -> str:
         "| Option | Value | Meaning |",
         "| --- | --- | --- |",
         *(_row(option) for option in kind.options),
-        f"| `timeout` | a duration | The time after which the hook fails. Default: `{timeout}`. |",
-        "| `retry` | as for every hook | How often, and at what intervals, a failed hook runs again. |",
+        f"| `timeout`, `retry` | | As for [every kind](README.md). Default of `timeout`: `{timeout}`. |",
         "",
         *([f"Exactly one of {names} is given.", ""] if names else []),
-        "A rule with this hook in `prepare` and without `recover` recovers by it too. Try it on a VM with",
-        f"`forewarn hook try {kind.name} OPTION=VALUE … --prepare`, and `--recover` to undo it.",
-        "",
     ]
     return "\n".join(lines)
 
@@ -166,7 +162,8 @@ def _needs(kind: HookKind, needs: Requirements) -> str:
     parts = [f"the programs {programs}"] if programs else []
     parts += [f"the socket `{path}`" for path in needs.sockets]
     parts += [f"the unit `{unit}`" for unit in needs.units]
-    parts += [f"`{name}` in the sandbox (forewarn_hooks_need, which the role adds)" for name in needs.sandbox]
+    sandbox = " and ".join(f"`{name}`" for name in needs.sandbox)
+    parts += [f"{sandbox} in the [sandbox](README.md)"] if sandbox else []
     text = f"{', '.join(parts)}. " if parts else ""
     return text[:1].upper() + text[1:] + kind.requirements
 
