@@ -113,7 +113,6 @@ def _option_schema(option: Option) -> dict[str, Any]:
 
 def _page(kind: HookKind) -> str:
     needs = kind.needs(kind.complete(_example(kind)))
-    timeout, names = _duration(kind.timeout_seconds), ", ".join(f"`{name}`" for name in kind.one_of)
     lines = [
         _LICENCE,
         "<!-- Written by tests/tools/hook_kinds.py from the declaration of the kind: change that, and run it. -->",
@@ -135,26 +134,10 @@ def _page(kind: HookKind) -> str:
         f"| It needs | {_needs(kind, needs)} |",
         f"| Tried with | {kind.tried_with} |",
         "",
-        "| Option | Value | Meaning |",
-        "| --- | --- | --- |",
-        *(_row(option) for option in kind.options),
-        f"| `timeout`, `retry` | | As for [every kind](README.md). Default of `timeout`: `{timeout}`. |",
+        f"[Options](../policy-reference.md#hooks{kind.name})",
         "",
-        *([f"Exactly one of {names} is given.", ""] if names else []),
     ]
     return "\n".join(lines)
-
-
-def _row(option: Option) -> str:
-    value = {INTEGER: "a whole number", BOOLEAN: "true or false", DURATION: "a duration", COMMAND: "a list of texts"}
-    text = value.get(option.type) or option.wording or ", ".join(f"`{one}`" for one in option.choices)
-    if option.type == INTEGER and option.minimum is not None:
-        text += f", {option.minimum:g} to {option.maximum:g}"
-    meaning = option.description
-    if option.default is not None:
-        meaning += f" Default: `{_yaml(_written(option, option.default))}`."
-    cells = [f"`{option.name}`" + (", required" if option.required else ""), text or f"a {option.type}", meaning]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _needs(kind: HookKind, needs: Requirements) -> str:
