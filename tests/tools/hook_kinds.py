@@ -115,7 +115,7 @@ def _page(kind: HookKind) -> str:
     needs = kind.needs(kind.complete(_example(kind)))
     lines = [
         _LICENCE,
-        "<!-- Written by tests/tools/hook_kinds.py from the declaration of the kind: change that, and run it. -->",
+        "<!-- Written by tests/tools/hook_kinds.py -->",
         f"# {kind.name}",
         "",
         kind.summary,
