@@ -16,7 +16,7 @@ from forewarn import hook_kinds
 from .hook_kinds import PAGES
 
 _ROWS = re.compile(r"(<!-- figures: .* -->\n)(?:.*\n)*?(<!-- end of figures -->)")
-_NOT_SHOWN = ("kind", "case", "suite")
+_NOT_SHOWN = ("kind", "case", "suite", "failed_get", "failed_post")  # the latter two are parts of "failed"
 
 
 def table(directory: Path) -> str:

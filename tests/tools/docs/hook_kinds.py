@@ -115,10 +115,9 @@ def _option_schema(option: Option) -> dict[str, Any]:
 
 def _page(kind: HookKind) -> str:
     needs = kind.needs(kind.complete(_example(kind)))
-    timeout, names = _duration(kind.timeout_seconds), ", ".join(f"`{name}`" for name in kind.one_of)
     lines = [
         _LICENCE,
-        "<!-- Written by tests/tools/docs/hook_kinds.py from the declaration of the kind: change that, and run it. -->",
+        "<!-- Written by tests/tools/docs/hook_kinds.py -->",
         f"# {kind.name}",
         "",
         kind.summary,
@@ -137,30 +136,10 @@ def _page(kind: HookKind) -> str:
         f"| It needs | {_needs(kind, needs)} |",
         f"| Tried with | {kind.tried_with} |",
         "",
-        "| Option | Value | Meaning |",
-        "| --- | --- | --- |",
-        *(_row(option) for option in kind.options),
-        f"| `timeout` | a duration | The time after which the hook fails. Default: `{timeout}`. |",
-        "| `retry` | as for every hook | How often, and at what intervals, a failed hook runs again. |",
-        "",
-        *([f"Exactly one of {names} is given.", ""] if names else []),
-        "A rule with this hook in `prepare` and without `recover` recovers by it too. Try it on a VM with",
-        f"`forewarn hook try {kind.name} OPTION=VALUE … --prepare`, and `--recover` to undo it.",
+        f"[Options](../policy-reference.md#hooks{kind.name})",
         "",
     ]
     return "\n".join(lines)
-
-
-def _row(option: Option) -> str:
-    value = {INTEGER: "a whole number", BOOLEAN: "true or false", DURATION: "a duration", COMMAND: "a list of texts"}
-    text = value.get(option.type) or option.wording or ", ".join(f"`{one}`" for one in option.choices)
-    if option.type == INTEGER and option.minimum is not None:
-        text += f", {option.minimum:g} to {option.maximum:g}"
-    meaning = option.description
-    if option.default is not None:
-        meaning += f" Default: `{_yaml(_written(option, option.default))}`."
-    cells = [f"`{option.name}`" + (", required" if option.required else ""), text or f"a {option.type}", meaning]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _needs(kind: HookKind, needs: Requirements) -> str:
@@ -168,7 +147,8 @@ def _needs(kind: HookKind, needs: Requirements) -> str:
     parts = [f"the programs {programs}"] if programs else []
     parts += [f"the socket `{path}`" for path in needs.sockets]
     parts += [f"the unit `{unit}`" for unit in needs.units]
-    parts += [f"`{name}` in the sandbox (forewarn_hooks_need, which the role adds)" for name in needs.sandbox]
+    sandbox = " and ".join(f"`{name}`" for name in needs.sandbox)
+    parts += [f"{sandbox} in the [sandbox](README.md)"] if sandbox else []
     text = f"{', '.join(parts)}. " if parts else ""
     return text[:1].upper() + text[1:] + kind.requirements
 

@@ -35,7 +35,7 @@ from forewarn.policy.functions.dynamic import plain
 
 MISSING = object()  # a variable or field without a value
 
-# Errors of ours where an engine may have a value (docs/cel.md, "Stricter on purpose").
+# Errors of ours where an engine may have a value (docs/cel.md, "Deliberately stricter").
 STRICT = (
     "duration out of range",
     "out of range in that time zone",

@@ -61,7 +61,7 @@ def test_what_another_policy_holds_takes_no_slot(tmp_path: Path) -> None:
 
 
 def test_the_advice_of_the_page_mends_its_example(tmp_path: Path) -> None:
-    example, advice, _suppression = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    example, advice = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert [one.rule for one in verified(tmp_path, HEAD + example) if one.code == "slot-not-freed"] == ["one-by-one"]
     assert not [one for one in verified(tmp_path, HEAD + advice + example) if one.code == "slot-not-freed"]
 

@@ -47,7 +47,7 @@ ALWAYS, WE_FAIL, IT_FAILS = "always", "forewarn has an error", "cel-python has a
 
 
 class Skip(NamedTuple):
-    """A known difference of cel-python (docs/cel.md). ``features`` are named as by the function ``features``."""
+    """A known difference of cel-python. ``features`` are named as by the function ``features``."""
 
     when: str
     reason: str
