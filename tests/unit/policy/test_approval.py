@@ -209,7 +209,7 @@ def senders(random: Random, witnesses: int, latency: float) -> int:
     [(2, 0.1, 0.99), (5, 0.1, 0.98), (20, 0.1, 0.94), (2, 1.0, 0.95), (5, 1.0, 0.89), (20, 1.0, 0.65)],
 )
 def test_of_several_witnesses_one_approves(witnesses: int, latency: float, at_least: float) -> None:
-    """The shares that docs/policies.md states; further approvals are answered with 200, too (SE-31)."""
+    """The others see that it has started; further approvals are answered with 200, too (SE-31)."""
     random = Random(20260504)
     counts = [senders(random, witnesses, latency) for _ in range(1000)]
     assert min(counts) == 1, "somebody always approves"
