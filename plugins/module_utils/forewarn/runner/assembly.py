@@ -29,8 +29,9 @@ from .journal.writer import Journal
 from .loop import Previous, Reloaded, Runner, Stop
 from .observed import Observed
 from .pausing import Pausing
+from .policies import Policies
 from .poller import Poller, VmIdentity
-from .reconciler import Mode, Policy, Reconciler
+from .reconciler import Mode, Reconciler
 from .rehearsal import Rehearsal
 from .requester import InlineRequester, Requester
 from .shadow import Shadow
@@ -87,7 +88,7 @@ class Equipment(NamedTuple):
 
 
 def assemble(
-    client: Client, identity: VmIdentity, policies: Policy, stop: Stop, wake: Callable[[], None], equipment: Equipment
+    client: Client, identity: VmIdentity, policies: Policies, stop: Stop, wake: Callable[[], None], equipment: Equipment
 ) -> Runner:
     """Return a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
     clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory

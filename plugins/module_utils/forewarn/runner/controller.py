@@ -11,8 +11,9 @@ from .event_record import RECOVERING
 from .hooks.running import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
+from .policies import Policies
 from .poller import VmIdentity
-from .reconciler import Policy, Reconciler
+from .reconciler import Reconciler
 from .rehearsal import Rehearsal
 from .shadow import Shadow
 from .telemetry.health import HealthReporter
@@ -95,7 +96,7 @@ class Controller:
                 (self._rehearsal.reconciler if record.drill else self.reconciler).adopt(record)
         return records is not None
 
-    def follow(self, policies: Policy, shadow: Shadow | None) -> None:
+    def follow(self, policies: Policies, shadow: Shadow | None) -> None:
         """Decide by these policies from now on."""
         for reconciler in self._reconcilers():
             reconciler.policies = policies

@@ -23,7 +23,7 @@ from .hooks.recovery_requests import RecoveryRequests
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
 from .pausing import Pausing
-from .reconciler import Policy
+from .policies import Policies
 from .signals import Interrupted
 from .telemetry.health import HealthReporter
 from .telemetry.recorder import Recorder
@@ -60,7 +60,7 @@ class Reloaded(NamedTuple):
     ``facts`` are for the heartbeat.
     """
 
-    policies: Policy
+    policies: Policies
     shadow: Shadow | None
     interval_seconds: float
     missing: Sequence[str] = ()

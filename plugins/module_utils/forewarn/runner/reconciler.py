@@ -8,10 +8,10 @@ There are two sources, the service's document and that of the drills. Both are t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import (
@@ -41,42 +41,17 @@ from .hooks.records import RESUMING
 from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
 from .pausing import Pausing
+from .policies import Policies
+from .shadow import Shadow
 from .telemetry.log import shortened
 from .telemetry.recorder import Recorder
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
     from .groups.member import Member
-    from .shadow import Shadow
 
 # In a drill nobody asks the other VMs: it rehearses this one, and approves nothing.
 _REHEARSED = Agreement(None, None)
-
-
-class Policy(Protocol):
-    """What the runner needs of ``policy.engine.PolicySet``."""
-
-    @property
-    def time_dependent(self) -> bool:
-        """Whether decisions may change without a new document."""
-
-    @property
-    def digest(self) -> str:
-        """The digest of the artifact."""
-
-    @property
-    def api_version(self) -> str:
-        """The api-version that they are compiled for."""
-
-    @property
-    def recovers_started(self) -> bool:
-        """Whether a rule recovers after events that were not prepared."""
-
-    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
-        """Return a decision for each event of the document, in its order."""
-
-    def every_hook(self) -> Iterable[Mapping[str, Any]]:
-        """Return every hook that any rule has."""
 
 
 class Mode(NamedTuple):
@@ -91,7 +66,7 @@ class Reconciler:
 
     def __init__(
         self,
-        policies: Policy,
+        policies: Policies,
         scheduler: HookScheduler,
         recorder: Recorder,
         clocks: Clocks,
@@ -118,7 +93,7 @@ class Reconciler:
         self._pretence = Pretence(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
-        self._decided_by: Policy | None = None
+        self._decided_by: Policies | None = None
         self._decisions: Sequence[Decision] = ()
         self._hidden: tuple[Event, ...] = ()  # what the latest document cannot show, as it was
         self._known = Document()  # the latest document, and these

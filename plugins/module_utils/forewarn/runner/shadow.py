@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..events import Document, Event
 from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts, Limit
 from ..texts import exact_text
 from .hooks import commands
-
-if TYPE_CHECKING:
-    from .reconciler import Policy
+from .policies import Policies
 
 _VERBS = {APPROVE: "approves", HOLD: "holds"}
 _SHOWN_HOOKS = 3
@@ -46,7 +44,7 @@ class _Effect(NamedTuple):
 class Shadow:
     """Compares the decisions of ``policies`` with those that count."""
 
-    def __init__(self, policies: Policy) -> None:
+    def __init__(self, policies: Policies) -> None:
         self._policies = policies
         self._reported: dict[str, set[object]] = {}  # Event.key -> pairs of effects
 

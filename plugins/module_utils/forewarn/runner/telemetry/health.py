@@ -18,7 +18,7 @@ from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
 from ..hooks.needs_watch import Look, NeedsWatch
 from ..hooks.scheduler import HookScheduler
-from ..reconciler import Policy
+from ..policies import Policies
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
 from .metrics import Value, until, write_textfile
 from .readiness import Readiness
@@ -125,7 +125,7 @@ class HealthReporter:
             return False, f"the service was last asked {duration_text(age)} ago"
         return True, f"the service answered {duration_text(age)} ago"
 
-    def decided_by(self, policies: Policy) -> None:
+    def decided_by(self, policies: Policies) -> None:
         """Note which policies the runner uses."""
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
