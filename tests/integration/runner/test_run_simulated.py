@@ -20,7 +20,8 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
-from forewarn.runner.assembly import Equipment, assemble
+from forewarn.runner.assembly import assemble
+from forewarn.runner.options import RunnerOptions
 from forewarn.runner.poller import VmIdentity
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import REPEAT_SECONDS
@@ -54,7 +55,7 @@ class Vm:
         self.client = Client(url, clock=clock.now, sleep=clock.advance)
         identity = VmIdentity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now)
         clocks = ScriptedClocks(clock.now, lambda: clock.wall(clock.now()))
-        self.runner = assemble(self.client, identity, policies, self, lambda: None, Equipment(clocks, log))
+        self.runner = assemble(self.client, identity, policies, self, lambda: None, RunnerOptions(clocks, log))
 
     def wait(self, seconds: float) -> None:
         raise NotImplementedError("the fleet waits")
@@ -81,7 +82,7 @@ class Fleet:
         for _ in range(seconds):
             for index, vm in enumerate(self.vms):
                 if index not in self.silent:
-                    vm.runner.cycle()
+                    vm.runner.poll_and_process()
             self._clock.advance(1.0)
 
     def posts(self) -> list[tuple[str, list[str]]]:

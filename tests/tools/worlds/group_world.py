@@ -17,8 +17,8 @@ from forewarn.emulator.model import Model
 from forewarn.emulator.spec import Settings, VmSpec
 from forewarn.imds.errors import Fault
 from forewarn.policy.engine import PolicySet
-from forewarn.runner.assembly import GroupEquipment
 from forewarn.runner.groups.settings import GroupSettings, StoreSettings
+from forewarn.runner.options import GroupOptions
 from forewarn.runner.requester import RequestResult
 from tools.worlds.memory_store import MemoryServer, MemoryStore
 from tools.worlds.runner_world import EPOCH, NEVER, TICK, Hook, World
@@ -147,7 +147,7 @@ class GroupWorld:
         world = member.world
         member.store = MemoryStore(self.server, self._asked(member.name))
         member.requester = StoreRequester(world, lambda: self.random.choice((0.001, 0.003, 0.02, 0.3)))
-        equipment = GroupEquipment(
+        options = GroupOptions(
             GroupSettings(GROUP, tuple(name.lower() for name in self.members), StoreSettings()),
             member.store,
             member.requester,
@@ -159,15 +159,15 @@ class GroupWorld:
             str(member.directory),
             member.name,
             lambda *_: MemoryJournal(world, member.kept),
-            group=lambda: equipment,
+            group=lambda: options,
         )
         made.runner._stop = _Stop()
         with leftovers_in(world):
             made.runner.resume()
         made.runner.recorder.journal.commit()
         made.runner.health.started()
-        made.runner._ticks.every(1.0)
-        made.runner.work()
+        made.runner._schedule.set_interval(1.0)
+        made.runner.advance_hooks()
         member.instance, member.state, member.wake_at = made, RUNNING, self.now
 
     def kill(self, member: Member) -> None:
@@ -221,7 +221,7 @@ class GroupWorld:
         assert turns < 300, f"the runner of {member.name} spins"
         stop: Any = made.runner._stop
         with leftovers_in(member.world):
-            made.runner.turn()
+            made.runner.step()
         due = min(made.executor.next_end(), made.requester.due, member.requester.due)
         wait = max(stop.seconds, TICK if stop.seconds > 0 else 0.0)
         member.wake_at = max(self.now, min(self.now + wait, due))

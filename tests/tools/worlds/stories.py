@@ -91,7 +91,7 @@ class Story:
         self.instance: Instance = new_runner(self.world, str(self.directory), VMS[0], self.new_journal)
         with leftovers_in(self.world):
             self.instance.runner.resume()
-        self.instance.runner.work()
+        self.instance.runner.advance_hooks()
 
     def stop(self) -> None:
         """Stop the runner in an orderly way."""
@@ -128,12 +128,12 @@ class Story:
         """Let time pass."""
         for _ in range(seconds):
             with leftovers_in(self.world):
-                self.instance.runner.cycle()
+                self.instance.runner.poll_and_process()
                 self.world.clock.advance(0.5)
                 for one in self.world.running():
                     if one.ends_at > self.world.now and one.name not in self.slow:
                         self.end(one.name)
-                self.instance.runner.work()
+                self.instance.runner.advance_hooks()
             self.world.clock.advance(0.5)
 
     def start_event(self, event_id: str, seconds: int) -> None:
@@ -176,7 +176,7 @@ class Story:
         number, end = 0, self.world.now + seconds
         with self.world.driven():
             while self.world.now < end:
-                self.instance.runner.turn()
+                self.instance.runner.step()
                 number += 1
         return number
 

@@ -27,9 +27,9 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
-from forewarn.runner.assembly import Equipment, assemble
+from forewarn.runner.assembly import assemble
 from forewarn.runner.hooks.executor import Executor
-from forewarn.runner.loop import Previous
+from forewarn.runner.options import PreviousRunner, RunnerOptions
 from forewarn.runner.poller import VmIdentity
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.fixtures.clocks import ScriptedClocks
@@ -187,9 +187,9 @@ class TimedRunner:
         beat = read_heartbeat(str(self.state))
         with asking, identifying:
             identity = VmIdentity(identifying, None, self.log, clocks.monotonic)
-            previous = Previous(None if beat is None else beat.stamp)
-            equipment = Equipment(clocks, self.log, directory=str(self.state), previous=previous)
-            runner = assemble(asking, identity, self._policies, stop, stop.woken.set, equipment)
+            previous = PreviousRunner(None if beat is None else beat.stamp)
+            options = RunnerOptions(clocks, self.log, directory=str(self.state), previous=previous)
+            runner = assemble(asking, identity, self._policies, stop, stop.woken.set, options)
             stop.executor = runner.scheduler._executor
             try:
                 runner.run(1.0)

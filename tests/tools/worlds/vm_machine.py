@@ -91,14 +91,14 @@ class VmMachine(RuleBasedStateMachine):
     @rule(data=st.data(), result=ENDS)
     def end_a_hook(self, data: st.DataObject, result: str) -> None:
         self.end(data.draw(st.sampled_from(self.world.running())), result)
-        self.instance.runner.work()
+        self.instance.runner.advance_hooks()
 
     @precondition(lambda self: self.world.running())
     @rule()
     def end_all_hooks(self) -> None:
         for hook in self.world.running():
             self.end(hook, SUCCEEDED)
-        self.instance.runner.work()
+        self.instance.runner.advance_hooks()
 
     def end(self, hook: Hook, result: str) -> None:
         hook.ends_at, hook.result = self.world.now, result
@@ -129,14 +129,14 @@ class VmMachine(RuleBasedStateMachine):
     @rule(seconds=SECONDS)
     def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
-            self.instance.runner.cycle()
+            self.instance.runner.poll_and_process()
             self.world.clock.advance(1.0)
 
     @rule(seconds=SECONDS)
     def pass_busy_time(self, seconds: int) -> None:
         """Hooks succeed after a second."""
         for _ in range(seconds):
-            self.instance.runner.cycle()
+            self.instance.runner.poll_and_process()
             self.world.clock.advance(1.0)
             for hook in self.world.running():
                 self.end(hook, SUCCEEDED)
@@ -160,7 +160,7 @@ class VmMachine(RuleBasedStateMachine):
         end = world.now + seconds
         with world.driven(), leftovers_in(world):
             while world.now < end:
-                self.instance.runner.turn()
+                self.instance.runner.step()
         world.stuck, world.latency, self.hook_seconds = frozenset(), 0.0, None
 
     @rule(seconds=SECONDS)

@@ -18,17 +18,18 @@ from forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, Fault, PassingFau
 from forewarn.imds.limiter import READ_RESERVE
 from forewarn.imds.transport import Response, Transport
 from forewarn.runner import assembly
-from forewarn.runner.assembly import Equipment, GroupEquipment, assemble
+from forewarn.runner.assembly import assemble
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.hooks import scheduler
 from forewarn.runner.hooks.commands import Command
 from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookResult, Started
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
-from forewarn.runner.loop import Previous, Reloaded, Runner
+from forewarn.runner.loop import Runner
+from forewarn.runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
 from forewarn.runner.pausing import told_by
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, VmIdentity
-from forewarn.runner.reconciler import Mode, Reconciler
+from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.requester import APPROVAL, INSTANCE, RequestResult
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
@@ -347,7 +348,7 @@ def new_runner(
     vm: str,
     journal: Callable[..., Journal] = Journal,
     until: Callable[[], bool] = lambda: False,
-    group: Callable[[], GroupEquipment] | None = None,
+    group: Callable[[], GroupOptions] | None = None,
 ) -> Instance:
     """Assemble a runner on a state directory, as ``forewarn run`` does; ``group`` makes its part in a group."""
     clocks = world.clocks()
@@ -366,11 +367,11 @@ def new_runner(
 
     watchers = [client]
 
-    def reload() -> Reloaded:
+    def reload() -> Configuration:
         for watcher in watchers:  # so that decisions of the new policies are judged by them
             watcher._shown = None
         world.note("reload", generation=world.generation)
-        return Reloaded(world.policies(world.generation), None, 1.0)
+        return Configuration(world.policies(world.generation), None, 1.0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
@@ -378,8 +379,10 @@ def new_runner(
         identity = VmIdentity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         if identity.vm.name is not None:
             world.note("known")
-        previous = Previous(last_poll, downtime(beat, clocks), told_by(beat)) if beat else Previous(last_poll)
-        equipment = Equipment(
+        previous = (
+            PreviousRunner(last_poll, downtime(beat, clocks), told_by(beat)) if beat else PreviousRunner(last_poll)
+        )
+        options = RunnerOptions(
             clocks,
             log,
             Mode(world.dry_run),
@@ -389,7 +392,7 @@ def new_runner(
             previous=previous,
             group=None if group is None else group(),
         )
-        runner = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
+        runner = assemble(client, identity, world.policies(generation), stop, stop.wake, options)
     watchers.append(_show_drills(world, runner.controller._rehearsal.reconciler))
     return Instance(runner, client, identity, requester, clocks, stop, executor, log)
 

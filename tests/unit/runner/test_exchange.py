@@ -149,7 +149,7 @@ def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(stor
     story.world.latency = 0.2
     story.schedule("plain", notice=600.0)
     while not story.instance.requester.busy:
-        story.instance.runner.turn()
+        story.instance.runner.step()
     answered_at = story.world.now + 0.2
     story.world.clock.advance(30.0)
     story.turns(2)
@@ -230,7 +230,7 @@ def test_a_stop_waits_half_a_second_for_the_answer_to_an_approval(story: Story) 
     story.world.latency = 0.3
     story.schedule("plain", notice=600.0)
     while not story.times("post"):
-        story.instance.runner.turn()
+        story.instance.runner.step()
     story.instance.runner._stopped()
     assert [name for _level, name, _fields in story.instance.log.lines][-2:] == ["approved", "stopped"]
 
@@ -240,7 +240,7 @@ def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story
     story.world.stuck = frozenset({APPROVAL})
     event = story.schedule("plain", notice=600.0)
     while not story.times("post"):
-        story.instance.runner.turn()
+        story.instance.runner.step()
     before = story.world.now
     story.instance.runner._stopped()
     assert story.world.now - before <= 0.5

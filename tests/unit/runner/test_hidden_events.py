@@ -30,14 +30,14 @@ def hide(story: Story, event: str, how: str) -> None:
 def freeze(story: Story, event: str) -> None:
     """Let the event start and end while the VM is frozen, after an answer that shows it Scheduled has arrived."""
     story.world.latency = 0.05
-    story.instance.runner.cycle()
+    story.instance.runner.poll_and_process()
     answer = parse_document(story.world.body(VMS[0])), None
     story.instance.requester._made = answer
     story.world.clock.advance(0.05)
     story.world.model.start(event)
     story.world.clock.advance(30.0)
     story.world.model.finish(event)
-    story.instance.runner.turn()
+    story.instance.runner.step()
     story.world.latency = 0.0
 
 

@@ -5,51 +5,72 @@ from __future__ import annotations
 
 import pytest
 from forewarn.imds.limiter import Limiter
-from forewarn.runner.ticks import STRETCH, Ticks
+from forewarn.runner.ticks import STRETCH, PollSchedule
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
 
 
-def test_the_first_tick_is_at_once(clocks: ManualClocks) -> None:
-    assert Ticks(1.0, Limiter(clock=clocks.monotonic), clocks.monotonic).remaining() == 0
+def _schedule(clocks: ManualClocks, limiter: Limiter | None = None) -> PollSchedule:
+    return PollSchedule(1.0, limiter or Limiter(clock=clocks.monotonic), clocks.monotonic)
+
+
+def _next_at(clocks: ManualClocks, schedule: PollSchedule) -> float:
+    return clocks.now + schedule.due_in()
+
+
+def test_the_first_poll_is_at_once(clocks: ManualClocks) -> None:
+    assert _schedule(clocks).due_in() == 0
 
 
 @given(st.lists(st.floats(0.0, 0.9), min_size=1, max_size=50))
 def test_ticks_do_not_drift_whatever_a_poll_takes(durations: list[float]) -> None:
     clocks = ManualClocks()
-    ticks = Ticks(1.0, Limiter(clock=clocks.monotonic), clocks.monotonic)
+    schedule = _schedule(clocks)
     for number, duration in enumerate(durations, 1):
-        clocks.now = ticks.next_at + duration  # no request: the budget stays full
-        ticks.advance()
-        assert ticks.next_at == pytest.approx(1000 + number)
+        clocks.now = _next_at(clocks, schedule) + duration  # no request: the budget stays full
+        schedule.request_done()
+        assert _next_at(clocks, schedule) == pytest.approx(1000 + number)
 
 
 @pytest.mark.parametrize(("late", "following"), [(1.0, 1002), (2.3, 1003), (3600.0, 4601), (3599.999, 4600)])
 def test_missed_ticks_are_skipped_not_bunched(clocks: ManualClocks, late: float, following: float) -> None:
-    ticks = Ticks(1.0, Limiter(clock=clocks.monotonic), clocks.monotonic)
+    schedule = _schedule(clocks)
     clocks.now += late
-    ticks.advance()
-    assert ticks.next_at == pytest.approx(following)
-    assert 0 < ticks.remaining() <= 1
+    schedule.request_done()
+    assert _next_at(clocks, schedule) == pytest.approx(following)
+    assert 0 < schedule.due_in() <= 1
 
 
-def _poll(clocks: ManualClocks, ticks: Ticks, limiter: Limiter, requests: int = 1) -> None:
+@pytest.mark.parametrize("soon_first", [True, False])
+def test_a_poll_comes_soon_after_the_request_in_flight(clocks: ManualClocks, soon_first: bool) -> None:
+    limiter = Limiter(clock=clocks.monotonic)
+    schedule = _schedule(clocks, limiter)
+    while limiter.take():
+        pass
+    for note in (schedule.poll_soon, schedule.request_done)[:: 1 if soon_first else -1]:
+        note()
+    assert schedule.due_in() == pytest.approx(limiter.delay())
+    schedule.request_done()
+    assert _next_at(clocks, schedule) > clocks.now + 1, "soon once only"
+
+
+def _poll(clocks: ManualClocks, schedule: PollSchedule, limiter: Limiter, requests: int = 1) -> None:
     """Poll with ``requests`` requests, a millisecond after the tick, as in record."""
-    clocks.now = ticks.next_at + 0.001
+    clocks.now = _next_at(clocks, schedule) + 0.001
     for _ in range(requests):
         assert limiter.take()
     clocks.now += 0.003
-    ticks.advance()
+    schedule.request_done()
 
 
 def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clocks: ManualClocks) -> None:
     limiter = Limiter(clock=clocks.monotonic)
-    ticks = Ticks(1.0, limiter, clocks.monotonic)
+    schedule = _schedule(clocks, limiter)
     starts = []
     for number in range(200):
-        starts.append(ticks.next_at)
-        _poll(clocks, ticks, limiter, 3 if number == 10 else 1)
+        starts.append(_next_at(clocks, schedule))
+        _poll(clocks, schedule, limiter, 3 if number == 10 else 1)
     gaps = [later - earlier for earlier, later in zip(starts, starts[1:])]
     assert gaps[:10] == pytest.approx([1.0] * 10)
     assert gaps[10] == pytest.approx(STRETCH)
@@ -63,11 +84,11 @@ def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clocks: 
 def test_the_average_is_kept_whatever_is_approved(approvals: list[int]) -> None:
     clocks = ManualClocks()
     limiter = Limiter(clock=clocks.monotonic)
-    ticks = Ticks(1.0, limiter, clocks.monotonic)
+    schedule = _schedule(clocks, limiter)
     sent = 0
     for wanted in approvals:
-        clocks.now = max(clocks.now, ticks.next_at)
+        clocks.now = _next_at(clocks, schedule)
         sent += limiter.take(reserve=1)
         sent += sum(limiter.take() for _ in range(wanted))
-        ticks.advance()
+        schedule.request_done()
         assert sent <= 5 + (clocks.now - 1000.0) + 1e-6

@@ -15,8 +15,9 @@ from ..imds.errors import NOT_SENT, Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
 from .hooks.records import OpenRecords
+from .options import Mode
 from .pausing import Pausing
-from .reconciler import Mode, Reconciler
+from .reconciler import Reconciler
 from .telemetry.recorder import Recorder
 
 

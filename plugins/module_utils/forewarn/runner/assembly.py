@@ -6,113 +6,74 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..imds.client import Client
 from ..policy.pause import SERVICE_STATE
 from .approvals import Approvals
-from .clocks import Clocks
 from .controller import Controller
 from .drills.drill import Drills
 from .exchange import Exchange
-from .hooks.commands import HookSettings
 from .hooks.executor import Executor
-from .hooks.needs_watch import NeedsWatch
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.running import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .journal.null import NoJournal
 from .journal.writer import Journal
-from .loop import Previous, Reloaded, Runner, Stop
+from .loop import Runner, Stop
 from .observed import Observed
+from .options import RunnerOptions
 from .pausing import Pausing
 from .policies import Policies
 from .poller import Poller, VmIdentity
-from .reconciler import Mode, Reconciler
+from .reconciler import Reconciler
 from .rehearsal import Rehearsal
-from .requester import InlineRequester, Requester
-from .shadow import Shadow
+from .requester import InlineRequester
 from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
-from .telemetry.log import Log
 from .telemetry.metrics import Metrics
-from .telemetry.readiness import Readiness
 from .telemetry.recorder import Recorder
 from .telemetry.systemd import Notifier
-from .ticks import Ticks
+from .ticks import PollSchedule
 
 if TYPE_CHECKING:
-    from .groups.coordinator import Coordinator
-    from .groups.settings import GroupSettings
-    from .groups.store import Store
-    from .sink.sink import Sink, SinkSettings
-
-
-class GroupEquipment(NamedTuple):
-    """The group of the VM, its store, and what asks it. ``chance`` returns a number from 0 to 1, so that VMs that begin
-    together do not go on together.
-    """
-
-    settings: GroupSettings
-    store: Store
-    requester: Requester
-    chance: Callable[[], float] = lambda: os.urandom(1)[0] / 255
-    sleep: Callable[[float], None] = time.sleep
-
-
-class Equipment(NamedTuple):
-    """What may differ between runners. ``directory`` is the state directory, None to keep nothing; ``elsewhere`` is one
-    in memory, for the heartbeat when the disk is full. Without a ``requester`` the main thread makes the requests.
-    """
-
-    clocks: Clocks
-    log: Log
-    mode: Mode = Mode()
-    directory: str | None = None
-    settings: HookSettings = HookSettings()
-    metrics: Metrics | None = None
-    textfile: str | None = None
-    notifier: Notifier | None = None
-    readiness: Readiness | None = None
-    requester: Requester | None = None
-    elsewhere: str | None = None
-    shadow: Shadow | None = None
-    reload: Callable[[], Reloaded] | None = None
-    previous: Previous = Previous()
-    watch: NeedsWatch | None = None
-    sink: SinkSettings | None = None
-    group: GroupEquipment | None = None
+    from .groups.member import Member
+    from .sink.sink import Sink
 
 
 def assemble(
-    client: Client, identity: VmIdentity, policies: Policies, stop: Stop, wake: Callable[[], None], equipment: Equipment
+    client: Client,
+    identity: VmIdentity,
+    policies: Policies,
+    stop: Stop,
+    wake: Callable[[], None],
+    options: RunnerOptions,
 ) -> Runner:
     """Return a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
-    clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory
+    clocks, log, mode, directory = options.clocks, options.log, options.mode, options.directory
     journal = NoJournal(clocks) if directory is None else Journal(directory, clocks)
-    recorder = Recorder(journal, log, equipment.metrics or Metrics())
+    recorder = Recorder(journal, log, options.metrics or Metrics())
 
     def now() -> datetime:
         return datetime.fromtimestamp(clocks.wall(), timezone.utc)
 
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
-    scheduler = HookScheduler(executor, recorder, clocks, equipment.settings, now)
+    scheduler = HookScheduler(executor, recorder, clocks, options.settings, now)
     health = HealthReporter(
         scheduler,
         recorder,
         clocks,
         now,
-        notifier=equipment.notifier or Notifier({}, clocks),
-        heartbeat=None if directory is None else Heartbeat(directory, clocks, equipment.elsewhere),
-        textfile=equipment.textfile,
-        readiness=equipment.readiness,
-        watch=equipment.watch,
+        notifier=options.notifier or Notifier({}, clocks),
+        heartbeat=None if directory is None else Heartbeat(directory, clocks, options.elsewhere),
+        textfile=options.textfile,
+        readiness=options.readiness,
+        watch=options.watch,
     )
 
-    pausing = Pausing(directory or SERVICE_STATE, recorder, clocks, health.facts, equipment.previous.pause)
+    pausing = Pausing(directory or SERVICE_STATE, recorder, clocks, health.facts, options.previous.pause)
 
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, recorder, clocks, now, mode, pausing, drill=drill)
@@ -128,63 +89,45 @@ def assemble(
         health,
         observed,
     )
-    controller.reconciler.shadow = equipment.shadow
+    controller.reconciler.shadow = options.shadow
+    controller.reconciler.group = _group(options, scheduler, recorder, health)
+    schedule = PollSchedule(1.0, client.limiter, clocks.monotonic)
     exchange = Exchange(
-        equipment.requester or InlineRequester(clocks.monotonic),
+        options.requester or InlineRequester(clocks.monotonic),
         Poller(client, recorder, clocks.monotonic),
         identity,
         approvals,
         controller,
+        schedule,
         health,
         log,
         clocks.monotonic,
     )
-    return Runner(
-        controller,
-        exchange,
-        scheduler,
-        None if directory is None else RecoveryRequests(directory, scheduler.records, recorder),
-        pausing,
-        recorder,
-        health,
-        observed,
-        clocks,
-        Ticks(1.0, client.limiter, clocks.monotonic),
-        stop,
-        equipment.reload,
-        equipment.previous,
-        _sink(equipment, recorder, wake, health),
-        _group(equipment, controller.reconciler, scheduler, recorder, health),
-    )
+    recoveries = RecoveryRequests(directory or os.devnull, scheduler.records, recorder)  # no file can be below it
+    sink = _sink(options, recorder, wake, health)
+    return Runner(options, controller, exchange, schedule, pausing, recoveries, recorder, health, stop, sink)
 
 
-def _sink(equipment: Equipment, recorder: Recorder, wake: Callable[[], None], health: HealthReporter) -> Sink | None:
-    if equipment.sink is None or equipment.directory is None:
+def _sink(options: RunnerOptions, recorder: Recorder, wake: Callable[[], None], health: HealthReporter) -> Sink | None:
+    if options.sink is None or options.directory is None:
         return None
     from .sink.sink import Sink  # here: most have none
 
-    clocks = equipment.clocks
+    clocks = options.clocks
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
-    return Sink(
-        equipment.sink, equipment.directory, executor, recorder, clocks, health.facts, dry_run=equipment.mode.dry_run
-    )
+    return Sink(options.sink, options.directory, executor, recorder, clocks, health.facts, dry_run=options.mode.dry_run)
 
 
 def _group(
-    equipment: Equipment,
-    reconciler: Reconciler,
-    scheduler: HookScheduler,
-    recorder: Recorder,
-    health: HealthReporter,
-) -> Coordinator | None:
-    if equipment.group is None or equipment.directory is None or equipment.mode.dry_run:
+    options: RunnerOptions, scheduler: HookScheduler, recorder: Recorder, health: HealthReporter
+) -> Member | None:
+    if options.group is None or options.directory is None or options.mode.dry_run:
         return None
     from .groups.coordinator import Coordinator  # here: most have none
     from .groups.member import Member
 
-    settings, store, requester, chance, sleep = equipment.group
+    settings, store, requester, jitter, sleep = options.group
     coordinator = Coordinator(
-        settings, store, requester, equipment.directory, recorder, equipment.clocks, health.facts, chance, sleep
+        settings, store, requester, options.directory, recorder, options.clocks, health.facts, jitter, sleep
     )
-    reconciler.group = Member(coordinator, scheduler, recorder.journal)
-    return coordinator
+    return Member(coordinator, scheduler, recorder.journal)

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from ..events import Document, Event
-from .clocks import Stamp
 from .event_record import RECOVERING
 from .hooks.running import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
+from .options import PreviousRunner
 from .policies import Policies
 from .poller import VmIdentity
 from .reconciler import Reconciler
@@ -32,32 +32,61 @@ class Controller:
         observed: Observed,
     ) -> None:
         self.reconciler = reconciler
+        self.scheduler = scheduler
+        self.observed = observed
         self._rehearsal = rehearsal
-        self._scheduler = scheduler
         self._identity = identity
         self._health = health
-        self._observed = observed
         self._processed = False  # a document, since the last ``keep``
 
-    def resume(self, last_poll: Stamp | None) -> None:
-        """Resume what the previous runner left. ``last_poll`` is when it had its last answer."""
-        self._scheduler.vm_name = self._identity.vm.name  # if it is known: recoveries begin now
-        self._scheduler.resume()
+    def resume(self, previous: PreviousRunner) -> None:
+        """Resume what the previous runner left."""
+        self.scheduler.vm_name = self._identity.vm.name  # if it is known: recoveries begin now
+        self.scheduler.resume()
         for reconciler in self._reconcilers():
-            reconciler.restore(last_poll)
+            reconciler.restore(previous.last_poll)
+        if previous.down_seconds is not None:
+            self.observed.rebooted(previous.down_seconds)
+
+    def close(self) -> None:
+        """Abandon what the group's store is asked, and end the hooks."""
+        if self.reconciler.group is not None:
+            self.reconciler.group.coordinator.close()
+        self.scheduler.close()
+
+    def collect(self) -> bool:
+        """Process the hooks that have ended and what the group's store has answered; return whether to poll soon.
+
+        An event that is prepared, or on which the group has agreed, may be approved, which takes a fresh document.
+        """
+        news = self.scheduler.collect()
+        group = self.reconciler.group
+        if group is not None:
+            if news:
+                self.decide_again()  # the other VMs wait for this one
+            if group.coordinator.collect():
+                self.decide_again()
+                news = True
+        return news
+
+    def next_in(self) -> float | None:
+        """Return the seconds until something is due for a hook or the group's store by the time alone, or None."""
+        group = self.reconciler.group
+        dues = (self.scheduler.next_in(), None if group is None else group.coordinator.next_in())
+        return min((due for due in dues if due is not None), default=None)
 
     def process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         """Decide about what the service lists; return the events to approve, grouped by request."""
         vm = self._identity.vm
         self._processed = True
-        self._scheduler.vm_name = vm.name
+        self.scheduler.vm_name = vm.name
         for reconciler in self._reconcilers():
             reconciler.nameless = self._identity.nameless
         requests = self.reconciler.process(document, vm, age_seconds)
         # Without drills there is no document of theirs that would do this.
         self._rehearsal.reconciler.ask_late(vm)
         self._health.documented(document)
-        self._observed.attribute(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
+        self.observed.attribute(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
         return requests
 
     def decide_again(self) -> None:
@@ -76,7 +105,7 @@ class Controller:
         """Continue the drills, as far as real events allow."""
         # This includes events that the service cannot show now.
         listed = [record.event for record in self.reconciler.tracker.records]
-        recovering = (one for one in self._scheduler.records if one.state == RECOVERING and not one.drill)
+        recovering = (one for one in self.scheduler.records if one.state == RECOVERING and not one.drill)
         self._rehearsal.go_on(self._identity.vm, listed, next(recovering, None))
 
     def resume_late(self) -> None:
@@ -90,7 +119,7 @@ class Controller:
 
         Hooks of the previous runner that still run have ``grace_seconds`` to end.
         """
-        records = self._scheduler.resume_late(grace_seconds)
+        records = self.scheduler.resume_late(grace_seconds)
         for record in records or ():
             if record.listed:
                 (self._rehearsal.reconciler if record.drill else self.reconciler).adopt(record)

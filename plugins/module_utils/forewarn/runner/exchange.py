@@ -22,6 +22,7 @@ from .poller import Poller, VmIdentity
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.health import HealthReporter
 from .telemetry.log import Log
+from .ticks import PollSchedule
 
 # A document waits this long for the VM's identity, which usually takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
@@ -30,11 +31,7 @@ ONCE_PATIENCE_SECONDS, ONCE_IDENTITY_PATIENCE_SECONDS = 30.0, 10.0
 
 
 class Exchange:
-    """For the main thread alone. ``controller`` decides what to approve, ``health`` notes each poll.
-
-    ``ended`` is set when nothing more is asked until the next poll, and ``hurried`` if that should come as soon as the
-    request budget allows.
-    """
+    """For the main thread alone. ``controller`` decides what to approve, ``health`` notes each poll."""
 
     def __init__(
         self,
@@ -43,21 +40,21 @@ class Exchange:
         identity: VmIdentity,
         approvals: Approvals,
         controller: Controller,
+        schedule: PollSchedule,
         health: HealthReporter,
         log: Log,
         clock: Callable[[], float],
     ) -> None:
-        self.ended = False
-        self.hurried = False
         self._requester = requester
         self._poller = poller
         self._identity = identity
         self._approvals = approvals
         self._controller = controller
+        self._schedule = schedule
         self._health = health
         self._log = log
         self._clock = clock
-        self._what = ""  # the request that is under way
+        self._request_kind = ""  # of the request in flight
         self._sent: list[Event] = []  # the events that it approves
         self._more = False  # further requests would have followed it
         self._document: Document | None = None  # waits for the VM's identity
@@ -67,13 +64,13 @@ class Exchange:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is under way."""
+        """Whether a request is in flight."""
         return self._requester.busy
 
     @property
     def sending(self) -> bool:
-        """Whether an approval is under way."""
-        return self._requester.busy and self._what == APPROVAL
+        """Whether an approval is in flight."""
+        return self._requester.busy and self._request_kind == APPROVAL
 
     def once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
         """Read the document patiently, decide and approve, without another thread. ``request`` is around all reading.
@@ -107,19 +104,19 @@ class Exchange:
             raise fault
 
     def poll(self) -> None:
-        """Ask for the document, if nothing is under way and the service may be asked now."""
+        """Request the document, if no request is in flight and the service may be asked now."""
         if self.busy:
             return
         if self._poller.due:
             self._begin(DOCUMENT, self._poller.ask)
         else:
-            self.ended = True
+            self._schedule.request_done()
 
-    def take_in(self) -> bool:
-        """Take in what the service has answered, and ask what follows from it. Return whether there was anything."""
+    def handle_responses(self) -> bool:
+        """Handle what the service has answered, and make the next request. Return whether there was anything."""
         news = False
         while self._requester.answered:
-            self._take_in()
+            self._handle_response()
             news = True
         if self._document is not None and self._clock() >= self._document_until:
             self._decided_without = self._document
@@ -128,7 +125,7 @@ class Exchange:
         return news
 
     def next_in(self) -> float | None:
-        """Return the seconds until ``take_in`` has something to do even without an answer, or None."""
+        """Return the seconds until ``handle_responses`` has something to do even without an answer, or None."""
         return None if self._document is None else max(0.0, self._document_until - self._clock())
 
     def abandon(self, seconds: float) -> None:
@@ -136,7 +133,7 @@ class Exchange:
         self._document = None
         if not self.busy:
             return
-        if self._what != APPROVAL:
+        if self._request_kind != APPROVAL:
             self._log.warning("interrupted", reason="the service was being asked, and had not answered")
         elif self._requester.wait(seconds):
             fault = self._requester.take().fault
@@ -148,16 +145,16 @@ class Exchange:
             fault.unsure = True
             self._approvals.answered(self._sent, self._controller.reconciler, fault)
 
-    def _begin(self, what: str, request: Callable[[], object]) -> None:
-        self._what = what
-        self._requester.begin(what, request)
+    def _begin(self, kind: str, request: Callable[[], object]) -> None:
+        self._request_kind = kind
+        self._requester.begin(kind, request)
 
-    def _take_in(self) -> None:
+    def _handle_response(self) -> None:
         answer = self._requester.take()
-        if self._what == DOCUMENT:
+        if self._request_kind == DOCUMENT:
             self._document_at = answer.at
             self._document_answered(answer.value, answer.fault, self._age() <= FRESH_SECONDS)
-        elif self._what == INSTANCE:
+        elif self._request_kind == INSTANCE:
             if answer.fault is None:
                 self._identity.answered(answer.value)
             else:
@@ -165,10 +162,10 @@ class Exchange:
             if answer.fault is None and self._document is None:  # decide again, now with the identity
                 self._document = self._decided_without
             self._decided_without = None
-            self._end(hurried=self._decide_late())  # and an approval needs another document
+            self._end(poll_soon=self._decide_late())  # an approval needs another document
         else:
             again = self._approvals.answered(self._sent, self._controller.reconciler, answer.fault)
-            self._end(hurried=self._more or again)
+            self._end(poll_soon=self._more or again)
 
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:
@@ -185,7 +182,7 @@ class Exchange:
         requests = self._controller.process(document, self._age())
         events = self._approvals.next(requests, self._controller.reconciler) if fresh else None
         if events is None:
-            self._end(hurried=bool(requests) and not fresh)
+            self._end(poll_soon=bool(requests) and not fresh)
             return
         self._sent, self._more = events, bool(requests)
         self._begin(APPROVAL, partial(self._approvals.ask, events, document))
@@ -198,9 +195,10 @@ class Exchange:
     def _age(self) -> float:
         return max(0.0, self._clock() - self._document_at)
 
-    def _end(self, *, hurried: bool = False) -> None:
-        if hurried and self._poller.due and self._poller.affordable:
+    def _end(self, *, poll_soon: bool = False) -> None:
+        if poll_soon and self._poller.due and self._poller.affordable:
             self._begin(DOCUMENT, self._poller.ask)
             return
-        self.ended = True
-        self.hurried = self.hurried or hurried
+        self._schedule.request_done()
+        if poll_soon:
+            self._schedule.poll_soon()

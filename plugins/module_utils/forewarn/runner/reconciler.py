@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import (
@@ -40,6 +40,7 @@ from .hooks.notifications import BEGAN, DECIDED
 from .hooks.records import RESUMING
 from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
+from .options import Mode
 from .pausing import Pausing
 from .policies import Policies
 from .shadow import Shadow
@@ -52,13 +53,6 @@ if TYPE_CHECKING:
 
 # In a drill nobody asks the other VMs: it rehearses this one, and approves nothing.
 _REHEARSED = Agreement(None, None)
-
-
-class Mode(NamedTuple):
-    """``dry_run``: nothing is sent and no hook runs. ``once``: there is no time for hooks."""
-
-    dry_run: bool = False
-    once: bool = False
 
 
 class Reconciler:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When to poll: ticks on a grid that does not drift, so that an event is seen within one interval."""
+"""When to poll: at ticks on a grid that does not drift, so that an event is seen within one interval."""
 
 from __future__ import annotations
 
@@ -16,34 +16,45 @@ STRETCH = 1.02
 _SLACK = 0.05
 
 
-class Ticks:
-    """The times (of ``clock``: monotonic, seconds) at which polls are due. The first is now."""
+class PollSchedule:
+    """When the next poll is due, by ``clock``: monotonic, seconds. The first poll is due now."""
 
     def __init__(self, interval_seconds: float, limiter: Limiter, clock: Callable[[], float]) -> None:
-        self.next_at = clock()
         self.interval = interval_seconds
+        self._next_at = clock()
+        self._request_done = False
+        self._poll_soon = False
         self._limiter = limiter
         self._clock = clock
 
-    def remaining(self) -> float:
-        """Return the seconds until the next tick: 0 if it is due."""
-        return max(0.0, self.next_at - self._clock())
+    def set_interval(self, seconds: float) -> None:
+        """Poll now, and every ``seconds`` from now on."""
+        self.interval = seconds
+        self._next_at = self._clock()
 
-    def every(self, interval_seconds: float) -> None:
-        """Tick every ``interval_seconds`` from now on."""
-        self.next_at = self._clock()
-        self.interval = interval_seconds
+    def request_done(self) -> None:
+        """Note that no other request follows before the next poll."""
+        self._request_done = True
 
-    def advance(self) -> None:
-        """Go on to the next tick of the grid. Ticks that were missed are skipped, not made up for."""
+    def poll_soon(self) -> None:
+        """Let the next poll come as soon as no request is in flight and the request budget allows."""
+        self._poll_soon = True
+
+    def due_in(self) -> float:
+        """Return the seconds until the next poll, 0 if it is due. Only for when no request is in flight."""
         now = self._clock()
-        self.next_at += self.interval
-        if self.next_at <= now:
-            self.next_at += ((now - self.next_at) // self.interval + 1) * self.interval
-        refilled = self._limiter.tokens + (self.next_at - now) * self._limiter.refill_per_second
-        if refilled < self._limiter.capacity - _SLACK:
-            self.next_at += self.interval * (STRETCH - 1)
+        if self._request_done:
+            self._advance(now)
+        if self._poll_soon:
+            self._next_at = min(self._next_at, now + self._limiter.delay())
+        self._request_done = self._poll_soon = False
+        return max(0.0, self._next_at - now)
 
-    def hurry(self) -> None:
-        """Make the next tick due as soon as the request budget allows."""
-        self.next_at = min(self.next_at, self._clock() + self._limiter.delay())
+    def _advance(self, now: float) -> None:
+        """Go on to the next tick of the grid. Ticks that were missed are skipped, not made up for."""
+        self._next_at += self.interval
+        if self._next_at <= now:
+            self._next_at += ((now - self._next_at) // self.interval + 1) * self.interval
+        refilled = self._limiter.tokens + (self._next_at - now) * self._limiter.refill_per_second
+        if refilled < self._limiter.capacity - _SLACK:
+            self._next_at += self.interval * (STRETCH - 1)

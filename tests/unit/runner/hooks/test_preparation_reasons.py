@@ -60,7 +60,7 @@ def test_the_reason_names_the_hook_and_what_became_of_it(
     story = Story(tmp_path, [("web", [match("both", **{"prepare": ["drain"], "recover": ["undrain"], **wanted})])])
     story.slow, story.fail = happens.get("slow", set()), happens.get("fail", set())
     story.schedule(notice=happens.get("notice", NOTICE_SECONDS))
-    story.instance.runner.cycle()
+    story.instance.runner.poll_and_process()
     if "notice" not in happens:
         story.go(5)
     (record,) = story.instance.runner.scheduler.records

@@ -60,7 +60,7 @@ class Rig:
         self.facts: dict[str, Any] = {}
         recorder = Recorder(journal, Log(self.output, "json"), self.metrics)
         settings = SinkSettings("http://127.0.0.1:9/x?key=secret")
-        self.sink = Sink(settings, str(directory), self.children, recorder, clocks, self.facts, chance=lambda: 0.0)
+        self.sink = Sink(settings, str(directory), self.children, recorder, clocks, self.facts, jitter=lambda: 0.0)
 
     def note(self, *kinds: str) -> None:
         for kind in kinds:

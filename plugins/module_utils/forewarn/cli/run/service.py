@@ -18,17 +18,17 @@ from ... import __version__
 from ...errors import InputError
 from ...imds import azure
 from ...imds.client import Client
-from ...runner.assembly import Equipment, GroupEquipment, assemble
+from ...runner.assembly import assemble
 from ...runner.clocks import Clocks, Stamp
 from ...runner.groups import obligations
 from ...runner.hooks import commands
 from ...runner.hooks.needs import Needs, examine
 from ...runner.hooks.needs_watch import Look, NeedsWatch
 from ...runner.impact import downtime
-from ...runner.loop import Previous, Reloaded, Runner
+from ...runner.loop import Runner
+from ...runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
 from ...runner.pausing import told_by
 from ...runner.poller import VmIdentity, identity_client
-from ...runner.reconciler import Mode
 from ...runner.requester import InlineRequester, Requester, ThreadRequester
 from ...runner.shadow import Shadow
 from ...runner.signals import StopSignals
@@ -109,7 +109,7 @@ def _serve(
     elsewhere = directories.in_memory(os.environ, os.getuid())
     notifier = Notifier(os.environ, clocks)
     readiness = _readiness(args, beat, clocks)
-    equipment = Equipment(
+    options = RunnerOptions(
         clocks,
         log,
         mode,
@@ -132,7 +132,7 @@ def _serve(
         reason = "this VM may still hold a slot of the group that it belonged to, and has no group_store any more"
         log.warning("group-trouble", reason=reason, hint="See forewarn group status, and forewarn group release.")
     identity = VmIdentity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
-    runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
+    runner = assemble(client, identity, setup.policies, stop, stop.wake, options)
     try:
         with _listening(runner, readiness, args):
             _introduce(runner, setup, client.endpoint.url, directory, clocks)
@@ -158,14 +158,14 @@ def _sink(args: argparse.Namespace, hooks: commands.HookSettings) -> SinkSetting
     return SinkSettings(args.sink_url, wanted, args.sink_bearer_file, args.sink_credential, hooks)
 
 
-def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> GroupEquipment | None:
+def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> GroupOptions | None:
     if setup.group is None:
         return None
     from ...runner.groups.settings import open_store  # here: most have none
 
     # Where the Scheduled Events are is where the tokens of the VM's identity are.
     store = open_store(setup.group.store, os.environ.get("CREDENTIALS_DIRECTORY") or None, client.endpoint.url)
-    return GroupEquipment(setup.group, store, ThreadRequester(stop.wake, clocks.monotonic))
+    return GroupOptions(setup.group, store, ThreadRequester(stop.wake, clocks.monotonic))
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:
@@ -242,10 +242,10 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
 
 
-def _previous(beat: Beat | None, clocks: Clocks) -> Previous:
+def _previous(beat: Beat | None, clocks: Clocks) -> PreviousRunner:
     if beat is None:
-        return Previous()
-    return Previous(_last_poll(beat), downtime(beat, clocks), told_by(beat))
+        return PreviousRunner()
+    return PreviousRunner(_last_poll(beat), downtime(beat, clocks), told_by(beat))
 
 
 def _last_poll(beat: Beat | None) -> Stamp | None:
@@ -257,7 +257,7 @@ def _last_poll(beat: Beat | None) -> Stamp | None:
         return None
 
 
-def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Reloaded:
+def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Configuration:
     """Return the settings that a reload can change. Raises InputError if they are wrong or need a restart."""
     if setup.policies.api_version != before.policies.api_version:
         raise InputError(
@@ -269,7 +269,7 @@ def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Reloaded:
         raise InputError("the group of this VM, its members or its store have changed", "Restart the runner.")
     needs = _trusted_needs(setup, mode)
     shadow = None if setup.shadow is None else Shadow(setup.shadow)
-    return Reloaded(
+    return Configuration(
         setup.policies,
         shadow,
         setup.interval,

@@ -39,7 +39,7 @@ STORE = "store"  # what its requests are for
 
 
 class Coordinator:
-    """For the main thread alone. ``directory`` is the state directory. ``chance`` returns a number from 0 to 1.
+    """For the main thread alone. ``directory`` is the state directory. ``jitter`` returns a random number from 0 to 1.
 
     ``facts`` are for the heartbeat. Nothing here raises: what fails is a reason to hold.
     """
@@ -53,7 +53,7 @@ class Coordinator:
         recorder: Recorder,
         clocks: Clocks,
         facts: dict[str, Any],
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.settings = settings
@@ -62,7 +62,7 @@ class Coordinator:
         self._directory = directory
         self._reporter = GroupReporter(settings.name, store.name, recorder, facts)
         self._clock = clocks.monotonic
-        self._chance = chance
+        self._jitter = jitter
         self._sleep = sleep
         self._me = ""
         self._intents: dict[str, Intent] = {}
@@ -302,7 +302,7 @@ class Coordinator:
 
     def _pause(self, attempt: int) -> None:
         longest = min(transaction.FIRST_PAUSE_SECONDS * 2.0**attempt, transaction.LONGEST_PAUSE_SECONDS)
-        self._sleep(longest * self._chance())
+        self._sleep(longest * self._jitter())
 
     # Answers
 
@@ -312,7 +312,7 @@ class Coordinator:
         if isinstance(result, Fault):
             longest = LONGEST_PAUSE_SECONDS if self._intents else LONGEST_IDLE_PAUSE_SECONDS
             pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(known.failures, 16), longest)
-            known.failed(result, self._clock() + pause * (1.0 - 0.5 * self._chance()))
+            known.failed(result, self._clock() + pause * (1.0 - 0.5 * self._jitter()))
             self._reporter.asked(failed=True)
             return False
         news = known.doubt(self._clock()) is not None or known.document != result.document

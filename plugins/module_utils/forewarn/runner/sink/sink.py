@@ -45,7 +45,7 @@ class SinkSettings(NamedTuple):
 class Sink:
     """Sends what the journal in ``directory`` has, and will have. For the main thread alone; nothing here raises.
 
-    ``chance`` returns a number from 0 to 1, so that a fleet does not come back to its sink all at once.
+    ``jitter`` returns a random number from 0 to 1, which spreads the retries of a fleet.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Sink:
         clocks: Clocks,
         facts: dict[str, Any],
         dry_run: bool = False,
-        chance: Callable[[], float] = lambda: os.urandom(1)[0] / 255,
+        jitter: Callable[[], float] = lambda: os.urandom(1)[0] / 255,
     ) -> None:
         self.vm_name: str | None = None
         self._settings = settings
@@ -67,7 +67,7 @@ class Sink:
         self._clocks = clocks
         self._facts = facts
         self._dry_run = dry_run
-        self._chance = chance
+        self._jitter = jitter
         self._position: Position | None = None
         self._unsaved = False
         self._sending = False
@@ -221,7 +221,7 @@ class Sink:
         pause = LONGEST_PAUSE_SECONDS
         if not report.lasting:
             pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 20), LONGEST_PAUSE_SECONDS)
-        pause *= 1.0 - 0.5 * self._chance()
+        pause *= 1.0 - 0.5 * self._jitter()
         self._due = now + max(pause, min(report.after_seconds, MOST_AFTER_SECONDS))
 
     def _succeeded(self) -> None:
