@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Callable
 
@@ -14,15 +14,16 @@ from ..imds.client import Client
 from ..imds.errors import NOT_SENT, Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
+from .event_record import EventRecord
 from .hooks.records import OpenRecords
 from .options import Mode
 from .pausing import Pausing
-from .reconciler import Reconciler
 from .telemetry.recorder import Recorder
+from .tracker import Tracker
 
 
 class Approvals:
-    """Sends what a reconciler wants approved. ``request`` wraps each request of ``send``: a stop signal can end it."""
+    """Sends the approvals that are due. ``request`` wraps each request of ``send``: a stop signal can end it."""
 
     def __init__(
         self,
@@ -43,25 +44,23 @@ class Approvals:
         self._pausing = pausing
         self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
 
-    def send(self, events: Sequence[Event], reconciler: Reconciler, document: Document) -> Fault | None:
+    def send(self, events: Sequence[Event], tracker: Tracker, document: Document) -> Fault | None:
         """Send a request now, and take in the result, which is returned."""
         try:
             with self._request():
                 self.ask(events, document)
         except Fault as fault:
-            self.answered(events, reconciler, fault)
+            self.answered(events, tracker, fault)
             return fault
-        self.answered(events, reconciler)
+        self.answered(events, tracker)
         return None
 
-    def next(self, requests: list[list[Event]], reconciler: Reconciler) -> list[Event] | None:
+    def next(self, requests: list[list[Event]], tracker: Tracker) -> list[Event] | None:
         """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
 
         None if nothing can be sent now: in a dry run, during an operator's pause, or while the request budget is used
         up, since the document that the request rests on would be stale by the time it is sent.
         """
-        if reconciler.drill:
-            raise ValueError("what is rehearsed is never sent")
         while requests:
             if not self._mode.dry_run and self._client.limiter.delay() > 0:
                 return None
@@ -69,10 +68,8 @@ class Approvals:
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:
-                reconciler.tracker.pretended(events)
-                self._report("would-approve", reconciler, events)
-                self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
-            elif self._announce(reconciler, events):
+                self._pretend(events, tracker)
+            elif self._announce(events, tracker):
                 return events
         return None
 
@@ -82,7 +79,7 @@ class Approvals:
         ends = [event.not_before.timestamp() for event in events if event.not_before is not None]
         self._client.approve(ids, document.incarnation, min(ends, default=None))
 
-    def answered(self, events: Sequence[Event], reconciler: Reconciler, fault: Fault | None = None) -> bool:
+    def answered(self, events: Sequence[Event], tracker: Tracker, fault: Fault | None = None) -> bool:
         """Take in the result of a request. Return whether another document should be asked for at once.
 
         That decides whether an approval is sent again that was not sent, or perhaps not taken; and when several events
@@ -91,68 +88,75 @@ class Approvals:
         if fault is None:
             self._failure = None
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
-            self.taken(reconciler, events)
+            self._taken(events, tracker)
             return False
         result = NOT_SENT if fault.kind == NOT_SENT else "failed"
         self._metrics.count("forewarn_approvals_total", float(len(events)), result=result)
-        self._report_failure(reconciler, events, fault)
+        self._report_failure(events, tracker, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
-            reconciler.tracker.split(events)
+            tracker.split(events)
             return True
-        reconciler.tracker.failed(events, fault)
-        for event in events:
-            self._journal.save(reconciler.tracker[event].record.as_row())
+        tracker.failed(events, fault)
+        for record in tracker.records_of(events):
+            self._records.save(record)
         return fault.unsure or fault.kind == NOT_SENT
 
-    def pretend(self, requests: Sequence[list[Event]], reconciler: Reconciler) -> list[str]:
+    def pretend(self, events: Sequence[Event], tracker: Tracker) -> list[str]:
         """Do all but send, for drills; return the ids of their events."""
-        events = [event for request in requests for event in request]
         if not events:
             return []
-        self._report("would-approve", reconciler, events)
-        self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
+        self._pretend(events, tracker)
         if self._mode.dry_run:
-            reconciler.tracker.pretended(events)
             return []
-        self.taken(reconciler, events)
+        self._taken(events, tracker)
         return [event.event_id for event in events]
 
-    def taken(self, reconciler: Reconciler, events: Sequence[Event]) -> None:
+    def _pretend(self, events: Sequence[Event], tracker: Tracker) -> None:
+        if self._mode.dry_run:
+            tracker.pretended(events)
+        self._report("would-approve", tracker.records_of(events))
+        self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
+
+    def _taken(self, events: Sequence[Event], tracker: Tracker) -> None:
         """Note that the events are approved; in a drill, that they would be."""
-        reconciler.tracker.approved(events)
-        records = [reconciler.tracker[event].record for event in events]
-        if not reconciler.drill:
-            times = max(record.approvals for record in records)
-            self._report("approved", reconciler, events, times=times if times > 1 else None)
+        tracker.approved(events)
+        records = tracker.records_of(events)
+        real = [record for record in records if not record.drill]
+        if real:
+            times = max(record.approvals for record in real)
+            self._report("approved", real, times=times if times > 1 else None)
         for record in records:
-            if record.approvals == 1 and not reconciler.drill:
+            if record.approvals == 1 and not record.drill:
                 self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(record.first_seen))
-            why = "this VM would approve it" if reconciler.drill else "this VM approved it"
-            self._records.step(record, states.SENT, why)
-            self._journal.save(record.as_row())
+            self._records.step(record, states.SENT, f"this VM {'would approve' if record.drill else 'approved'} it")
+            self._records.save(record)
         self._journal.commit()
 
-    def _announce(self, reconciler: Reconciler, events: Sequence[Event]) -> bool:
+    def _announce(self, events: Sequence[Event], tracker: Tracker) -> bool:
         """Write down what is about to be sent; return whether it may be. An event without hooks needs no journal."""
-        reconciler.tracker.sending(events)
-        for event in events:
-            record = reconciler.tracker[event].record
-            self._journal.note("approval-sending", record.identifier, event_ids=[event.event_id])
-            self._journal.save(record.as_row())
-        if self._journal.commit() or not any(reconciler.tracker[event].record.plan.runs for event in events):
+        records = tracker.records_of(events)
+        if any(record.drill for record in records):
+            raise ValueError("the approval of a drill is never sent")
+        tracker.sending(events)
+        for record in records:
+            self._journal.note("approval-sending", record.identifier, event_ids=[record.event.event_id])
+            self._records.save(record)
+        if self._journal.commit() or not any(record.plan.runs for record in records):
             return True
-        reconciler.tracker.unsent(events)
+        tracker.unsent(events)
         return False
 
-    def _report(self, line: str, reconciler: Reconciler, events: Sequence[Event], **fields: Any) -> None:
-        records = [reconciler.tracker[event].record for event in events]
-        ids = [event.event_id for event in events]
+    def _report(self, line: str, records: Sequence[EventRecord], **fields: Any) -> None:
+        ids = [record.event.event_id for record in records]
         self._log.info(line, event_ids=ids, drill=any(record.drill for record in records) or None, **fields)
+        self._note_each(line, records, fields)
+
+    def _note_each(self, line: str, records: Sequence[EventRecord], fields: Mapping[str, Any]) -> None:
         for record in records:  # each has its own id: all ids in each entry would grow quadratically
             own = [record.event.event_id]
-            self._journal.note(line, record.identifier, event_ids=own, events_in_request=len(ids), **fields)
+            self._journal.note(line, record.identifier, event_ids=own, events_in_request=len(records), **fields)
 
-    def _report_failure(self, reconciler: Reconciler, events: Sequence[Event], fault: Fault) -> None:
+    def _report_failure(self, events: Sequence[Event], tracker: Tracker, fault: Fault) -> None:
         ids = [event.event_id for event in events]
         failure = (tuple(ids), fault.kind, fault.status)
         if self._failure == failure:
@@ -163,6 +167,4 @@ class Approvals:
         fields = {"kind": fault.kind, "status": fault.status, "lasting": not passing, "reason": fault.message}
         fields["unsure"] = fault.unsure or None
         write("approval-failed", event_ids=ids, **fields, hint=fault.hint or None)
-        for event in events:
-            own = {"event_ids": [event.event_id], "events_in_request": len(ids)}
-            self._journal.note("approval-failed", reconciler.tracker[event].record.identifier, **own, **fields)
+        self._note_each("approval-failed", tracker.records_of(events), fields)

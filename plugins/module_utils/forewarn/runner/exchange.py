@@ -82,20 +82,20 @@ class Exchange:
             document = self._poller.read()
             if document.events:
                 self._identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
-        reconciler = self._controller.reconciler
+        tracker = self._controller.reconciler.tracker
         failed: dict[str, Fault] = {}  # the latest fault of an event's approval, by Event.key
         while True:  # each request rests on a document of its own
             requests, fault = self._controller.process(document), None
-            events = self._approvals.next(requests, reconciler)
+            events = self._approvals.next(requests, tracker)
             if events is not None:
-                fault = self._approvals.send(events, reconciler, document)
+                fault = self._approvals.send(events, tracker, document)
             for event in document.events:
                 if event.event_status == "Started" or (events is not None and event in events):
                     failed.pop(event.key, None)
                     if fault is not None and event.event_status != "Started":
                         failed[event.key] = fault
             passing = [key for key, fault in failed.items() if isinstance(fault, PassingFault)]
-            wait = reconciler.tracker.retry_in(passing)
+            wait = tracker.retry_in(passing)
             if not (requests or fault is not None or wait) or self._clock() + wait > until:
                 break
             with request():
@@ -137,13 +137,13 @@ class Exchange:
             self._log.warning("interrupted", reason="the service was being asked, and had not answered")
         elif self._requester.wait(seconds):
             fault = self._requester.take().fault
-            self._approvals.answered(self._sent, self._controller.reconciler, fault)
+            self._approvals.answered(self._sent, self._controller.reconciler.tracker, fault)
         else:
             reason = "an approval was under way; whether it took effect is unknown"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
             fault.unsure = True
-            self._approvals.answered(self._sent, self._controller.reconciler, fault)
+            self._approvals.answered(self._sent, self._controller.reconciler.tracker, fault)
 
     def _begin(self, kind: str, request: Callable[[], object]) -> None:
         self._request_kind = kind
@@ -164,7 +164,7 @@ class Exchange:
             self._decided_without = None
             self._end(poll_soon=self._decide_late())  # an approval needs another document
         else:
-            again = self._approvals.answered(self._sent, self._controller.reconciler, answer.fault)
+            again = self._approvals.answered(self._sent, self._controller.reconciler.tracker, answer.fault)
             self._end(poll_soon=self._more or again)
 
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
@@ -180,7 +180,7 @@ class Exchange:
             self._begin(INSTANCE, self._identity.ask)
             return
         requests = self._controller.process(document, self._age())
-        events = self._approvals.next(requests, self._controller.reconciler) if fresh else None
+        events = self._approvals.next(requests, self._controller.reconciler.tracker) if fresh else None
         if events is None:
             self._end(poll_soon=bool(requests) and not fresh)
             return

@@ -34,8 +34,8 @@ class Rehearsal:
         document = self._drills.poll(vm.name, _overtaken(vm.name, listed, recovering))
         if document is not None or self.reconciler.tracker.records:
             document = document or Document(0)  # not an answer without a body
-            requests = self.reconciler.process(document, vm)
-            self._drills.approve(self._approvals.pretend(requests, self.reconciler))
+            events = [event for request in self.reconciler.process(document, vm) for event in request]
+            self._drills.approve(self._approvals.pretend(events, self.reconciler.tracker))
         for ended in self._drills.ended():
             self._recorder.log.info("drill", **ended._asdict())
             self._recorder.journal.note("drill", None, **ended._asdict())

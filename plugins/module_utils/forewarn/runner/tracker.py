@@ -102,6 +102,10 @@ class Tracker:
         """The records of the listed events."""
         return [tracked.record for tracked in self._tracked.values()]
 
+    def records_of(self, events: Sequence[Event]) -> list[EventRecord]:
+        """Return the records of these events, which are listed."""
+        return [self[event].record for event in events]
+
     def restore(self, records: Sequence[EventRecord], last_poll: Stamp | None) -> None:
         """Resume records that were listed when the previous runner ended; ``last_poll`` is when it had an answer."""
         for record in records:
