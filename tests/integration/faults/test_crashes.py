@@ -17,6 +17,7 @@ import pytest
 from forewarn.imds.client import Client
 from forewarn.imds.errors import PassingFault
 from forewarn.imds.transport import Response
+from forewarn.runner.approval_gate import ApprovalGate
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import Plan
@@ -24,7 +25,6 @@ from forewarn.runner.hooks.records import OpenRecords
 from forewarn.runner.hooks.run import RECOVER, SKIPPED, Run
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.pausing import Pausing
-from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker
 from tools.judges.promises import BrokenPromise
 from tools.suite.sizes import NAME, SEED, SIZE, seeds
@@ -121,7 +121,7 @@ def approve_during_a_pause(patch: pytest.MonkeyPatch) -> None:
 
 
 def ask_for_a_pause_only_when_it_is_sent(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reconciler, "_blocked", Reconciler._unready)
+    patch.setattr(ApprovalGate, "blocker", ApprovalGate._unready)
 
 
 def test_an_approval_during_a_pause_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def see_no_change(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_what_was_prepared_for_another_content(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reconciler, "_blocked", lambda *_: None)
+    patch.setattr(ApprovalGate, "blocker", lambda *_: None)
 
 
 @pytest.mark.parametrize("break_it", [see_no_change, keep_what_was_prepared_for_another_content])
@@ -247,7 +247,7 @@ def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
 
 
 def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reconciler, "_blocked", lambda *_: None)
+    patch.setattr(ApprovalGate, "blocker", lambda *_: None)
 
 
 def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:

@@ -11,40 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
-from ..policy.approval import (
-    GROUP,
-    IN_DOUBT,
-    NEEDS_RUNNER,
-    NO_JOURNAL,
-    NO_SLOT,
-    NOT_LEADER,
-    NOT_PREPARED,
-    PREPARING,
-    STARTED,
-    Agreement,
-    Eligibility,
-    eligibility,
-)
+from ..policy.approval import Agreement, Eligibility
 from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
-from ..texts import duration_text
 from . import event_record as states
+from .approval_gate import ApprovalGate
 from .clocks import Clocks, Stamp
+from .decision_reporter import DecisionReporter
 from .event_record import EventRecord, first
-from .hooks import commands
 from .hooks.dry_run import Pretence
 from .hooks.notifications import BEGAN, DECIDED
-from .hooks.records import RESUMING
-from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
 from .options import Mode
 from .pausing import Pausing
 from .policies import Policies
 from .shadow import Shadow
-from .telemetry.log import shortened
 from .telemetry.recorder import Recorder
 from .tracker import Tracked, Tracker
 
@@ -52,7 +36,7 @@ if TYPE_CHECKING:
     from .groups.member import Member
 
 # In a drill nobody asks the other VMs: it rehearses this one, and approves nothing.
-_REHEARSED = Agreement(None, None)
+_DRILL_AGREEMENT = Agreement(None, None)
 
 
 class Reconciler:
@@ -78,12 +62,13 @@ class Reconciler:
         self.ended: list[EventRecord] = []  # with the latest document
         self.tracker = Tracker(clocks, lambda event: scheduler.records.open(event, drill))
         self._scheduler = scheduler
-        self._journal, self._log, self._metrics = recorder
+        self._records = scheduler.records
+        self._journal = recorder.journal
         self._clocks = clocks
         self._now = now
         self._mode = mode
-        self._pausing = pausing
-        self._paused: Eligibility | None = None
+        self._gate = ApprovalGate(scheduler, recorder.journal, mode, pausing)
+        self._reporter = DecisionReporter(recorder, drill)
         self._pretence = Pretence(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
@@ -98,7 +83,7 @@ class Reconciler:
     def restore(self, last_poll: Stamp | None) -> None:
         """Track the records that the scheduler has resumed."""
         found: dict[str, EventRecord] = {}
-        for record in sorted(self._scheduler.records, key=first):
+        for record in sorted(self._records, key=first):
             if record.listed and record.drill == self.drill:
                 stays = found.setdefault(record.event.key, record)
                 if stays is not record:  # the previous runner ended just after it had found the other
@@ -113,7 +98,7 @@ class Reconciler:
         over = self._over.get(record.event.key)
         if over is not None:  # another event is listed under its id now
             record.take_over(over)
-            waits = over.nameless and over in self._scheduler.records
+            waits = over.nameless and over in self._records
             record.nameless = record.nameless or waits  # the policies are asked once, about the one that goes on
             self._scheduler.ended_before(record, over)
             if waits and not over.plan.runs:
@@ -145,7 +130,7 @@ class Reconciler:
         changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
         if changed:
             self.document = document
-            self._report_document(document)
+            self._reporter.report_document(document)
         # An answer without a body, or one that can be read only in part, does not show all that is listed.
         whole = document.incarnation is not None and not document.problems
         if self._journal.damaged_unknown and not self.drill:
@@ -157,13 +142,13 @@ class Reconciler:
             self.group.coordinator.listed([event.key for event in document.events])
         gone = self.tracker.update(document, changed, age_seconds)
         for record in self.tracker.news:
-            self._journal.save(record.as_row())
+            self._records.save(record)
         self.ended = [tracked.record for tracked, _outcome in gone]
         for tracked, outcome in gone:
             self._gone(tracked, outcome)
         for record in self.tracker.changed:
             self._scheduler.content_changed(record)
-        records = [self.tracker[event].record for event in document.events]
+        records = self.tracker.records_of(document.events)
         begun = [
             record for record in records if record.event.event_status == "Started" and self._scheduler.started(record)
         ]
@@ -195,21 +180,28 @@ class Reconciler:
     def _follow_decisions(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
         """Plan the hooks of all events; report, and return, the eligibility of those that the latest document shows."""
         shown = {event.key for event in self.document.events} if self.document else set()
-        self._paused = self._pausing.obstacle()
+        self._gate.read_pause()
         found = []
         for decision in self._decisions:
             self._plan(decision, vm_name)
             tracked = self.tracker[decision.event]
+            record = tracked.record
             if self.group is not None:
-                self.group.hold_back(decision, tracked.record, vm_name)
+                self.group.hold_back(decision, record, vm_name)
             if decision.event.key not in shown:
                 continue
-            blocked = self._blocked(decision, tracked.record)
-            self.tracker.note_approvable(decision, ready=blocked is None)
-            answer = self._eligibility(decision, blocked, vm_name, now)
-            self._report_decision(decision, answer, tracked, now)
-            if self._pretence is not None and not tracked.record.undecided:
-                self._pretence.act(tracked.record, _acting(decision, vm_name), decision.event.notice_seconds(now))
+            blocker = self._gate.blocker(decision, record, now)
+            self.tracker.note_approvable(decision, ready=blocker is None)
+            agreement = _DRILL_AGREEMENT if self.drill else None
+            if self.group is not None:
+                agreement = self.group.agreement(decision, record, blocker, vm_name, now)
+            seconds = self.tracker.approvable_seconds(decision.event)
+            answer = self._gate.eligibility(decision, blocker, vm_name, now, seconds, agreement)
+            anew = self._reporter.report_decision(decision, answer, tracked, now)
+            if anew and decision.event.event_status != "Started":
+                self._scheduler.notify(record, DECIDED)
+            if self._pretence is not None and not record.undecided:
+                self._pretence.act(record, _acting(decision, vm_name), decision.event.notice_seconds(now))
             found.append((decision, answer))
         if self.group is not None:
             self.group.tell(vm_name)
@@ -223,7 +215,7 @@ class Reconciler:
         if vm.name is None and not self.nameless:
             return
         now = self._now() if now is None else now
-        for record in [record for record in self._scheduler.records if record.nameless and not record.listed]:
+        for record in [record for record in self._records if record.nameless and not record.listed]:
             if record.drill != self.drill:
                 continue
             if self.nameless:
@@ -256,41 +248,24 @@ class Reconciler:
         self._decisions = self.policies.decide(self._known, facts)
         if self.shadow is not None and not self.drill:
             for found in self.shadow.compare(self._known, facts, self._decisions):
-                fields = {"event_id": found.event.event_id, "live": found.live.output, "other": found.other.output}
-                self._log.warning("shadow", **fields, reason=found.what)
-                self._journal.note("shadow", self.tracker[found.event].record.identifier, **fields, what=found.what)
-                self._metrics.count(
-                    "forewarn_shadow_disagreements_total", live=found.live.output, other=found.other.output
-                )
+                self._reporter.report_disagreement(found, self.tracker[found.event].record)
 
     def _plan(self, decision: Decision, vm_name: str | None) -> None:
         tracked = self.tracker[decision.event]
         record = tracked.record
-        if not record.affected and decision.event.place_of(vm_name) is not None:
-            record.affected = True
-            self._journal.save(record.as_row())
-        if record.state in (states.SEEN, states.HELD):
-            self._scheduler.records.step(record, decision.output, decision.reason)
-        if record.nameless != (vm_name is None):
-            record.nameless = vm_name is None
-            self._journal.save(record.as_row())
+        before = record.affected, record.nameless
+        record.affected = record.affected or decision.event.place_of(vm_name) is not None
+        record.nameless = vm_name is None
         record.undecided = record.nameless or _in_doubt(decision)
-        if not self._mode.dry_run and record.notify_also(decision.notify):
-            self._journal.save(record.as_row())
+        notifies_anew = not self._mode.dry_run and record.notify_also(decision.notify)
+        if notifies_anew or before != (record.affected, record.nameless):
+            self._records.save(record)
+        if record.state in (states.SEEN, states.HELD):
+            self._records.step(record, decision.output, decision.reason)
         if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
             if not record.undecided:
                 self._scheduler.plan(record, _acting(decision, vm_name))
             tracked.planned = decision
-
-    def _eligibility(
-        self, decision: Decision, blocked: Eligibility | None, vm_name: str | None, now: datetime
-    ) -> Eligibility:
-        agreement = _REHEARSED if self.drill else None
-        if self.group is not None:
-            record = self.tracker[decision.event].record
-            agreement = self.group.agreement(decision, record, blocked, vm_name, now)
-        found = eligibility(decision, vm_name, now, self.tracker.approvable_seconds(decision.event), agreement)
-        return blocked if blocked is not None and (found.send or found.code in (NOT_LEADER, GROUP, NO_SLOT)) else found
 
     def _drop_notify_hooks(self) -> None:
         """Drop notify hooks that changed policies no longer name."""
@@ -301,70 +276,11 @@ class Reconciler:
             kept = [hook for hook in record.notify if as_asked(hook) in named]
             if kept != record.notify:
                 record.notify = kept
-                self._journal.save(record.as_row())
-
-    def _blocked(self, decision: Decision, record: EventRecord) -> Eligibility | None:
-        """Return what keeps this VM from approving, whatever the policies decide, or None."""
-        return self._unready(decision, record) or self._paused
-
-    def _unready(self, decision: Decision, record: EventRecord) -> Eligibility | None:
-        """Return what is still to be done, or known, before this VM may approve, or None."""
-        if record.state == states.STARTED and decision.event.event_status != "Started":
-            return Eligibility(STARTED, "it has started before, and an event starts only once")
-        doubt = self._journal.doubt(record.event.key)
-        if doubt is not None:
-            return Eligibility(IN_DOUBT, doubt)
-        if self._mode.dry_run:
-            return self._early(decision)
-        if not (decision.prepare or record.plan.runs):
-            return None
-        if self._mode.once:
-            return Eligibility(NEEDS_RUNNER, "its hooks need a running service: --once has no time for them")
-        if self._journal.trouble is not None:
-            return Eligibility(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
-        if self._journal.late:
-            return Eligibility(NO_JOURNAL, RESUMING)
-        if decision.prepare and not record.plan.wanted():
-            return Eligibility(PREPARING, "its hooks are not planned")
-        late = self._scheduler.preparation.late(
-            record
-        )  # of the document as it is now: NotBefore may have been postponed
-        state, run = record.plan.preparation(late)
-        if state == SUCCEEDED:
-            return None
-        text = "" if run is None else commands.describe(run.hook)
-        if state == FAILED:
-            return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
-        if late and state == WAITING:
-            return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
-        if record.held_back is not None and state == WAITING:
-            return record.held_back
-        pause = self._scheduler.preparation.begins_in(record)
-        if pause and state == WAITING and not record.plan.begun():
-            return Eligibility(PREPARING, f"its preparation, {text}, begins in {duration_text(round(pause))}")
-        if run is not None and run.failures:
-            return Eligibility(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
-        return Eligibility(PREPARING, f"waits for {text}" + (f": {record.obstacle}" if record.obstacle else ""))
-
-    def _early(self, decision: Decision) -> Eligibility | None:
-        """Return what keeps a dry run from approving: a preparation whose time has not come, or None."""
-        notice = decision.event.notice_seconds(self._now())
-        withins = [verdict.prepare_within_seconds for verdict in decision.verdicts if verdict.prepare]
-        waits = [notice - within for within in withins if notice is not None and within is not None]
-        wait = max(waits, default=0.0)
-        return (
-            Eligibility(PREPARING, f"its preparation would begin in {duration_text(round(wait))}")
-            if wait > 0.0
-            else None
-        )
+                self._records.save(record)
 
     def _gone(self, tracked: Tracked, outcome: str) -> None:
         record = tracked.record
-        seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
-        fields = {"outcome": outcome, "listed_seconds": seconds}
-        event = record.event
-        self._log.info("event-gone", event_id=event.event_id, type=event.event_type, **fields, drill=self.drill or None)
-        self._journal.note("event-gone", record.identifier, **fields)
+        self._reporter.report_gone(record, outcome, self._clocks.monotonic() - tracked.first_seen)
         if self.shadow is not None:
             self.shadow.forget(record.event.key)
         # Without a name, the policies are asked once there is one, if that may make a difference.
@@ -377,67 +293,6 @@ class Reconciler:
         if self._journal.unread:
             self._over[record.event.key] = record
         self._scheduler.gone(record, outcome)
-
-    def _report_document(self, document: Document) -> None:
-        problems = list(document.problems) or None
-        write = self._log.warning if problems else self._log.info
-        drill = self.drill or None
-        write("document", incarnation=document.incarnation, events=len(document.events), problems=problems, drill=drill)
-        kept = {"DocumentIncarnation": document.incarnation, "Events": [event.as_dict() for event in document.events]}
-        self._journal.note(
-            "document", None, incarnation=document.incarnation, document=kept, problems=problems, drill=drill
-        )
-        if not self.drill:
-            self._metrics.count("forewarn_documents_total")
-
-    def _report_decision(self, decision: Decision, where: Eligibility, tracked: Tracked, now: datetime) -> None:
-        """Log and keep the decision about an event if it has changed. Other numbers in the reason are no change."""
-        event = decision.event
-        record = tracked.record
-        news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
-        if tracked.logged == news:
-            known = record.decision
-            if where.code in (GROUP, NO_SLOT) and known is not None and known["eligibility_reason"] != where.reason:
-                record.decision = {**known, "eligibility_reason": where.reason}  # whom it waits for now
-                self._journal.save(record.as_row())
-            return
-        tracked.logged = news
-        notice = event.notice_seconds(now)
-        error = next((verdict.error for verdict in decision.verdicts if verdict.error), None)
-        fields: dict[str, Any] = {
-            "event_id": event.event_id,
-            "type": event.event_type,
-            "status": event.event_status,
-            "source": event.event_source,
-            "resources": list(event.resources),
-            "seconds_to_not_before": None if notice is None else round(notice, 3),
-            "output": decision.output,
-            "policy": decision.policy,
-            "rule": decision.rule,
-            "values": {value.expression: value.value for value in decision.values} or None,
-            "error": error,
-            "drill": self.drill or None,
-        }
-        write = self._log.warning if error or event.problems else self._log.info
-        policy_reason = decision.reason if decision.reason != where.reason else None
-        description = shortened(event.description)  # the last field: of any length, and for people
-        shown = {**fields, "description": description}
-        write("decision", eligibility=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
-        details = {
-            "reason": decision.reason,
-            "eligibility": where.code,
-            "eligibility_reason": where.reason,
-            "wait_seconds": where.wait_seconds,  # until it may change by itself
-        }
-        self._journal.note("decision", record.identifier, **fields, **details)
-        answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
-        decided_anew = record.decision is None or any(record.decision[key] != value for key, value in answer.items())
-        record.decision = {**details, **answer}
-        self._journal.save(record.as_row())
-        if decided_anew:
-            self._metrics.count("forewarn_decisions_total", drill=self.drill, **answer)
-            if event.event_status != "Started":
-                self._scheduler.notify(record, DECIDED)
 
 
 def _in_doubt(decision: Decision) -> bool:
