@@ -20,11 +20,11 @@ from forewarn.imds.transport import Response
 from forewarn.runner.approval_gate import ApprovalGate
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
+from forewarn.runner.hooks.open_records import OpenRecords
 from forewarn.runner.hooks.plan import Plan
-from forewarn.runner.hooks.records import OpenRecords
 from forewarn.runner.hooks.run import RECOVER, SKIPPED, Run
 from forewarn.runner.hooks.scheduler import HookScheduler
-from forewarn.runner.pausing import Pausing
+from forewarn.runner.operator_pause import Pausing
 from forewarn.runner.tracker import Tracker
 from tools.judges.promises import BrokenPromise
 from tools.suite.sizes import NAME, SEED, SIZE, seeds

@@ -18,7 +18,7 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from forewarn.runner.hooks.running import GRACE_SECONDS, MOST_RUNNING
+from forewarn.runner.hooks.running_hooks import GRACE_SECONDS, MOST_RUNNING
 from tools.fixtures.hook_bench import is_running
 from tools.sites.runner_process import Process, Start, approvals, compiled, program
 from tools.sites.waiting import wait_until

@@ -11,7 +11,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.journal import doubts
-from forewarn.runner.journal.mark import Loss
+from forewarn.runner.journal.integrity import Loss
 from tools.sites.commands import in_process
 from tools.sites.runner_process import approvals, compiled
 

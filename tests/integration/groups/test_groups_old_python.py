@@ -19,7 +19,7 @@ from tools.sites.pythons import SUPPORTED, python
 _PROGRAM = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-import forewarn.runner.without_openssl
+import forewarn.runner.skip_openssl
 from forewarn.runner.groups.settings import open_store, store_settings
 from forewarn.runner.groups.store import StoreFault
 

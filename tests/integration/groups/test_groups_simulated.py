@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 from forewarn.policy.decision import Decision
-from forewarn.runner.groups import cached, documents, intent, lineage, member, obligations, semaphore, tasks
+from forewarn.runner.groups import (
+    cached_document,
+    documents,
+    intent,
+    lineage,
+    member,
+    obligations,
+    semaphore,
+    store_tasks,
+)
 from forewarn.runner.groups.barrier import Barrier
 from forewarn.runner.groups.coordinator import Coordinator
 from forewarn.runner.groups.intent import Need
@@ -53,7 +62,7 @@ def no_slots(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_barrier(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cached, "why_not_ready", lambda *_arguments: None)
+    patch.setattr(cached_document, "why_not_ready", lambda *_arguments: None)
 
 
 def stale_readiness(patch: pytest.MonkeyPatch) -> None:
@@ -66,7 +75,7 @@ def stale_readiness(patch: pytest.MonkeyPatch) -> None:
 
 def free_when_gone(patch: pytest.MonkeyPatch) -> None:
     """A slot is given back when the event has left the list, before the recovery."""
-    patch.setattr(tasks, "RECOVER", RELEASE)
+    patch.setattr(store_tasks, "RECOVER", RELEASE)
 
 
 def free_at_restart(patch: pytest.MonkeyPatch) -> None:

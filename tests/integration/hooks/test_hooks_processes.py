@@ -37,7 +37,7 @@ OCCASION = Occasion(
 DRIVER = """
 import json, re, sys
 sys.path.insert(0, sys.argv[1])
-import forewarn.runner.without_openssl
+import forewarn.runner.skip_openssl
 from forewarn.events import Event
 from forewarn.runner.hooks.executor import Executor
 from forewarn.runner.hooks.commands import HookSettings, Occasion, command

@@ -20,8 +20,8 @@ from functools import lru_cache
 from typing import Any, Callable, NamedTuple
 
 from forewarn.runner.groups import semaphore
-from forewarn.runner.groups.observations import PASSED_OVER_SECONDS, Queue
 from forewarn.runner.groups.semaphore import FORCE, HELD, RECOVER, RECOVERING, RELEASE, TAKE, Semaphore, Want
+from forewarn.runner.groups.stale_events import PASSED_OVER_SECONDS, Queue
 
 from .group_model_vm import AZURE, LISTED, OURS, OVER, STARTED, encoded_slots, slot_names
 from .model_checker import Step

@@ -19,10 +19,10 @@ TIMES = 20.0
 
 def hurry() -> None:
     """Shorten the pauses of this process, before the modules that use them are imported."""
-    import forewarn.runner.without_openssl  # noqa: F401 - first of all, as the command does
+    import forewarn.runner.skip_openssl  # noqa: F401 - first of all, as the command does
     from forewarn.cli.run import setup as run_setup
     from forewarn.imds import limiter, retry, transport
-    from forewarn.runner.groups import tasks
+    from forewarn.runner.groups import store_tasks
     from forewarn.runner.hooks import run as hook_run
     from forewarn.runner.journal import writer
     from forewarn.runner.sink import sink
@@ -36,8 +36,8 @@ def hurry() -> None:
     retry.LONGEST_DELAY_SECONDS /= TIMES
     hook_run.PREPARE_PAUSES = (hook_run.PREPARE_PAUSES[0] / TIMES, *hook_run.PREPARE_PAUSES[1:])
     hook_run.RECOVER_PAUSES = (hook_run.RECOVER_PAUSES[0] / TIMES, *hook_run.RECOVER_PAUSES[1:])
-    tasks.WAITING_SECONDS /= TIMES
-    tasks.QUEUE_SECONDS /= TIMES
+    store_tasks.WAITING_SECONDS /= TIMES
+    store_tasks.QUEUE_SECONDS /= TIMES
     writer.RETRY_SECONDS /= TIMES
     sink.LINGER_SECONDS /= TIMES
 

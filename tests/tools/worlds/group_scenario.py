@@ -22,8 +22,8 @@ from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.groups import documents, semaphore
 from forewarn.runner.groups.obligations import FILE_NAME
-from forewarn.runner.groups.observations import ORPHAN_SECONDS
 from forewarn.runner.groups.semaphore import Semaphore
+from forewarn.runner.groups.stale_events import ORPHAN_SECONDS
 from tools.fixtures.policy_data import policy, policy_set
 from tools.judges.group_judge import Judge, Listed, Rule
 from tools.worlds.group_world import DELETED, FROZEN, GROUP, KILLED, RUNNING, GroupWorld, Member

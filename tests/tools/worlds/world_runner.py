@@ -26,8 +26,8 @@ from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookResult,
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Runner
+from forewarn.runner.operator_pause import told_by
 from forewarn.runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
-from forewarn.runner.pausing import told_by
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, VmIdentity
 from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.requester import APPROVAL, INSTANCE, RequestResult

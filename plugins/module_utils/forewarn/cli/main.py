@@ -298,7 +298,7 @@ def _module(command: str, name: str) -> types.ModuleType:
     gc.disable()  # there is no garbage among modules, and looking for it takes a twentieth of the start
     try:
         if command == "run":  # before anything else imports http.client
-            importlib.import_module("..runner.without_openssl", __package__)
+            importlib.import_module("..runner.skip_openssl", __package__)
         return importlib.import_module(f".{name}", __package__)
     except ModuleNotFoundError as error:
         if error.name in _UNIX_ONLY:

@@ -17,7 +17,7 @@ from ..policy.functions.timevalues import SECOND, parse_duration
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
 from ..runner.hooks.recovery_requests import asker
-from ..runner.pausing import FACT
+from ..runner.operator_pause import FACT
 from ..runner.state import directories
 from ..runner.state.inbox import Inbox
 from ..runner.telemetry import heartbeat

@@ -16,7 +16,7 @@ from ..policy import pause
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
 from ..runner.journal import doubts
-from ..runner.pausing import FACT
+from ..runner.operator_pause import FACT
 from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
 from ..texts import duration_text

@@ -26,12 +26,12 @@ from ..texts import duration_text
 from . import event_record as states
 from .event_record import EventRecord
 from .hooks import commands
-from .hooks.records import RESUMING
+from .hooks.open_records import RESUMING
 from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
 from .journal.writer import Journal
+from .operator_pause import Pausing
 from .options import Mode
-from .pausing import Pausing
 
 
 class ApprovalGate:

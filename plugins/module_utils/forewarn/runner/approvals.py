@@ -15,9 +15,9 @@ from ..imds.errors import NOT_SENT, Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
 from .event_record import EventRecord
-from .hooks.records import OpenRecords
+from .hooks.open_records import OpenRecords
+from .operator_pause import Pausing
 from .options import Mode
-from .pausing import Pausing
 from .telemetry.recorder import Recorder
 from .tracker import Tracker
 

@@ -15,28 +15,28 @@ from ..policy.pause import SERVICE_STATE
 from .approvals import Approvals
 from .controller import Controller
 from .drills.drill import Drills
+from .drills.runner import Rehearsal
 from .exchange import Exchange
 from .hooks.executor import Executor
 from .hooks.recovery_requests import RecoveryRequests
-from .hooks.running import GRACE_SECONDS
+from .hooks.running_hooks import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Runner, Stop
 from .observed import Observed
+from .operator_pause import Pausing
 from .options import RunnerOptions
-from .pausing import Pausing
 from .policies import Policies
+from .poll_schedule import PollSchedule
 from .poller import Poller, VmIdentity
 from .reconciler import Reconciler
-from .rehearsal import Rehearsal
 from .requester import InlineRequester
 from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
 from .telemetry.metrics import Metrics
 from .telemetry.recorder import Recorder
 from .telemetry.systemd import Notifier
-from .ticks import PollSchedule
 
 if TYPE_CHECKING:
     from .groups.member import Member

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from ..events import Document, Event
+from .drills.runner import Rehearsal
 from .event_record import RECOVERING
-from .hooks.running import GRACE_SECONDS
+from .hooks.running_hooks import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
 from .options import PreviousRunner
 from .policies import Policies
 from .poller import VmIdentity
 from .reconciler import Reconciler
-from .rehearsal import Rehearsal
 from .shadow import Shadow
 from .telemetry.health import HealthReporter
 

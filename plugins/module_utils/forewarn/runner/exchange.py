@@ -18,11 +18,11 @@ from ..imds.errors import TIMEOUT, Fault, PassingFault
 from ..imds.transport import FRESH_SECONDS
 from .approvals import Approvals
 from .controller import Controller
+from .poll_schedule import PollSchedule
 from .poller import Poller, VmIdentity
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.health import HealthReporter
 from .telemetry.log import Log
-from .ticks import PollSchedule
 
 # A document waits this long for the VM's identity, which usually takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05

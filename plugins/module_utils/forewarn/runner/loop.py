@@ -16,12 +16,12 @@ from ..errors import InputError, ServiceError
 from .controller import Controller
 from .exchange import Exchange
 from .hooks.recovery_requests import RecoveryRequests
+from .operator_pause import Pausing
 from .options import RunnerOptions
-from .pausing import Pausing
+from .poll_schedule import PollSchedule
 from .signals import Interrupted
 from .telemetry.health import HealthReporter
 from .telemetry.recorder import Recorder
-from .ticks import PollSchedule
 
 if TYPE_CHECKING:
     from .sink.sink import Sink

@@ -22,11 +22,11 @@ from .approval_gate import ApprovalGate
 from .clocks import Clocks, Stamp
 from .decision_reporter import DecisionReporter
 from .event_record import EventRecord, first
-from .hooks.dry_run import Pretence
+from .hooks.dry_run_reporter import Pretence
 from .hooks.notifications import BEGAN, DECIDED
 from .hooks.scheduler import HookScheduler
+from .operator_pause import Pausing
 from .options import Mode
-from .pausing import Pausing
 from .policies import Policies
 from .shadow import Shadow
 from .telemetry.recorder import Recorder

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.runner.groups import barrier, observations, semaphore
+from forewarn.runner.groups import barrier, semaphore, stale_events
 from tools.suite import sizes
 from tools.worlds.small_group import VMS, Group
 
@@ -15,8 +15,8 @@ from tools.worlds.small_group import VMS, Group
 def orphan_seconds(monkeypatch: pytest.MonkeyPatch) -> float:
     """Return how long an event has to have been gone before its slot is freed: an hour, at size small ten minutes."""
     if sizes.NAME == "small":
-        monkeypatch.setattr(observations, "ORPHAN_SECONDS", 600.0)
-    return observations.ORPHAN_SECONDS
+        monkeypatch.setattr(stale_events, "ORPHAN_SECONDS", 600.0)
+    return stale_events.ORPHAN_SECONDS
 
 
 # Prepared together

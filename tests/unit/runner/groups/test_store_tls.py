@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.imds.errors import CONNECTION, TIMEOUT
-from forewarn.runner.groups import lookup
+from forewarn.runner.groups import dns_lookup
 from forewarn.runner.groups.address import Address, parse_address
 from forewarn.runner.groups.store import CERTIFICATE, StoreFault
 from forewarn.runner.groups.tls import TlsFiles
@@ -124,7 +124,7 @@ def test_a_lookup_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
-    searched = lookup.Lookup("etcd.example.test", 80)
+    searched = dns_lookup.Lookup("etcd.example.test", 80)
     for _ in range(3):
         with pytest.raises(socket.timeout):
             searched.addresses(0.02)

@@ -11,7 +11,7 @@ from typing import Any
 from forewarn.policy.decision import APPROVE, Verdict
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.commands import HookSettings
-from forewarn.runner.hooks.records import OpenRecords
+from forewarn.runner.hooks.open_records import OpenRecords
 from tools.worlds.stage import Stage
 
 DRAIN = {"kind": "haproxy", "options": {"socket": "/run/haproxy/admin.sock", "server": "web/a"}}

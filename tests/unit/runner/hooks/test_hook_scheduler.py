@@ -13,7 +13,7 @@ import pytest
 from forewarn.runner import event_record as states
 from forewarn.runner.hooks import notifications
 from forewarn.runner.hooks.notifications import MOST_NOTIFYING
-from forewarn.runner.hooks.running import CEILING, MOST_RUNNING
+from forewarn.runner.hooks.running_hooks import CEILING, MOST_RUNNING
 from tools.worlds.runner_profiles import hook
 from tools.worlds.runner_world import EPOCH
 from tools.worlds.stage import Stage, verdict

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.journal import doubts
-from forewarn.runner.journal.mark import Loss
+from forewarn.runner.journal.integrity import Loss
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import opened
 from tools.worlds.stories import DRAINED, Story, match

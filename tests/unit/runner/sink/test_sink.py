@@ -15,8 +15,8 @@ import pytest
 from forewarn.runner.hooks.commands import Command
 from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, Executor, HookResult, Started
 from forewarn.runner.journal.writer import Journal
-from forewarn.runner.sink import child, sink
 from forewarn.runner.sink import position as positions
+from forewarn.runner.sink import sender, sink
 from forewarn.runner.sink.report import MOST_ROWS, SendReport
 from forewarn.runner.sink.sink import LONGEST_PAUSE_SECONDS, Sink, SinkSettings
 from forewarn.runner.telemetry.log import Log
@@ -250,9 +250,9 @@ def test_a_state_directory_that_cannot_be_written_stops_nothing(rig: Rig, monkey
 
 
 def test_what_is_rejected_is_read_from_the_answer() -> None:
-    assert child.partial_success(b'{"partialSuccess": {"rejectedLogRecords": "3", "errorMessage": "old"}}') == (
+    assert sender.partial_success(b'{"partialSuccess": {"rejectedLogRecords": "3", "errorMessage": "old"}}') == (
         3,
         "old",
     )
     for content in (b"", b"{}", b"[]", b"ok", b'{"partialSuccess": {}}', b'{"partialSuccess": 1}', b"\xff"):
-        assert child.partial_success(content) == (0, "")
+        assert sender.partial_success(content) == (0, "")

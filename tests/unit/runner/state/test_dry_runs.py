@@ -16,7 +16,7 @@ from forewarn.errors import InputError
 from forewarn.events import Event
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
-from forewarn.runner.hooks.dry_run import Pretence
+from forewarn.runner.hooks.dry_run_reporter import Pretence
 from forewarn.runner.journal.null import NoJournal
 from forewarn.runner.state import dry_runs
 from forewarn.runner.telemetry.log import Log

@@ -18,7 +18,7 @@ import pytest
 from forewarn.errors import InputError
 from forewarn.runner.telemetry.http_listener import MOST_CONNECTIONS, HttpListener
 from forewarn.runner.telemetry.metrics_server import MetricsServer
-from forewarn.runner.telemetry.probe import ProbeServer
+from forewarn.runner.telemetry.probe_server import ProbeServer
 from tools.servers.listened import TIMEOUT, Listened
 
 SOON = 1.0  # less than the patience with a client that hinders

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.telemetry.probe import ProbeServer
+from forewarn.runner.telemetry.probe_server import ProbeServer
 from tools.servers.listened import Listened
 
 

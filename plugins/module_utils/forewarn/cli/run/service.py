@@ -26,8 +26,8 @@ from ...runner.hooks.needs import Needs, examine
 from ...runner.hooks.needs_watch import Look, NeedsWatch
 from ...runner.impact import downtime
 from ...runner.loop import Runner
+from ...runner.operator_pause import told_by
 from ...runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
-from ...runner.pausing import told_by
 from ...runner.poller import VmIdentity, identity_client
 from ...runner.requester import InlineRequester, Requester, ThreadRequester
 from ...runner.shadow import Shadow
@@ -40,7 +40,7 @@ from ...runner.telemetry.journald import open_log
 from ...runner.telemetry.log import Log
 from ...runner.telemetry.metrics import Metrics
 from ...runner.telemetry.metrics_server import MetricsServer
-from ...runner.telemetry.probe import ProbeServer
+from ...runner.telemetry.probe_server import ProbeServer
 from ...runner.telemetry.readiness import Readiness
 from ...runner.telemetry.systemd import Notifier
 from .setup import SINK_FORMATS, Setup

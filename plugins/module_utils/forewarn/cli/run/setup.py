@@ -106,7 +106,7 @@ def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
 
         _check_place("metrics_listen", metrics_place, args.metrics_listen)
     if args.probe_listen is not None:
-        from ...runner.telemetry.probe import probe_place
+        from ...runner.telemetry.probe_server import probe_place
 
         _check_place("probe_listen", probe_place, args.probe_listen)
 

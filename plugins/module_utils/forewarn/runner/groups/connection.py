@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from .address import Address
-from .lookup import Lookup
+from .dns_lookup import Lookup
 from .tls import TlsFiles
 
 MAX_BODY_BYTES = 1024 * 1024

@@ -19,18 +19,18 @@ from ...policy.approval import Agreement
 from ..clocks import Clocks
 from ..requester import Requester
 from ..telemetry.recorder import Recorder
-from . import barrier, cached, documents, obligations, semaphore, transaction
+from . import barrier, cached_document, documents, obligations, semaphore, transaction
 from .barrier import READY, Barrier
-from .cached import CachedDocument
+from .cached_document import CachedDocument
+from .group_reporter import GroupReporter
 from .intent import Intent, Need
 from .lineage import Memory
 from .obligations import Obligations, Owed
-from .observations import Gone, Queue
-from .reporter import GroupReporter
 from .semaphore import RELEASE, TAKE, Semaphore, Want
 from .settings import GroupSettings
+from .stale_events import Gone, Queue
 from .store import LOST_DATA, Store, StoreFault
-from .tasks import Result, Task, ask, decoded_semaphore, want_of
+from .store_tasks import Result, Task, ask, decoded_semaphore, want_of
 
 # After a fault, doubled each time: while an event is listed, and when something is only to be taken back.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_IDLE_PAUSE_SECONDS = 0.5, 8.0, 60.0
@@ -170,9 +170,9 @@ class Coordinator:
         not_ready, approver, seconds = None, None, 0.0
         if barrier_key is not None:
             now, known = self._clock(), self._barriers.get(barrier_key)
-            not_ready = cached.ASKED if known is None else known.doubt(now)
+            not_ready = cached_document.ASKED if known is None else known.doubt(now)
             if known is not None and not_ready is None:
-                not_ready = cached.why_not_ready(known.document, content, names, self._me)
+                not_ready = cached_document.why_not_ready(known.document, content, names, self._me)
                 closed = known.document.closed_for(content)
                 if closed is not None:
                     approver, seconds = closed.by, now - known.since
@@ -188,9 +188,9 @@ class Coordinator:
             return need.impossible
         known = self._semaphores.get(need.group)
         if known is None or known.document is None or known.fence:
-            return cached.ASKED if known is None else known.problem
+            return cached_document.ASKED if known is None else known.problem
         doubt = known.doubt(self._clock()) if fresh else None
-        return doubt or cached.why_no_slot(known.document, key, need)
+        return doubt or cached_document.why_no_slot(known.document, key, need)
 
     # Asking
 

@@ -20,9 +20,9 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from . import commands
 from .executor import NOT_STARTED, Executor, HookResult
-from .records import OpenRecords
+from .open_records import OpenRecords
 from .run import words
-from .running import RunningHooks
+from .running_hooks import RunningHooks
 
 MOST_NOTIFYING = 4
 MOST_WAITING = 1000

@@ -17,9 +17,16 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
-from .records import RESUMING, OpenRecords
+from .open_records import RESUMING, OpenRecords
 from .run import FAILED, PREPARE, SUCCEEDED, WAITING, Run
-from .running import GRACE_SECONDS, MARGIN_SECONDS, MOST_RUNNING, SHORTEST_PAUSE_SECONDS, RunningHook, RunningHooks
+from .running_hooks import (
+    GRACE_SECONDS,
+    MARGIN_SECONDS,
+    MOST_RUNNING,
+    SHORTEST_PAUSE_SECONDS,
+    RunningHook,
+    RunningHooks,
+)
 
 # With less time than this no prepare hook is started.
 SHORTEST_SECONDS = 1.0

@@ -16,10 +16,10 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
+from .open_records import OpenRecords
 from .plan import BY_A_PERSON
-from .records import OpenRecords
 from .run import FAILED, PREPARE, RECOVER, WAITING, Run
-from .running import MOST_RUNNING, RunningHooks
+from .running_hooks import MOST_RUNNING, RunningHooks
 
 
 class Recovery:

@@ -28,7 +28,7 @@ from .run import NOTHING_LEFT_TO_DO, RECOVER, RUNNING, SKIPPED, Run
 if TYPE_CHECKING:  # the command needs none of these
     from ..event_record import EventRecord
     from ..telemetry.recorder import Recorder
-    from .records import OpenRecords
+    from .open_records import OpenRecords
 
 DIRECTORY = "recoveries"
 AGAIN, DEALT_WITH = "again", "dealt-with"  # actions

@@ -20,12 +20,12 @@ from ..telemetry.recorder import Recorder
 from . import commands, notifications
 from .executor import Executor, end_leftovers
 from .notifications import Notifications
+from .open_records import OpenRecords
 from .plan import BY_A_PERSON
 from .preparation import Preparation
-from .records import OpenRecords
 from .recovery import Recovery
 from .run import FAILED, LEFT, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING
-from .running import GRACE_SECONDS, SHORTEST_PAUSE_SECONDS, RunningHooks
+from .running_hooks import GRACE_SECONDS, SHORTEST_PAUSE_SECONDS, RunningHooks
 
 
 class HookScheduler:

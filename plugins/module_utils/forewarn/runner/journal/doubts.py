@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from .mark import Loss
+from .integrity import Loss
 
 DIRECTORY = "damaged"
 _SUFFIX = ".json"

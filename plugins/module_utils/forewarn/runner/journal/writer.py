@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from ...errors import InputError
 from ..clocks import Clocks
 from .doubts import Doubts
-from .mark import Loss, Mark, MarkFile, Reconciled, Stock, digest_of, examine
+from .integrity import Loss, Mark, MarkFile, Reconciled, Stock, digest_of, examine
 from .retention import prune
 from .schema import (
     FILE_NAME,

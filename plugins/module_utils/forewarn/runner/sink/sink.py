@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sink as the runner has it: when a batch is sent, what follows from its outcome, and what is said about it.
 
-Everything slow is done by a child process (``child``). The main thread starts it, and takes in its report.
+Everything slow is done by a child process (``sender``). The main thread starts it, and takes in its report.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 300.0
 MOST_AFTER_SECONDS = 3600.0  # what a sink may ask for
 CHILD_SECONDS = 60.0
 _TOKEN = "sink"  # noqa: S105 - not a secret
-_CHILD_MODULE = "forewarn.runner.sink.child"
+_CHILD_MODULE = "forewarn.runner.sink.sender"
 
 
 class SinkSettings(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple, Union
 from ...imds.errors import CONNECTION, REFUSED, TIMEOUT, Fault
 from . import semaphore, transaction
 from .barrier import READY
-from .cached import CachedDocument
+from .cached_document import CachedDocument
 from .intent import Intent
 from .semaphore import FORCE, RECOVER, RELEASE, TAKE, Semaphore, Want
 from .store import CERTIFICATE, LOGIN, LOST_DATA, StoreFault

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...imds.errors import Fault
 from ..telemetry.recorder import Recorder
-from . import cached
-from .cached import CachedDocument
+from . import cached_document
+from .cached_document import CachedDocument
 from .intent import Intent
 from .obligations import Owed
 
@@ -63,7 +63,7 @@ class GroupReporter:
     ) -> None:
         """Report how it stands with this VM's slot for an event, if that has changed."""
         if known is not None and known.document is not None:
-            self._say(cached.slot_line(known.document, key, me), key, group, owed, group, intent)
+            self._say(cached_document.slot_line(known.document, key, me), key, group, owed, group, intent)
 
     def barrier(
         self, known: CachedDocument | None, key: str, me: str, owed: Owed, where: str, intent: Intent | None
@@ -82,7 +82,7 @@ class GroupReporter:
     def tell(self, taking_back: int) -> None:
         """Set the metrics and the facts; of ``taking_back`` events something has still to be taken back."""
         lines = list(self._said.values())
-        slots, waiting = sum(map(lines.count, cached.HOLDING)), lines.count(cached.WAITS)
+        slots, waiting = sum(map(lines.count, cached_document.HOLDING)), lines.count(cached_document.WAITS)
         self._metrics.set("forewarn_group_slots", float(slots))
         self._metrics.set("forewarn_group_waiting", float(waiting))
         self._facts["group"] = {

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..events import Document, Event, Vm
-from .approvals import Approvals
-from .drills.drill import Drills
-from .event_record import EventRecord
-from .reconciler import Reconciler
-from .telemetry.recorder import Recorder
+from ...events import Document, Event, Vm
+from ..approvals import Approvals
+from ..event_record import EventRecord
+from ..reconciler import Reconciler
+from ..telemetry.recorder import Recorder
+from .drill import Drills
 
 
 class Rehearsal:

@@ -22,7 +22,7 @@ from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
 from .executor import ENDED, NOT_STARTED, Executor, HookResult
-from .records import OpenRecords
+from .open_records import OpenRecords
 from .run import FAILED, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Run
 
 # A prepare hook is ended this long before NotBefore, so that it is gone by then: after SIGTERM it has the grace.

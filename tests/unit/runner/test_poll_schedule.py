@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from forewarn.imds.limiter import Limiter
-from forewarn.runner.ticks import STRETCH, PollSchedule
+from forewarn.runner.poll_schedule import STRETCH, PollSchedule
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
