@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from forewarn.runner.clocks import Clocks, Stamp
-from forewarn.runner.impact import THRESHOLD_SECONDS, Pauses, downtime
+from forewarn.runner.impact import THRESHOLD_SECONDS, downtime, paused_seconds
 from forewarn.runner.telemetry.heartbeat import Beat
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +15,13 @@ from tools.fixtures.clocks import ManualClocks
 
 
 def waited(clocks: ManualClocks, asked: float, ran: float, slept: float = 0.0, step: float = 0.0) -> float | None:
-    pauses = Pauses(clocks)
-    pauses.before_wait(asked)
-    clocks.now += ran
-    clocks.slept += slept
-    clocks.wall_offset += step
-    return pauses.after_wait()
+    def wait(seconds: float) -> None:
+        assert seconds == max(0.0, asked)
+        clocks.now += ran
+        clocks.slept += slept
+        clocks.wall_offset += step
+
+    return paused_seconds(clocks, wait, asked)
 
 
 def test_a_wait_that_ends_in_time_is_no_pause(clocks: ManualClocks) -> None:
@@ -92,23 +93,8 @@ def test_a_tick_that_is_overdue_asks_for_no_wait(clocks: ManualClocks) -> None:
     assert waited(clocks, -3.0, 2.0) == pytest.approx(2.0)
 
 
-def test_each_wait_is_looked_at_once(clocks: ManualClocks) -> None:
-    pauses = Pauses(clocks)
-    assert pauses.after_wait() is None
-    pauses.before_wait(1.0)
-    clocks.now += 10.0
-    assert pauses.after_wait() == pytest.approx(9.0)
-    clocks.now += 10.0
-    assert pauses.after_wait() is None
-    pauses.before_wait(1.0)
-    clocks.now += 1.0
-    assert pauses.after_wait() is None
-
-
 def test_real_clocks_show_no_pause() -> None:
-    pauses = Pauses(Clocks())
-    pauses.before_wait(0.0)
-    assert pauses.after_wait() is None
+    assert paused_seconds(Clocks(), lambda _seconds: None, 0.0) is None
 
 
 # Down

@@ -21,10 +21,10 @@ from .hooks.executor import Executor
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.running_hooks import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
+from .impact import ImpactTracker
 from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Runner, Stop
-from .observed import Observed
 from .operator_pause import Pausing
 from .options import RunnerOptions
 from .policies import Policies
@@ -80,14 +80,13 @@ def assemble(
 
     approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, pausing)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
-    observed = Observed(recorder, clocks)
     controller = Controller(
         reconciler(drill=False),
         Rehearsal(reconciler(drill=True), drills, approvals, recorder),
         scheduler,
         identity,
         health,
-        observed,
+        ImpactTracker(recorder, clocks),
     )
     controller.reconciler.shadow = options.shadow
     controller.reconciler.group = _group(options, scheduler, recorder, health)

@@ -10,7 +10,7 @@ from .drills.runner import Rehearsal
 from .event_record import RECOVERING
 from .hooks.running_hooks import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
-from .observed import Observed
+from .impact import ImpactTracker
 from .options import PreviousRunner
 from .policies import Policies
 from .poller import VmIdentity
@@ -29,11 +29,11 @@ class Controller:
         scheduler: HookScheduler,
         identity: VmIdentity,
         health: HealthReporter,
-        observed: Observed,
+        impact: ImpactTracker,
     ) -> None:
         self.reconciler = reconciler
         self.scheduler = scheduler
-        self.observed = observed
+        self.impact = impact
         self._rehearsal = rehearsal
         self._identity = identity
         self._health = health
@@ -46,7 +46,7 @@ class Controller:
         for reconciler in self._reconcilers():
             reconciler.restore(previous.last_poll)
         if previous.down_seconds is not None:
-            self.observed.rebooted(previous.down_seconds)
+            self.impact.add_reboot(previous.down_seconds)
 
     def close(self) -> None:
         """Abandon what the group's store is asked, and end the hooks."""
@@ -86,7 +86,7 @@ class Controller:
         # Without drills there is no document of theirs that would do this.
         self._rehearsal.reconciler.ask_late(vm)
         self._health.documented(document)
-        self.observed.attribute(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
+        self.impact.report(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
         return requests
 
     def decide_again(self) -> None:

@@ -126,9 +126,7 @@ class Runner:
         dues = (first, self.controller.next_in(), exchange.next_in())
         wait = max(0.0, min(due for due in dues if due is not None))
         self.health.turning(wait)
-        self.controller.observed.before_wait(wait)
-        self._stop.wait(wait)
-        self.controller.observed.after_wait()
+        self.controller.impact.wait(self._stop.wait, wait)
 
     def _stopped(self) -> None:
         clock, journal = self._options.clocks.monotonic, self.recorder.journal
