@@ -238,7 +238,7 @@ def hooks() -> Iterator[Hooks]:
     running = Hooks()
     yield running
     running.executor.close()
-    running.executor.finished()
+    running.executor.take_results()
     assert running.executor.running == 0
     # A thread that has reported its hook's end may still have to release what it held.
     wait_until(lambda: not open_files().items() - before, what="a file stays open")

@@ -133,7 +133,7 @@ def test_an_approval_during_a_pause_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def see_no_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(EventRecord, "changed_to", lambda *_: False)
+    patch.setattr(EventRecord, "update_content", lambda *_: False)
 
 
 def keep_what_was_prepared_for_another_content(patch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
-    interrupted = Plan.interrupted
+    interrupted = Plan.requeue_running
 
     def lazy(self: Plan) -> list[Run]:
         runs = interrupted(self)
@@ -203,7 +203,7 @@ def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
                 run.end(SKIPPED, "it had run already")
         return runs
 
-    patch.setattr(Plan, "interrupted", lazy)
+    patch.setattr(Plan, "requeue_running", lazy)
 
 
 def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def forget_approvals(patch: pytest.MonkeyPatch) -> None:
 
 
 def send_unannounced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Approvals, "_announce", lambda *_: True)
+    patch.setattr(Approvals, "_write_ahead", lambda *_: True)
 
 
 def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
     def eager(self: HookScheduler, *late: Any) -> list[EventRecord]:
         records = resume_records(self, *late)
         for record in records:
-            if record.listed and record.plan.begun():
+            if record.listed and record.plan.has_begun():
                 record.plan.stop_preparing("the runner was restarted")
                 record.step("leave")
         return records
@@ -265,7 +265,7 @@ def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_approve(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Approvals, "next", lambda *_: None)
+    patch.setattr(Approvals, "next_request", lambda *_: None)
 
 
 @pytest.mark.parametrize(

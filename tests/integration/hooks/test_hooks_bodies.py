@@ -23,7 +23,7 @@ from forewarn.policy.decision import OCCASIONS, Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.view import event_view
 from forewarn.runner.hooks import webhook
-from forewarn.runner.hooks.commands import HookSettings, Occasion, command
+from forewarn.runner.hooks.commands import HookContext, HookSettings, command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.fixtures.events import NOW, listed
@@ -102,8 +102,8 @@ def nested(values: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
 BODIES = maps(st.recursive(st.sampled_from(PAIRS), nested, max_leaves=12))
 
 
-def occasion_of(occasion: str, event: Any) -> Occasion:
-    return Occasion("notify", 1, event, "web_0", False, "hold", "p", "r", "why", None, occasion, 600.0, 0)
+def occasion_of(occasion: str, event: Any) -> HookContext:
+    return HookContext("notify", 1, event, "web_0", False, "hold", "p", "r", "why", None, occasion, 600.0, 0)
 
 
 @pytest.mark.skipif(IMPORT_ERROR is not None, reason="cel-python is not installed")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from forewarn.runner.hooks import executor as executor_module
 from forewarn.runner.hooks.executor import end_leftovers
-from forewarn.runner.hooks.process import KEPT_BYTES, Output, identity
+from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output, identity
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.fixtures.hook_bench import PATIENCE_SECONDS, Hooks, assert_gone, is_running, wait_for
@@ -51,9 +51,9 @@ def test_the_outcome_is_there_when_the_runner_is_woken(hooks: Hooks) -> None:
         hooks.start(1, "/bin/true")
         assert hooks.woken.wait(PATIENCE_SECONDS)
         hooks.woken.clear()
-        ((token, outcome),) = hooks.executor.finished()
+        ((token, outcome),) = hooks.executor.take_results()
         assert (token, outcome.result) == (1, "succeeded")
-        assert hooks.executor.finished() == []
+        assert hooks.executor.take_results() == []
 
 
 def test_several_side_by_side(hooks: Hooks) -> None:
@@ -139,7 +139,7 @@ def test_to_stop_ends_every_hook(hooks: Hooks) -> None:
     hooks.executor.close()
     assert time.monotonic() - began < PATIENCE_SECONDS / 2
     assert not any(map(is_running, pids))
-    outcomes = dict(hooks.executor.finished())
+    outcomes = dict(hooks.executor.take_results())
     assert [outcomes[number].result for number in range(3)] == ["ended"] * 3
     assert outcomes[0].reason.startswith("the runner stops")
 
@@ -195,7 +195,7 @@ def test_all_output_of_a_hook_that_exits_at_once_is_kept(hooks: Hooks) -> None:
     for _ in range(10):
         output = hooks.run("head -c 60000 /dev/zero; echo end").output
         assert output.endswith("\0end\n")
-        assert f"{60004 - 2 * KEPT_BYTES} bytes left out" in output
+        assert f"{60004 - 2 * OUTPUT_PART_BYTES} bytes left out" in output
 
 
 def test_much_output_does_not_block_the_hook(hooks: Hooks) -> None:
@@ -203,7 +203,7 @@ def test_much_output_does_not_block_the_hook(hooks: Hooks) -> None:
     assert outcome.result == "succeeded"
     assert outcome.output.startswith("first\n\0")
     assert outcome.output.endswith("\0last\n")
-    assert f"[… {5000011 - 2 * KEPT_BYTES} bytes left out …]" in outcome.output
+    assert f"[… {5000011 - 2 * OUTPUT_PART_BYTES} bytes left out …]" in outcome.output
 
 
 def test_a_hook_that_prints_for_ever_is_ended(hooks: Hooks) -> None:
@@ -232,23 +232,23 @@ def test_output_is_text_whatever_is_printed(hooks: Hooks) -> None:
 
 
 @given(st.lists(st.binary(max_size=20_000), max_size=6))
-@example([b"x" * KEPT_BYTES, b"y" * KEPT_BYTES])
-@example([b"x" * KEPT_BYTES, b"y" * KEPT_BYTES, b"z"])
-@example(["ä".encode() * KEPT_BYTES, b"z"])
+@example([b"x" * OUTPUT_PART_BYTES, b"y" * OUTPUT_PART_BYTES])
+@example([b"x" * OUTPUT_PART_BYTES, b"y" * OUTPUT_PART_BYTES, b"z"])
+@example(["ä".encode() * OUTPUT_PART_BYTES, b"z"])
 def test_the_first_and_the_last_of_much_output(pieces: list[bytes]) -> None:
     output = Output()
     for piece in pieces:
         output.add(piece)
     whole = b"".join(pieces)
     text = output.text()
-    if len(whole) <= 2 * KEPT_BYTES:
+    if len(whole) <= 2 * OUTPUT_PART_BYTES:
         assert text == whole.decode("utf-8", "replace")
         return
-    head, _, rest = text.partition(f"\n[… {len(whole) - 2 * KEPT_BYTES} bytes left out …]\n")
+    head, _, rest = text.partition(f"\n[… {len(whole) - 2 * OUTPUT_PART_BYTES} bytes left out …]\n")
     assert whole.decode("utf-8", "replace").startswith(head)
-    tail = whole[-KEPT_BYTES:].lstrip(bytes(range(0x80, 0xC0))).decode("utf-8", "replace")
+    tail = whole[-OUTPUT_PART_BYTES:].lstrip(bytes(range(0x80, 0xC0))).decode("utf-8", "replace")
     assert rest == tail
-    assert len(text.encode()) <= 6 * KEPT_BYTES + 100  # each byte may become a replacement character of three
+    assert len(text.encode()) <= 6 * OUTPUT_PART_BYTES + 100  # each byte may become a replacement character of three
 
 
 # After a crash of the runner

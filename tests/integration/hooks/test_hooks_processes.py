@@ -20,7 +20,7 @@ from forewarn.events import Event, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.hooks import commands as hooks_module
-from forewarn.runner.hooks.commands import HookError, HookSettings, Occasion, command
+from forewarn.runner.hooks.commands import HookContext, HookError, HookSettings, command
 from forewarn.runner.hooks.executor import Executor, HookResult
 from tools.servers.webhooks import HANG, HOST, Answer, Proxy, Webhook, server_context
 from tools.sites.pythons import SUPPORTED, python
@@ -29,7 +29,7 @@ from tools.sites.waiting import wait_until
 PATIENCE_SECONDS = 30.0
 TOKEN = "t0ken-that-nobody-may-see"
 EVENT = Event("E-1", "Reboot", "VirtualMachine", ("web_0",), "Scheduled", None, "für web_0", "Platform", -1)
-OCCASION = Occasion(
+OCCASION = HookContext(
     "prepare", 1, EVENT, "web_0", False, "approve", "web-tier", "drain", "drained", None, None, 600.0, 0
 )
 # Runs hooks as the runner does, from a directory or forewarn.pyz, by any Python. Arguments: where the package is, and
@@ -69,7 +69,7 @@ def outcome_of(executor: Executor, hook: dict[str, Any], settings: HookSettings 
 
 
 def wait(executor: Executor) -> HookResult:
-    ((_token, outcome),) = wait_until(executor.finished, PATIENCE_SECONDS, what="the hook has not ended")
+    ((_token, outcome),) = wait_until(executor.take_results, PATIENCE_SECONDS, what="the hook has not ended")
     return outcome
 
 
@@ -220,11 +220,11 @@ def test_hooks_do_not_hold_up_the_thread_that_starts_them(executor: Executor, tm
     for number, script in enumerate(scripts):
         occasion = OCCASION._replace(reason="x" * 1_000_000)
         executor.start(number, command({"run": ["sh", "-c", script]}, occasion, HookSettings(), PATIENCE_SECONDS))
-    assert executor.finished() == []
+    assert executor.take_results() == []
     assert executor.running == len(scripts)
     (tmp_path / "go").touch()
     results: list[str] = []
     while len(results) < len(scripts):
-        ended = wait_until(executor.finished, PATIENCE_SECONDS, what="a hook has not ended")
+        ended = wait_until(executor.take_results, PATIENCE_SECONDS, what="a hook has not ended")
         results.extend(outcome.result for _token, outcome in ended)
     assert results == ["succeeded"] * len(scripts)

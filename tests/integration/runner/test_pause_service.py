@@ -15,7 +15,7 @@ import pytest
 from forewarn.cli import pause as command
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.runner.hooks.recovery_requests import asker
+from forewarn.runner.hooks.recovery_requests import requesting_user
 from tools.sites.runner_process import DRAINS, Host, Start
 from tools.sites.waiting import wait_until
 
@@ -81,7 +81,7 @@ def test_what_was_confirmed_holds_until_it_is_resumed(host: PausedHost, server: 
     assert host.ask("resume")["result"] == "not-paused"
     told = host.forewarn("history")
     assert "release 4.2" in told.stdout
-    assert f"the pause of approvals is over by {asker(os.environ)}" in told.stdout
+    assert f"the pause of approvals is over by {requesting_user(os.environ)}" in told.stdout
 
 
 @pytest.mark.vm_python

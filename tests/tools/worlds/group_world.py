@@ -43,7 +43,7 @@ class StoreRequester:
         return self._request is not None
 
     @property
-    def answered(self) -> bool:
+    def has_response(self) -> bool:
         return self.busy and self._world.now >= self.due - TICK
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
@@ -51,8 +51,8 @@ class StoreRequester:
         assert not self.busy, "one request at a time"
         self.due, self._request = self._world.now + self._seconds(), request
 
-    def take(self) -> RequestResult:
-        assert self.answered
+    def take_response(self) -> RequestResult:
+        assert self.has_response
         assert self._request is not None
         request, self._request, self.due = self._request, None, NEVER
         try:

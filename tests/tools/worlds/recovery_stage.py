@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.event_record import EventRecord
-from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, RecoveryRequest, RecoveryRequests, hand_over
+from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, RecoveryRequest, RecoveryRequests, submit
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.health import HealthReporter
@@ -51,12 +51,12 @@ class Machine(Stage):
     def work(self, seconds: float = 0.0) -> None:
         """Do what the runner's loop does at a tick."""
         self.world.clock.advance(seconds)
-        self.recoveries.look()
-        self.scheduler.collect()
-        self.recoveries.settle()
+        self.recoveries.read_requests()
+        self.scheduler.collect_results()
+        self.recoveries.carry_out()
         self.scheduler.advance()
         if self.journal.commit():
-            self.recoveries.kept()
+            self.recoveries.remove_done()
         self.health.keep()
         self.health.turning(1.0)
 
@@ -84,7 +84,7 @@ class Machine(Stage):
         action = AGAIN if note is None else DEALT_WITH
         asked = Stamp(self.world.wall, self.world.now, "boot")
         request = RecoveryRequest(record.identifier, record.event.event_id, action, note, "alice", asked)
-        return hand_over(str(self.state), request._replace(**changes))
+        return submit(str(self.state), request._replace(**changes))
 
     def answers(self) -> list[JournalEntry]:
         return list(JournalReader(str(self.state)).entries(kinds=KINDS))

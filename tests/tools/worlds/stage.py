@@ -85,13 +85,13 @@ class Stage:
 
     def gone(self, record: EventRecord, outcome: str = FINISHED) -> None:
         """Let an event leave the list."""
-        self.scheduler.gone(record, outcome)
+        self.scheduler.end_event(record, outcome)
         self.work()
 
     def work(self, seconds: float = 0.0) -> None:
         """Let time pass, and the scheduler work."""
         self.world.clock.advance(seconds)
-        self.scheduler.collect()
+        self.scheduler.collect_results()
         self.scheduler.advance()
         self.journal.commit()
 

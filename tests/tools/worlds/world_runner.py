@@ -22,7 +22,7 @@ from forewarn.runner.assembly import assemble
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.hooks import scheduler
 from forewarn.runner.hooks.commands import Command
-from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookResult, Started
+from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookProcess, HookResult
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Runner
@@ -174,7 +174,7 @@ class WorldRequester:
         return self._request is not None
 
     @property
-    def answered(self) -> bool:
+    def has_response(self) -> bool:
         return self.busy and self._world.now >= self.due - TICK
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
@@ -195,8 +195,8 @@ class WorldRequester:
         self._client.carrier.asked = what
         self.due, self._request = world.now + seconds, request
 
-    def take(self) -> RequestResult:
-        assert self.answered
+    def take_response(self) -> RequestResult:
+        assert self.has_response
         assert self._request is not None
         value, fault = self._made or self._make(self._request)
         at = self._clock() - (self._world.now - self.due)
@@ -205,7 +205,7 @@ class WorldRequester:
 
     def wait(self, seconds: float) -> bool:
         self._world.clock.advance(max(0.0, min(self.due, self._world.now + seconds) - self._world.now))
-        return self.answered
+        return self.has_response
 
     @staticmethod
     def _make(request: Callable[[], object]) -> tuple[object, Fault | None]:
@@ -226,7 +226,7 @@ class WorldExecutor:
     def running(self) -> int:
         return len(self._hooks)
 
-    def start(self, token: Hashable, command: Command) -> Started | None:
+    def start(self, token: Hashable, command: Command) -> HookProcess | None:
         world = self._world
         environment = command.environment
         fields = {
@@ -252,7 +252,7 @@ class WorldExecutor:
             return None
         hook = self._hooks[token] = world.start(fields, command.timeout_seconds)
         world.at_point(f"after the start of {fields['name']}")
-        return Started(hook.uid + FIRST_PID, hook.boot)
+        return HookProcess(hook.uid + FIRST_PID, hook.boot)
 
     def end(self, token: Hashable, reason: str) -> None:
         hook = self._hooks.get(token)
@@ -260,7 +260,7 @@ class WorldExecutor:
             hook.asked_at = self._world.now
             self._world.note("asked", uid=hook.uid)
 
-    def finished(self) -> Iterator[tuple[Hashable, HookResult]]:
+    def take_results(self) -> Iterator[tuple[Hashable, HookResult]]:
         """One at a time: the ledger must not have an end before the runner knows of it."""
         self._world.running()
         for token, hook in list(self._hooks.items()):
@@ -393,7 +393,7 @@ def new_runner(
             group=None if group is None else group(),
         )
         runner = assemble(client, identity, world.policies(generation), stop, stop.wake, options)
-    watchers.append(_show_drills(world, runner.controller._rehearsal.reconciler))
+    watchers.append(_show_drills(world, runner.controller._drill_runner.reconciler))
     return Instance(runner, client, identity, requester, clocks, stop, executor, log)
 
 

@@ -51,7 +51,7 @@ def store(server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     opened = MemoryStore(server)
     monkeypatch.setattr(common, "open_store", lambda *_: opened)
     monkeypatch.setattr(common, "_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(recovery_requests, "asker", lambda _environ: "bob")
+    monkeypatch.setattr(recovery_requests, "requesting_user", lambda _environ: "bob")
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     return opened
 

@@ -29,7 +29,7 @@ HOOK = "run /usr/local/bin/undrain"
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let alice ask, with no runner that takes the request."""
-    monkeypatch.setattr(recovery_requests, "asker", lambda _environ: "alice")
+    monkeypatch.setattr(recovery_requests, "requesting_user", lambda _environ: "alice")
     monkeypatch.setattr(command, "_wait", lambda *_: None)
 
 

@@ -15,7 +15,7 @@ from forewarn.hook_kinds.galera_node import ask
 from forewarn.hook_kinds.masking import Masker
 from forewarn.hook_kinds.patroni_api import request
 from forewarn.hook_kinds.work import Done, Reply, Work
-from forewarn.runner.hooks.process import KEPT_BYTES, Output
+from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.suite.sizes import examples
@@ -67,7 +67,13 @@ def test_a_key_of_several_lines_is_masked_line_by_line() -> None:
 @settings(max_examples=examples(200))
 def test_a_secret_at_the_cut_of_a_long_output_is_masked(place: int, piece: int) -> None:
     secret = b"s3cret-of-the-drain"
-    text = b"." * (KEPT_BYTES + place) + secret + b"." * (2 * KEPT_BYTES) + secret + b"." * (KEPT_BYTES + place)
+    text = (
+        b"." * (OUTPUT_PART_BYTES + place)
+        + secret
+        + b"." * (2 * OUTPUT_PART_BYTES)
+        + secret
+        + b"." * (OUTPUT_PART_BYTES + place)
+    )
     output = Output((secret,))
     for begin in range(0, len(text), piece * 97):
         output.add(text[begin : begin + piece * 97])

@@ -81,7 +81,7 @@ def test_a_claim_without_a_test_is_found(repository: Path, cell: str, wrong: str
 
 def run(hook: Mapping[str, Any], description: str = "") -> HookResult:
     event = Event("C7-A", "Reboot", resources=("web_0",), event_status="Scheduled", description=description)
-    occasion = commands.Occasion(
+    occasion = commands.HookContext(
         "prepare", 1, event, "web_0", False, "approve", "web-tier", "drain", "because", None, None, 60.0, 0
     )
     ended = threading.Event()
@@ -89,7 +89,7 @@ def run(hook: Mapping[str, Any], description: str = "") -> HookResult:
     try:
         executor.start("hook", commands.command(hook, occasion, commands.HookSettings(), 20))
         assert ended.wait(30)
-        ((_, outcome),) = executor.finished()
+        ((_, outcome),) = executor.take_results()
         return outcome
     finally:
         executor.close()

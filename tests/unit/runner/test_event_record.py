@@ -96,7 +96,7 @@ def test_how_it_closes_shows_how_it_ended() -> None:
         (states.CALLED_OFF, states.CANCELLED),
     ):
         made.outcome = outcome
-        assert TRANSITIONS[states.RECOVERING][made.closing()] == state
+        assert TRANSITIONS[states.RECOVERING][made.closing_input()] == state
 
 
 # Keeping it
@@ -125,14 +125,14 @@ def test_a_record_survives_being_written_down(event: Event, state: str, data: st
     made.outcome = data.draw(st.sampled_from([None, states.FINISHED, states.CALLED_OFF, states.UNSEEN]))
     made.last_seen = data.draw(STAMPS)
     made.started_at, made.gone_at, made.approved_at = (data.draw(st.none() | STAMPS) for _ in range(3))
-    made.approvals, made.revision, made.reminded = (data.draw(st.integers(0, 9)) for _ in range(3))
+    made.approvals, made.revision, made.content_approvals = (data.draw(st.integers(0, 9)) for _ in range(3))
     made.unanswered, made.affected, made.nameless, made.missing = (data.draw(st.booleans()) for _ in range(4))
     made.content = data.draw(st.text(max_size=4))
-    made.pretended = data.draw(st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
+    made.simulation = data.draw(st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
     verdict = Verdict(
         "app", data.draw(st.sampled_from([APPROVED_BY_POLICY, HELD_BY_POLICY])), "drain", "", "app.yml:1:1"
     )
-    made.plan.want([verdict._replace(prepare=(HOOK,), recover=(HOOK,))])
+    made.plan.update([verdict._replace(prepare=(HOOK,), recover=(HOOK,))])
     made.notify = [HOOK]
     made.decision = {"output": "approve", "policy": "app", "rule": "drain", "reason": "so"}
     made.paused_seconds, made.down_seconds = 4.8, 92.0
@@ -173,7 +173,7 @@ def test_of_two_records_of_an_event_nothing_is_forgotten(data: st.DataObject) ->
         each.started_at, each.approved_at = (data.draw(st.none() | STAMPS) for _ in range(2))
         each.content = data.draw(st.sampled_from(["", "a", "b"]))
     before = EventRecord.of(one.as_row())
-    one.take_over(other)
+    one.merge(other)
     assert one.approvals == before.approvals + other.approvals
     assert one.unanswered is (before.unanswered or other.unanswered)
     assert one.affected is (before.affected or other.affected)

@@ -122,7 +122,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
     story.go(3)
     processes = []
     (record,) = story.instance.runner.scheduler.records
-    for run in record.plan.running():
+    for run in record.plan.active_runs():
         process = subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, start_new_session=True)
         assert process.stdout
         process.stdout.readline()
@@ -170,7 +170,7 @@ def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -
     story.schedule()
     story.go(3)
     (record,) = story.instance.runner.scheduler.records
-    (run,) = record.plan.running()
+    (run,) = record.plan.active_runs()
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     found = identity(process.pid)
     assert found

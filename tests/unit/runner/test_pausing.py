@@ -150,12 +150,12 @@ def test_it_is_reported_only_when_no_approval_is_under_way(story: ProfileStory) 
     """So that an operator to whom it was confirmed sees no approval after that."""
     story.schedule("plain", notice=600.0)
     story.world.stuck = frozenset({APPROVAL})
-    while not story.instance.runner._exchange.sending:
+    while not story.instance.runner._exchange.approval_in_flight:
         story.turns(0.1)
     assert beat(story)["pause"] is None
     pauses.pause(story.world, str(story.directory), 600.0)
     story.turns(1.5)
-    assert story.instance.runner._exchange.sending
+    assert story.instance.runner._exchange.approval_in_flight
     assert beat(story)["pause"] is None, "the approval may still arrive"
     story.world.stuck = frozenset()
     story.turns(8)

@@ -29,26 +29,26 @@ def test_an_answer_is_there_once_and_with_its_time(requester: Requester) -> None
     requester.begin(DOCUMENT, lambda: 42)
     assert requester.busy
     assert requester.wait(10)
-    answer = requester.take()
+    answer = requester.take_response()
     assert (answer.value, answer.fault) == (42, None)
     assert before <= answer.at <= time.monotonic()
     assert not requester.busy
-    assert not requester.answered
+    assert not requester.has_response
     with pytest.raises(ValueError, match="no answer"):
-        requester.take()
+        requester.take_response()
 
 
 def test_a_fault_is_an_answer_and_a_defect_is_raised_where_it_is_taken() -> None:
     requester = ThreadRequester(lambda: None)
     requester.begin(DOCUMENT, fail)
     assert requester.wait(10)
-    fault = requester.take().fault
+    fault = requester.take_response().fault
     assert fault is not None
     assert fault.kind == "timeout"
     requester.begin(DOCUMENT, lambda: [][1])
     assert requester.wait(10)
     with pytest.raises(IndexError):
-        requester.take()
+        requester.take_response()
     requester.begin(DOCUMENT, lambda: 1)
     assert requester.wait(10), "the thread lives on"
 
@@ -70,7 +70,7 @@ def test_a_waiter_is_woken_when_the_answer_is_there() -> None:
     assert not woken.is_set()
     go.set()
     assert woken.wait(10)
-    assert requester.answered
+    assert requester.has_response
 
 
 def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,12 +81,12 @@ def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr("forewarn.runner.requester.start_new_thread", refuse)
         requester.begin(DOCUMENT, lambda: 1)
-        fault = requester.take().fault
+        fault = requester.take_response().fault
         assert fault is not None
         assert "can't start new thread" in fault.message
     requester.begin(DOCUMENT, lambda: 2)
     assert requester.wait(10)
-    assert requester.take().value == 2
+    assert requester.take_response().value == 2
 
 
 def test_the_end_of_the_process_does_not_wait_for_a_request() -> None:

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     state = open_state(args.state, args.dry_run)
     drill.find_runner(state.directory, clocks)  # the events in a stopped runner's journal may be over by now
     _refuse_if_overtaken(state)
-    event_id = drill.hand_over(state.directory, request, clocks)
+    event_id = drill.submit(state.directory, request, clocks)
     for text in _doubts(request, state):
         Console(sys.stderr).warning(text)
     watch = [command_text("status", args), command_text(f"history --event {event_id}", args)]

@@ -16,7 +16,7 @@ from ..policy import pause
 from ..policy.functions.timevalues import SECOND, parse_duration
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
-from ..runner.hooks.recovery_requests import asker
+from ..runner.hooks.recovery_requests import requesting_user
 from ..runner.operator_pause import FACT
 from ..runner.state import directories
 from ..runner.state.inbox import Inbox
@@ -52,7 +52,11 @@ def run(args: argparse.Namespace) -> int:
     clocks, directory = Clocks(), directory_of(args)
     now = clocks.wall()
     begun = Pause(
-        f"pause-{os.urandom(4).hex()}", asker(os.environ), args.reason.strip(), now, round(now + args.seconds, 3)
+        f"pause-{os.urandom(4).hex()}",
+        requesting_user(os.environ),
+        args.reason.strip(),
+        now,
+        round(now + args.seconds, 3),
     )
     pause.check(begun)
     before = pause.look(directory)

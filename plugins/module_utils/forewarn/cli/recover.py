@@ -90,9 +90,9 @@ def run(args: argparse.Namespace) -> int:
     asked = []
     for record in records:
         request = RecoveryRequest(
-            record.id, event_id_of(record), action, note, recovery_requests.asker(os.environ), clocks.stamp()
+            record.id, event_id_of(record), action, note, recovery_requests.requesting_user(os.environ), clocks.stamp()
         )
-        asked.append((record, recovery_requests.hand_over(state.directory, request)))
+        asked.append((record, recovery_requests.submit(state.directory, request)))
     codes = []
     for record, request_id in asked if not args.json else asked[-1:]:
         answer = None
@@ -145,7 +145,7 @@ def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
 
 def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
     end = clocks.monotonic() + PATIENCE_SECONDS
-    while recovery_requests.waits(directory, request_id) and clocks.monotonic() < end:
+    while recovery_requests.is_pending(directory, request_id) and clocks.monotonic() < end:
         time.sleep(_PAUSE_SECONDS)  # for another process: it answers with a file
 
 

@@ -12,7 +12,7 @@ import sys
 from ..policy import pause
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
-from ..runner.hooks.recovery_requests import asker
+from ..runner.hooks.recovery_requests import requesting_user
 from .output.console import Console, one_line, write_json
 from .pause import UNCONFIRMED, as_json, directory_of, hand_over, wait
 from .runner_state import add_state_argument
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if found is None or not found.lasts(now):
         result = NOT_PAUSED
     else:
-        by = asker(os.environ)
+        by = requesting_user(os.environ)
         ended = found._replace(ended_by=by)
         if found.problem is not None:  # a file that can be read takes the place of the one that cannot
             ended = Pause(f"pause-{os.urandom(4).hex()}", by, "its file could not be read", now, now + 1.0, by)

@@ -82,9 +82,9 @@ class ApprovalGate:
             return Eligibility(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
         if self._journal.late:
             return Eligibility(NO_JOURNAL, RESUMING)
-        if decision.prepare and not record.plan.wanted():
+        if decision.prepare and not record.plan.wanted_stages():
             return Eligibility(PREPARING, "its hooks are not planned")
-        late = self._preparation.late(record)  # of the document as it is now: NotBefore may have been postponed
+        late = self._preparation.is_late(record)  # of the document as it is now: NotBefore may have been postponed
         state, run = record.plan.preparation(late)
         if state == SUCCEEDED:
             return None
@@ -93,10 +93,10 @@ class ApprovalGate:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
         if late and state == WAITING:
             return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
-        if record.held_back is not None and state == WAITING:
-            return record.held_back
+        if record.group_blocker is not None and state == WAITING:
+            return record.group_blocker
         pause = self._preparation.begins_in(record)
-        if pause and state == WAITING and not record.plan.begun():
+        if pause and state == WAITING and not record.plan.has_begun():
             return Eligibility(PREPARING, f"its preparation, {text}, begins in {duration_text(round(pause))}")
         if run is not None and run.failures:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")

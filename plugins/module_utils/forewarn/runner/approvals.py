@@ -48,14 +48,14 @@ class Approvals:
         """Send a request now, and take in the result, which is returned."""
         try:
             with self._request():
-                self.ask(events, document)
+                self.send_request(events, document)
         except Fault as fault:
-            self.answered(events, tracker, fault)
+            self.handle_response(events, tracker, fault)
             return fault
-        self.answered(events, tracker)
+        self.handle_response(events, tracker)
         return None
 
-    def next(self, requests: list[list[Event]], tracker: Tracker) -> list[Event] | None:
+    def next_request(self, requests: list[list[Event]], tracker: Tracker) -> list[Event] | None:
         """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
 
         None if nothing can be sent now: in a dry run, during an operator's pause, or while the request budget is used
@@ -68,18 +68,18 @@ class Approvals:
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:
-                self._pretend(events, tracker)
-            elif self._announce(events, tracker):
+                self._report_simulation(events, tracker)
+            elif self._write_ahead(events, tracker):
                 return events
         return None
 
-    def ask(self, events: Sequence[Event], document: Document) -> None:
+    def send_request(self, events: Sequence[Event], document: Document) -> None:
         """Send one request, unless its time is over by then. Runs in the requester's thread. Raises Fault."""
         ids = [event.event_id for event in events]
         ends = [event.not_before.timestamp() for event in events if event.not_before is not None]
         self._client.approve(ids, document.incarnation, min(ends, default=None))
 
-    def answered(self, events: Sequence[Event], tracker: Tracker, fault: Fault | None = None) -> bool:
+    def handle_response(self, events: Sequence[Event], tracker: Tracker, fault: Fault | None = None) -> bool:
         """Take in the result of a request. Return whether another document should be asked for at once.
 
         That decides whether an approval is sent again that was not sent, or perhaps not taken; and when several events
@@ -88,38 +88,38 @@ class Approvals:
         if fault is None:
             self._failure = None
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
-            self._taken(events, tracker)
+            self._record_approvals(events, tracker)
             return False
         result = NOT_SENT if fault.kind == NOT_SENT else "failed"
         self._metrics.count("forewarn_approvals_total", float(len(events)), result=result)
         self._report_failure(events, tracker, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
-            tracker.split(events)
+            tracker.separate(events)
             return True
-        tracker.failed(events, fault)
+        tracker.record_fault(events, fault)
         for record in tracker.records_of(events):
             self._records.save(record)
         return fault.unsure or fault.kind == NOT_SENT
 
-    def pretend(self, events: Sequence[Event], tracker: Tracker) -> list[str]:
+    def simulate(self, events: Sequence[Event], tracker: Tracker) -> list[str]:
         """Do all but send, for drills; return the ids of their events."""
         if not events:
             return []
-        self._pretend(events, tracker)
+        self._report_simulation(events, tracker)
         if self._mode.dry_run:
             return []
-        self._taken(events, tracker)
+        self._record_approvals(events, tracker)
         return [event.event_id for event in events]
 
-    def _pretend(self, events: Sequence[Event], tracker: Tracker) -> None:
+    def _report_simulation(self, events: Sequence[Event], tracker: Tracker) -> None:
         if self._mode.dry_run:
-            tracker.pretended(events)
+            tracker.record_simulation(events)
         self._report("would-approve", tracker.records_of(events))
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
 
-    def _taken(self, events: Sequence[Event], tracker: Tracker) -> None:
+    def _record_approvals(self, events: Sequence[Event], tracker: Tracker) -> None:
         """Note that the events are approved; in a drill, that they would be."""
-        tracker.approved(events)
+        tracker.record_approvals(events)
         records = tracker.records_of(events)
         real = [record for record in records if not record.drill]
         if real:
@@ -132,18 +132,18 @@ class Approvals:
             self._records.save(record)
         self._journal.commit()
 
-    def _announce(self, events: Sequence[Event], tracker: Tracker) -> bool:
+    def _write_ahead(self, events: Sequence[Event], tracker: Tracker) -> bool:
         """Write down what is about to be sent; return whether it may be. An event without hooks needs no journal."""
         records = tracker.records_of(events)
         if any(record.drill for record in records):
             raise ValueError("the approval of a drill is never sent")
-        tracker.sending(events)
+        tracker.record_sending(events)
         for record in records:
             self._journal.note("approval-sending", record.identifier, event_ids=[record.event.event_id])
             self._records.save(record)
         if self._journal.commit() or not any(record.plan.runs for record in records):
             return True
-        tracker.unsent(events)
+        tracker.record_not_sent(events)
         return False
 
     def _report(self, line: str, records: Sequence[EventRecord], **fields: Any) -> None:

@@ -15,7 +15,7 @@ from ..policy.pause import SERVICE_STATE
 from .approvals import Approvals
 from .controller import Controller
 from .drills.drill import Drills
-from .drills.runner import Rehearsal
+from .drills.runner import DrillRunner
 from .exchange import Exchange
 from .hooks.executor import Executor
 from .hooks.recovery_requests import RecoveryRequests
@@ -82,7 +82,7 @@ def assemble(
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
     controller = Controller(
         reconciler(drill=False),
-        Rehearsal(reconciler(drill=True), drills, approvals, recorder),
+        DrillRunner(reconciler(drill=True), drills, approvals, recorder),
         scheduler,
         identity,
         health,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..events import Document, Event
-from .drills.runner import Rehearsal
+from .drills.runner import DrillRunner
 from .event_record import RECOVERING
 from .hooks.running_hooks import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
@@ -25,7 +25,7 @@ class Controller:
     def __init__(
         self,
         reconciler: Reconciler,
-        rehearsal: Rehearsal,
+        rehearsal: DrillRunner,
         scheduler: HookScheduler,
         identity: VmIdentity,
         health: HealthReporter,
@@ -34,10 +34,10 @@ class Controller:
         self.reconciler = reconciler
         self.scheduler = scheduler
         self.impact = impact
-        self._rehearsal = rehearsal
+        self._drill_runner = rehearsal
         self._identity = identity
         self._health = health
-        self._processed = False  # a document, since the last ``keep``
+        self._document_processed = False  # a document, since the last ``refresh_decisions``
 
     def resume(self, previous: PreviousRunner) -> None:
         """Resume what the previous runner left."""
@@ -54,12 +54,12 @@ class Controller:
             self.reconciler.group.coordinator.close()
         self.scheduler.close()
 
-    def collect(self) -> bool:
+    def collect_results(self) -> bool:
         """Process the hooks that have ended and what the group's store has answered; return whether to poll soon.
 
         An event that is prepared, or on which the group has agreed, may be approved, which takes a fresh document.
         """
-        news = self.scheduler.collect()
+        news = self.scheduler.collect_results()
         group = self.reconciler.group
         if group is not None:
             if news:
@@ -78,13 +78,13 @@ class Controller:
     def process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         """Decide about what the service lists; return the events to approve, grouped by request."""
         vm = self._identity.vm
-        self._processed = True
+        self._document_processed = True
         self.scheduler.vm_name = vm.name
         for reconciler in self._reconcilers():
             reconciler.nameless = self._identity.nameless
         requests = self.reconciler.process(document, vm, age_seconds)
         # Without drills there is no document of theirs that would do this.
-        self._rehearsal.reconciler.ask_late(vm)
+        self._drill_runner.reconciler.recover_nameless(vm)
         self._health.documented(document)
         self.impact.report(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
         return requests
@@ -94,42 +94,42 @@ class Controller:
         for reconciler in self._reconcilers():
             reconciler.decide_again(self._identity.vm)
 
-    def keep(self) -> None:
+    def refresh_decisions(self) -> None:
         """Do what is due once in a while, whether the service answers or not."""
-        if not self._processed:  # the service is silent, or answers with errors
+        if not self._document_processed:  # the service is silent, or answers with errors
             self.decide_again()
-        self._processed = False
-        self.rehearse()
+        self._document_processed = False
+        self.continue_drills()
 
-    def rehearse(self) -> None:
+    def continue_drills(self) -> None:
         """Continue the drills, as far as real events allow."""
         # This includes events that the service cannot show now.
         listed = [record.event for record in self.reconciler.tracker.records]
         recovering = (one for one in self.scheduler.records if one.state == RECOVERING and not one.drill)
-        self._rehearsal.go_on(self._identity.vm, listed, next(recovering, None))
+        self._drill_runner.advance(self._identity.vm, listed, next(recovering, None))
 
-    def resume_late(self) -> None:
+    def decide_about_late_records(self) -> None:
         """Resume records that the journal could not read at the start but can now, then decide again."""
-        if self.adopt_late():
+        if self.resume_late_records():
             self.decide_again()  # they were planned by the policies of that time
-            self.rehearse()
+            self.continue_drills()
 
-    def adopt_late(self, grace_seconds: float = GRACE_SECONDS) -> bool:
+    def resume_late_records(self, grace_seconds: float = GRACE_SECONDS) -> bool:
         """Resume what the journal could read only now; return whether there was anything.
 
         Hooks of the previous runner that still run have ``grace_seconds`` to end.
         """
-        records = self.scheduler.resume_late(grace_seconds)
+        records = self.scheduler.resume_late_records(grace_seconds)
         for record in records or ():
             if record.listed:
-                (self._rehearsal.reconciler if record.drill else self.reconciler).adopt(record)
+                (self._drill_runner.reconciler if record.drill else self.reconciler).restore_late(record)
         return records is not None
 
-    def follow(self, policies: Policies, shadow: Shadow | None) -> None:
+    def use_policies(self, policies: Policies, shadow: Shadow | None) -> None:
         """Decide by these policies from now on."""
         for reconciler in self._reconcilers():
             reconciler.policies = policies
         self.reconciler.shadow = shadow
 
     def _reconcilers(self) -> tuple[Reconciler, Reconciler]:
-        return self.reconciler, self._rehearsal.reconciler
+        return self.reconciler, self._drill_runner.reconciler

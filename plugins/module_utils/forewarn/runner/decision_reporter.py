@@ -15,7 +15,7 @@ from .event_record import EventRecord
 from .shadow import Disagreement
 from .telemetry.log import shortened
 from .telemetry.recorder import Recorder
-from .tracker import Tracked
+from .tracker import TrackedEvent
 
 
 class DecisionReporter:
@@ -43,7 +43,7 @@ class DecisionReporter:
         self._journal.note("shadow", record.identifier, **fields, what=found.what)
         self._metrics.count("forewarn_shadow_disagreements_total", **answers)
 
-    def report_decision(self, decision: Decision, where: Eligibility, tracked: Tracked, now: datetime) -> bool:
+    def report_decision(self, decision: Decision, where: Eligibility, tracked: TrackedEvent, now: datetime) -> bool:
         """Report the decision about an event if it has changed, and save it; return whether its policies answer anew.
 
         Other numbers in the reason are no change.
@@ -51,13 +51,13 @@ class DecisionReporter:
         event = decision.event
         record = tracked.record
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
-        if tracked.logged == news:
+        if tracked.last_logged == news:
             known = record.decision
             if where.code in (GROUP, NO_SLOT) and known is not None and known["eligibility_reason"] != where.reason:
                 record.decision = {**known, "eligibility_reason": where.reason}  # whom it waits for now
                 self._journal.save(record.as_row())
             return False
-        tracked.logged = news
+        tracked.last_logged = news
         notice = event.notice_seconds(now)
         error = next((verdict.error for verdict in decision.verdicts if verdict.error), None)
         answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}

@@ -67,7 +67,7 @@ class EventRecord:
         self.started_at: Stamp | None = None
         self.gone_at: Stamp | None = None
         self.approvals = 0
-        self.reminded = 0  # how many of these are of the current content
+        self.content_approvals = 0  # how many of these are of the current content
         self.approved_at: Stamp | None = None
         self.unanswered = False  # an approval was sent, or was about to be, and no answer has come
         self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
@@ -79,13 +79,13 @@ class EventRecord:
         self.plan = Plan()
         self.notify: list[Mapping[str, Any]] = []
         self.decision: Mapping[str, Any] | None = None
-        self.pretended: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has reported of it
+        self.simulation: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has reported of it
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
         self.undecided = False  # the policies cannot be asked about it, or this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
-        self.held_back: Eligibility | None = None  # why its group lets no prepare hook start yet; not kept
+        self.group_blocker: Eligibility | None = None  # why its group lets no prepare hook start yet; not kept
 
     @property
     def listed(self) -> bool:
@@ -108,20 +108,20 @@ class EventRecord:
         """Whether it has started, or ended in a way that does not exclude it (SE-20, SE-21)."""
         return self.started_at is not None or self.outcome in (FINISHED, UNSEEN)
 
-    def changed_to(self, event: Event) -> bool:
+    def update_content(self, event: Event) -> bool:
         """Note the content of the event as it is listed now; return whether it has changed.
 
         An event in doubt changes nothing: what cannot be read may be the same as before.
         """
-        return self._changed(self.content if event.problems else content_of(event))
+        return self._set_content(self.content if event.problems else content_of(event))
 
-    def _changed(self, content: str) -> bool:
+    def _set_content(self, content: str) -> bool:
         changed = content != self.content and self.content != ""
         self.content = content
         self.revision += changed
         return changed
 
-    def notify_also(self, hooks: Sequence[Mapping[str, Any]]) -> bool:
+    def add_notify_hooks(self, hooks: Sequence[Mapping[str, Any]]) -> bool:
         """Take in the notify hooks of a decision; return whether anything is new.
 
         Earlier hooks stay: a later decision may name none. The latest value of a hook's body replaces the earlier one.
@@ -135,14 +135,14 @@ class EventRecord:
         self.notify = kept
         return changed
 
-    def follow(self, shown: EventRecord) -> bool:
+    def copy_event(self, shown: EventRecord) -> bool:
         """Take the event from a record of it that was shown later; return whether its content has changed."""
         if shown.content == "":  # it could not be read then
             return False
         self.event = shown.event
-        return self._changed(shown.content)
+        return self._set_content(shown.content)
 
-    def take_over(self, other: EventRecord) -> None:
+    def merge(self, other: EventRecord) -> None:
         """Take over what another record knows of the same event: one of the two could not be read for a while.
 
         An approval of other content counts only for how the event may have ended.
@@ -152,10 +152,10 @@ class EventRecord:
         self.started_at = self.started_at or other.started_at
         self.affected = self.affected or other.affected
         if self.content == "":  # it could not be read so far
-            self.content, self.event = other.content, as_known(other.event, self.event)
+            self.content, self.event = other.content, with_known_fields(other.event, self.event)
         if other.content == self.content:
             self.approved_at = other.approved_at or self.approved_at
-            self.reminded += other.reminded
+            self.content_approvals += other.content_approvals
 
     def step(self, what: str) -> bool:
         """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
@@ -164,7 +164,7 @@ class EventRecord:
         self.state = after
         return changed
 
-    def closing(self) -> str:
+    def closing_input(self) -> str:
         """Return the input that closes it, by its outcome."""
         return CANCEL if self.outcome == CALLED_OFF else FINISH
 
@@ -181,7 +181,7 @@ class EventRecord:
             "started_at": self.started_at,
             "gone_at": self.gone_at,
             "approvals": self.approvals,
-            "reminded": self.reminded,
+            "reminded": self.content_approvals,
             "approved_at": self.approved_at,
             "unanswered": self.unanswered,
             "content": self.content,
@@ -192,7 +192,7 @@ class EventRecord:
             **self.plan.as_json(),
             "notify": self.notify,
             "decision": self.decision,
-            "pretended": self.pretended,
+            "pretended": self.simulation,
             "impact": {"paused_seconds": self.paused_seconds, "down_seconds": self.down_seconds},
         }
         return EventRow(self.identifier, self.event.key, self.state, self.state in OPEN, data)
@@ -214,13 +214,13 @@ class EventRecord:
         # Earlier versions did not keep all of these.
         record.content = str(data.get("content", record.content))
         record.revision = int(data.get("revision", 0))
-        record.reminded = int(data.get("reminded", record.approvals))
+        record.content_approvals = int(data.get("reminded", record.approvals))
         for flag in ("unanswered", "affected", "nameless", "missing"):
             setattr(record, flag, bool(data.get(flag, False)))
         record.plan = Plan.of(data)
         record.notify = list(data["notify"])
         record.decision = data["decision"]
-        record.pretended = dict(data.get("pretended") or {})
+        record.simulation = dict(data.get("pretended") or {})
         record.paused_seconds = float(data["impact"]["paused_seconds"])
         record.down_seconds = float(data["impact"]["down_seconds"])
         return record
@@ -231,7 +231,7 @@ def first(record: EventRecord) -> tuple[bool, int]:
 
     Their numbers alone do not decide: they come from a clock that may be set.
     """
-    return not record.plan.begun(), record.identifier
+    return not record.plan.has_begun(), record.identifier
 
 
 def content_of(event: Event) -> str:
@@ -245,7 +245,7 @@ def content_of(event: Event) -> str:
     return hashlib.sha256(json.dumps(what).encode("ascii")).hexdigest()[:32]
 
 
-def as_known(before: Event, event: Event) -> Event:
+def with_known_fields(before: Event, event: Event) -> Event:
     """Return the event as listed now. One in doubt keeps what could be read before, but has its current status."""
     if not event.problems:
         return event

@@ -55,12 +55,12 @@ class Exchange:
         self._log = log
         self._clock = clock
         self._request_kind = ""  # of the request in flight
-        self._sent: list[Event] = []  # the events that it approves
-        self._more = False  # further requests would have followed it
+        self._events_in_request: list[Event] = []  # the events that it approves
+        self._more_requests = False  # further requests would have followed it
         self._document: Document | None = None  # waits for the VM's identity
-        self._document_at = 0.0  # when it, or ``_decided_without``, was answered
-        self._document_until = 0.0
-        self._decided_without: Document | None = None  # the document that was decided before that
+        self._document_at = 0.0  # when it, or ``_document_without_identity``, was answered
+        self._identity_deadline = 0.0
+        self._document_without_identity: Document | None = None  # the document that was decided before that
 
     @property
     def busy(self) -> bool:
@@ -68,11 +68,11 @@ class Exchange:
         return self._requester.busy
 
     @property
-    def sending(self) -> bool:
+    def approval_in_flight(self) -> bool:
         """Whether an approval is in flight."""
         return self._requester.busy and self._request_kind == APPROVAL
 
-    def once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
+    def run_once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
         """Read the document patiently, decide and approve, without another thread. ``request`` is around all reading.
 
         Raises ServiceError if the service did not do what was asked, Interrupted if a signal ended ``request``.
@@ -86,7 +86,7 @@ class Exchange:
         failed: dict[str, Fault] = {}  # the latest fault of an event's approval, by Event.key
         while True:  # each request rests on a document of its own
             requests, fault = self._controller.process(document), None
-            events = self._approvals.next(requests, tracker)
+            events = self._approvals.next_request(requests, tracker)
             if events is not None:
                 fault = self._approvals.send(events, tracker, document)
             for event in document.events:
@@ -108,25 +108,25 @@ class Exchange:
         if self.busy:
             return
         if self._poller.due:
-            self._begin(DOCUMENT, self._poller.ask)
+            self._begin(DOCUMENT, self._poller.fetch)
         else:
             self._schedule.request_done()
 
     def handle_responses(self) -> bool:
         """Handle what the service has answered, and make the next request. Return whether there was anything."""
         news = False
-        while self._requester.answered:
+        while self._requester.has_response:
             self._handle_response()
             news = True
-        if self._document is not None and self._clock() >= self._document_until:
-            self._decided_without = self._document
-            self._decide_late()  # the next poll follows the answer to the request for the identity
+        if self._document is not None and self._clock() >= self._identity_deadline:
+            self._document_without_identity = self._document
+            self._process_waiting_document()  # the next poll follows the answer to the request for the identity
             news = True
         return news
 
     def next_in(self) -> float | None:
         """Return the seconds until ``handle_responses`` has something to do even without an answer, or None."""
-        return None if self._document is None else max(0.0, self._document_until - self._clock())
+        return None if self._document is None else max(0.0, self._identity_deadline - self._clock())
 
     def abandon(self, seconds: float) -> None:
         """Abandon all requests. An approval under way still has ``seconds``; after that its result is unknown."""
@@ -136,58 +136,60 @@ class Exchange:
         if self._request_kind != APPROVAL:
             self._log.warning("interrupted", reason="the service was being asked, and had not answered")
         elif self._requester.wait(seconds):
-            fault = self._requester.take().fault
-            self._approvals.answered(self._sent, self._controller.reconciler.tracker, fault)
+            fault = self._requester.take_response().fault
+            self._approvals.handle_response(self._events_in_request, self._controller.reconciler.tracker, fault)
         else:
             reason = "an approval was under way; whether it took effect is unknown"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
             fault.unsure = True
-            self._approvals.answered(self._sent, self._controller.reconciler.tracker, fault)
+            self._approvals.handle_response(self._events_in_request, self._controller.reconciler.tracker, fault)
 
     def _begin(self, kind: str, request: Callable[[], object]) -> None:
         self._request_kind = kind
         self._requester.begin(kind, request)
 
     def _handle_response(self) -> None:
-        answer = self._requester.take()
+        answer = self._requester.take_response()
         if self._request_kind == DOCUMENT:
             self._document_at = answer.at
-            self._document_answered(answer.value, answer.fault, self._age() <= FRESH_SECONDS)
+            self._handle_document(answer.value, answer.fault, self._age() <= FRESH_SECONDS)
         elif self._request_kind == INSTANCE:
             if answer.fault is None:
-                self._identity.answered(answer.value)
+                self._identity.set_identity(answer.value)
             else:
-                self._identity.failed(answer.fault)
+                self._identity.note_fault(answer.fault)
             if answer.fault is None and self._document is None:  # decide again, now with the identity
-                self._document = self._decided_without
-            self._decided_without = None
-            self._end(poll_soon=self._decide_late())  # an approval needs another document
+                self._document = self._document_without_identity
+            self._document_without_identity = None
+            self._finish(poll_soon=self._process_waiting_document())  # an approval needs another document
         else:
-            again = self._approvals.answered(self._sent, self._controller.reconciler.tracker, answer.fault)
-            self._end(poll_soon=self._more or again)
+            again = self._approvals.handle_response(
+                self._events_in_request, self._controller.reconciler.tracker, answer.fault
+            )
+            self._finish(poll_soon=self._more_requests or again)
 
-    def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
+    def _handle_document(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:
-            self._poller.failed(fault)
+            self._poller.note_fault(fault)
             self._health.polled(fault.message)
-            self._end()
+            self._finish()
             return
-        self._poller.answered()
+        self._poller.note_success()
         self._health.polled(None, self._age())
         if self._identity.due:
-            self._document, self._document_until = document, self._clock() + IDENTITY_PATIENCE_SECONDS
-            self._begin(INSTANCE, self._identity.ask)
+            self._document, self._identity_deadline = document, self._clock() + IDENTITY_PATIENCE_SECONDS
+            self._begin(INSTANCE, self._identity.fetch)
             return
         requests = self._controller.process(document, self._age())
-        events = self._approvals.next(requests, self._controller.reconciler.tracker) if fresh else None
+        events = self._approvals.next_request(requests, self._controller.reconciler.tracker) if fresh else None
         if events is None:
-            self._end(poll_soon=bool(requests) and not fresh)
+            self._finish(poll_soon=bool(requests) and not fresh)
             return
-        self._sent, self._more = events, bool(requests)
-        self._begin(APPROVAL, partial(self._approvals.ask, events, document))
+        self._events_in_request, self._more_requests = events, bool(requests)
+        self._begin(APPROVAL, partial(self._approvals.send_request, events, document))
 
-    def _decide_late(self) -> bool:
+    def _process_waiting_document(self) -> bool:
         """Decide about the document that has waited; return whether there is anything to approve."""
         document, self._document = self._document, None
         return document is not None and bool(self._controller.process(document, self._age()))
@@ -195,9 +197,9 @@ class Exchange:
     def _age(self) -> float:
         return max(0.0, self._clock() - self._document_at)
 
-    def _end(self, *, poll_soon: bool = False) -> None:
+    def _finish(self, *, poll_soon: bool = False) -> None:
         if poll_soon and self._poller.due and self._poller.affordable:
-            self._begin(DOCUMENT, self._poller.ask)
+            self._begin(DOCUMENT, self._poller.fetch)
             return
         self._schedule.request_done()
         if poll_soon:

@@ -137,7 +137,7 @@ class Runner:
         self.recorder.log.info("stopped", signal=self._stop.received)
         journal.note("runner-stopped", None, signal=self._stop.received)
         journal.close()
-        if self.controller.adopt_late(grace_seconds=0.0):  # the journal could be read only now
+        if self.controller.resume_late_records(grace_seconds=0.0):  # the journal could be read only now
             journal.close()
         self.health.close()
 
@@ -145,7 +145,7 @@ class Runner:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
         self.recorder.journal.open()  # a state directory can name events in doubt, which are not approved
         try:
-            self._exchange.once(self._stop.request)
+            self._exchange.run_once(self._stop.request)
         except Interrupted:
             raise ServiceError(f"Ended by {self._stop.received} before the service had answered.") from None
 
@@ -162,7 +162,7 @@ class Runner:
     def _run_periodic_tasks(self) -> None:
         """Do what is due after each answer of the service, and once an interval without one."""
         self._tasks_at = self._options.clocks.monotonic() + self._schedule.interval
-        self.controller.keep()
+        self.controller.refresh_decisions()
         self._read_operator_requests()
         self.advance_hooks()
         if self._sink is not None:
@@ -171,27 +171,27 @@ class Runner:
         self.health.keep()
 
     def _read_operator_requests(self) -> None:
-        self._pausing.keep(sending=self._exchange.sending)
-        self._recoveries.look()
+        self._pausing.keep(sending=self._exchange.approval_in_flight)
+        self._recoveries.read_requests()
 
     def advance_hooks(self) -> None:
         """Process the hooks that have ended, and start those that are due."""
         journal = self.recorder.journal
         if self._sink is not None:
             self._sink.collect()
-        if self.controller.collect():
+        if self.controller.collect_results():
             self._schedule.poll_soon()
-        self.controller.resume_late()  # before anything is started, and before requests that concern it
-        self._recoveries.settle()
+        self.controller.decide_about_late_records()  # before anything is started, and before requests that concern it
+        self._recoveries.carry_out()
         waited = journal.trouble is not None
         self.scheduler.advance()
         saved = journal.commit()
         if waited and saved:  # what had to wait for the journal is due now
-            self.controller.resume_late()
+            self.controller.decide_about_late_records()
             self.scheduler.advance()
             saved = journal.commit()
         if saved:
-            self._recoveries.kept()
+            self._recoveries.remove_done()
 
     def _reload(self) -> None:
         """Read the configuration again. If it is invalid, the runner goes on with what it had."""
@@ -210,7 +210,7 @@ class Runner:
             journal.note("reload-failed", None, reason=error.message)
         else:
             policies, before = configuration.policies, self.controller.reconciler.policies.digest
-            self.controller.follow(policies, configuration.shadow)
+            self.controller.use_policies(policies, configuration.shadow)
             log.info("reloaded", digest=policies.digest, before=before)
             journal.note("reloaded", None, policy=policies.digest, before=before)
             self.controller.decide_again()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .clocks import Clocks, Stamp
 from .hooks.commands import HookSettings
-from .hooks.needs_watch import Look, NeedsWatch
+from .hooks.needs_watch import NeedsCheck, NeedsWatch
 from .policies import Policies
 from .requester import Requester
 from .shadow import Shadow
@@ -46,7 +46,7 @@ class Configuration(NamedTuple):
     shadow: Shadow | None
     interval_seconds: float
     missing: Sequence[str] = ()
-    look: Look | None = None
+    look: NeedsCheck | None = None
     facts: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -67,16 +67,16 @@ class Poller:
         self._client.sleep(pause_seconds)
         return self._client.read()
 
-    def ask(self) -> Document:
+    def fetch(self) -> Document:
         """Return the document as it is now. Runs in the requester's thread. Raises Fault."""
         return self._client.read_once()
 
-    def answered(self) -> None:
+    def note_success(self) -> None:
         """Note that the service answered."""
         self._retry.succeeded()
         self._faults.succeeded()
 
-    def failed(self, fault: Fault) -> None:
+    def note_fault(self, fault: Fault) -> None:
         """Note that it did not."""
         self._retry.failed(fault)
         self._faults.failed(fault)
@@ -125,7 +125,7 @@ class VmIdentity:
         """Whether the metadata have answered, and have no name for this VM."""
         return self._known and self.vm.name is None
 
-    def ask(self, patience_seconds: float = 0.0) -> Vm:
+    def fetch(self, patience_seconds: float = 0.0) -> Vm:
         """Return who this VM is. Runs in the requester's thread. Raises Fault."""
         return self._client.instance(patience_seconds)
 
@@ -134,18 +134,18 @@ class VmIdentity:
         if not self.due:
             return
         try:
-            vm = self.ask(patience_seconds)
+            vm = self.fetch(patience_seconds)
         except Fault as fault:
-            self.failed(fault)
+            self.note_fault(fault)
         else:
-            self.answered(vm)
+            self.set_identity(vm)
 
-    def failed(self, fault: Fault) -> None:
+    def note_fault(self, fault: Fault) -> None:
         """Note that the service did not answer."""
         self._retry.failed(fault)
         self._faults.failed(fault)
 
-    def answered(self, vm: Vm) -> None:
+    def set_identity(self, vm: Vm) -> None:
         """Take in the service's answer."""
         self._faults.succeeded()
         self._known = True

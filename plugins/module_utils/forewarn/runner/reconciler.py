@@ -22,7 +22,7 @@ from .approval_gate import ApprovalGate
 from .clocks import Clocks, Stamp
 from .decision_reporter import DecisionReporter
 from .event_record import EventRecord, first
-from .hooks.dry_run_reporter import Pretence
+from .hooks.dry_run_reporter import DryRunReporter
 from .hooks.notifications import BEGAN, DECIDED
 from .hooks.scheduler import HookScheduler
 from .operator_pause import Pausing
@@ -30,7 +30,7 @@ from .options import Mode
 from .policies import Policies
 from .shadow import Shadow
 from .telemetry.recorder import Recorder
-from .tracker import Tracked, Tracker
+from .tracker import TrackedEvent, Tracker
 
 if TYPE_CHECKING:
     from .groups.member import Member
@@ -69,16 +69,18 @@ class Reconciler:
         self._mode = mode
         self._gate = ApprovalGate(scheduler, recorder.journal, mode, pausing)
         self._reporter = DecisionReporter(recorder, drill)
-        self._pretence = Pretence(recorder) if mode.dry_run else None
+        self._dry_run = DryRunReporter(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
         self._decided_by: Policies | None = None
         self._decisions: Sequence[Decision] = ()
         self._hidden: tuple[Event, ...] = ()  # what the latest document cannot show, as it was
-        self._known = Document()  # the latest document, and these
+        self._document_with_hidden = Document()  # the latest document, and these
         # By Event.key, while the journal cannot be read: what the first whole document lists.
         self._listed_first: frozenset[str] | None = None
-        self._over: dict[str, EventRecord] = {}  # by Event.key: what ended while the journal could not be read
+        self._ended_while_unreadable: dict[
+            str, EventRecord
+        ] = {}  # by Event.key: what ended while the journal could not be read
 
     def restore(self, last_poll: Stamp | None) -> None:
         """Track the records that the scheduler has resumed."""
@@ -91,21 +93,21 @@ class Reconciler:
                     self._merge(stays, record, shown)
         self.tracker.restore(list(found.values()), last_poll)
 
-    def adopt(self, record: EventRecord) -> None:
+    def restore_late(self, record: EventRecord) -> None:
         """Go on with a record that could not be read at the start. Without the journal no hook was started since."""
         self._decided_by = None
         known = self.tracker.record_of(record.event.key)
-        over = self._over.get(record.event.key)
+        over = self._ended_while_unreadable.get(record.event.key)
         if over is not None:  # another event is listed under its id now
-            record.take_over(over)
+            record.merge(over)
             waits = over.nameless and over in self._records
             record.nameless = record.nameless or waits  # the policies are asked once, about the one that goes on
-            self._scheduler.ended_before(record, over)
+            self._scheduler.end_unread(record, over)
             if waits and not over.plan.runs:
                 self._scheduler.supersede(over)
             return
         if self._listed_first is not None and record.event.key not in self._listed_first:
-            self._gone(*self.tracker.ended_unread(record))
+            self._end_event(*self.tracker.end_unread(record))
             return
         if known is None:
             self.tracker.restore([record], None)
@@ -116,11 +118,11 @@ class Reconciler:
 
     def _merge(self, stays: EventRecord, other: EventRecord, shown: EventRecord) -> None:
         """Go on with one of two records of the same event. ``shown`` is the one that a document showed last."""
-        if shown is other and stays.follow(shown):
-            self._scheduler.content_changed(stays)
-        stays.take_over(other)
+        if shown is other and stays.copy_event(shown):
+            self._scheduler.reset_preparation(stays)
+        stays.merge(other)
         if stays.started_at is not None:
-            self._scheduler.started(stays, stays.started_at)
+            self._scheduler.note_started(stays, stays.started_at)
         stays.last_seen = shown.last_seen
         self._scheduler.supersede(other)
 
@@ -141,28 +143,30 @@ class Reconciler:
         if self.group is not None and whole:
             self.group.coordinator.listed([event.key for event in document.events])
         gone = self.tracker.update(document, changed, age_seconds)
-        for record in self.tracker.news:
+        for record in self.tracker.visibility_changes:
             self._records.save(record)
         self.ended = [tracked.record for tracked, _outcome in gone]
         for tracked, outcome in gone:
-            self._gone(tracked, outcome)
-        for record in self.tracker.changed:
-            self._scheduler.content_changed(record)
+            self._end_event(tracked, outcome)
+        for record in self.tracker.changed_records:
+            self._scheduler.reset_preparation(record)
         records = self.tracker.records_of(document.events)
         begun = [
-            record for record in records if record.event.event_status == "Started" and self._scheduler.started(record)
+            record
+            for record in records
+            if record.event.event_status == "Started" and self._scheduler.note_started(record)
         ]
-        hidden = tuple(record.event for record in self.tracker.hidden if record.confirmed)
+        hidden = tuple(record.event for record in self.tracker.hidden_records if record.confirmed)
         now = self._now()
-        self.ask_late(vm, now)
+        self.recover_nameless(vm, now)
         if changed or hidden != self._hidden or self._outdated(vm):
             self._hidden = hidden
-            self._known = replace(document, events=document.events + hidden) if hidden else document
+            self._document_with_hidden = replace(document, events=document.events + hidden) if hidden else document
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
-        eligibilities = self._follow_decisions(vm.name, now)
+        eligibilities = self._apply_decisions(vm.name, now)
         for record in begun:  # now that its notify hooks are known
             self._scheduler.notify(record, BEGAN)
-        return self.tracker.to_send(eligibilities)
+        return self.tracker.requests_due(eligibilities)
 
     def decide_again(self, vm: Vm) -> None:
         """Plan the hooks by the policies and the time as they are now, though the service has listed nothing since.
@@ -170,14 +174,14 @@ class Reconciler:
         Nothing is approved: that takes a fresh document.
         """
         now = self._now()
-        self.ask_late(vm, now)
-        if self._known.events and self._facts is not None and self._outdated(vm):
+        self.recover_nameless(vm, now)
+        if self._document_with_hidden.events and self._facts is not None and self._outdated(vm):
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
         elif self.group is None:
             return
-        self._follow_decisions(vm.name, now)
+        self._apply_decisions(vm.name, now)
 
-    def _follow_decisions(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
+    def _apply_decisions(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
         """Plan the hooks of all events; report, and return, the eligibility of those that the latest document shows."""
         shown = {event.key for event in self.document.events} if self.document else set()
         self._gate.read_pause()
@@ -191,7 +195,7 @@ class Reconciler:
             if decision.event.key not in shown:
                 continue
             blocker = self._gate.blocker(decision, record, now)
-            self.tracker.note_approvable(decision, ready=blocker is None)
+            self.tracker.update_approvable(decision, ready=blocker is None)
             agreement = _DRILL_AGREEMENT if self.drill else None
             if self.group is not None:
                 agreement = self.group.agreement(decision, record, blocker, vm_name, now)
@@ -200,14 +204,16 @@ class Reconciler:
             anew = self._reporter.report_decision(decision, answer, tracked, now)
             if anew and decision.event.event_status != "Started":
                 self._scheduler.notify(record, DECIDED)
-            if self._pretence is not None and not record.undecided:
-                self._pretence.act(record, _acting(decision, vm_name), decision.event.notice_seconds(now))
+            if self._dry_run is not None and not record.undecided:
+                self._dry_run.report_prepare(
+                    record, _verdicts_to_run(decision, vm_name), decision.event.notice_seconds(now)
+                )
             found.append((decision, answer))
         if self.group is not None:
             self.group.tell(vm_name)
         return found
 
-    def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
+    def recover_nameless(self, vm: Vm, now: datetime | None = None) -> None:
         """Ask the policies what to recover after events that were over before this VM knew its name.
 
         If it will never know, there is nothing to ask.
@@ -219,17 +225,17 @@ class Reconciler:
             if record.drill != self.drill:
                 continue
             if self.nameless:
-                self._scheduler.recover_late(record, ())
+                self._scheduler.recover_nameless(record, ())
                 continue
             first_seen = {record.event.key: now - timedelta(seconds=self._clocks.since(record.first_seen))}
             document = Document(events=(record.event,), api_version=self.policies.api_version)
             decision = self.policies.decide(document, Facts(now, vm, first_seen))[0]
-            verdicts = _acting(decision, vm.name)
-            if self._pretence is not None:
+            verdicts = _verdicts_to_run(decision, vm.name)
+            if self._dry_run is not None:
                 late = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == RECOVER_WHEN[1]]
-                self._pretence.act(record, late, None)
-                self._pretence.gone(record, record.outcome or states.UNSEEN)
-            self._scheduler.recover_late(record, () if self._mode.dry_run else verdicts)
+                self._dry_run.report_prepare(record, late, None)
+                self._dry_run.report_recover(record, record.outcome or states.UNSEEN)
+            self._scheduler.recover_nameless(record, () if self._mode.dry_run else verdicts)
 
     def _outdated(self, vm: Vm) -> bool:
         """Return whether the decisions about the same document may be different now."""
@@ -245,9 +251,9 @@ class Reconciler:
         self._facts = facts
         self._drop_notify_hooks()
         self._decided_by = self.policies
-        self._decisions = self.policies.decide(self._known, facts)
+        self._decisions = self.policies.decide(self._document_with_hidden, facts)
         if self.shadow is not None and not self.drill:
-            for found in self.shadow.compare(self._known, facts, self._decisions):
+            for found in self.shadow.compare(self._document_with_hidden, facts, self._decisions):
                 self._reporter.report_disagreement(found, self.tracker[found.event].record)
 
     def _plan(self, decision: Decision, vm_name: str | None) -> None:
@@ -257,15 +263,15 @@ class Reconciler:
         record.affected = record.affected or decision.event.place_of(vm_name) is not None
         record.nameless = vm_name is None
         record.undecided = record.nameless or _in_doubt(decision)
-        notifies_anew = not self._mode.dry_run and record.notify_also(decision.notify)
+        notifies_anew = not self._mode.dry_run and record.add_notify_hooks(decision.notify)
         if notifies_anew or before != (record.affected, record.nameless):
             self._records.save(record)
         if record.state in (states.SEEN, states.HELD):
             self._records.step(record, decision.output, decision.reason)
-        if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
+        if tracked.planned_decision is not decision and not (self._mode.dry_run or self._mode.once):
             if not record.undecided:
-                self._scheduler.plan(record, _acting(decision, vm_name))
-            tracked.planned = decision
+                self._scheduler.plan(record, _verdicts_to_run(decision, vm_name))
+            tracked.planned_decision = decision
 
     def _drop_notify_hooks(self) -> None:
         """Drop notify hooks that changed policies no longer name."""
@@ -278,7 +284,7 @@ class Reconciler:
                 record.notify = kept
                 self._records.save(record)
 
-    def _gone(self, tracked: Tracked, outcome: str) -> None:
+    def _end_event(self, tracked: TrackedEvent, outcome: str) -> None:
         record = tracked.record
         self._reporter.report_gone(record, outcome, self._clocks.monotonic() - tracked.first_seen)
         if self.shadow is not None:
@@ -288,11 +294,11 @@ class Reconciler:
         record.nameless = (
             record.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
         )
-        if self._pretence is not None and not record.nameless:
-            self._pretence.gone(record, outcome)
+        if self._dry_run is not None and not record.nameless:
+            self._dry_run.report_recover(record, outcome)
         if self._journal.unread:
-            self._over[record.event.key] = record
-        self._scheduler.gone(record, outcome)
+            self._ended_while_unreadable[record.event.key] = record
+        self._scheduler.end_event(record, outcome)
 
 
 def _in_doubt(decision: Decision) -> bool:
@@ -301,7 +307,7 @@ def _in_doubt(decision: Decision) -> bool:
     return bool(decision.event.problems) or (unknown and any(verdict.in_doubt for verdict in decision.verdicts))
 
 
-def _acting(decision: Decision, vm_name: str | None) -> list[Verdict]:
+def _verdicts_to_run(decision: Decision, vm_name: str | None) -> list[Verdict]:
     """Return the verdicts whose hooks this VM is to run: for its own events, or as a witness."""
     event = decision.event
     if event.problems:

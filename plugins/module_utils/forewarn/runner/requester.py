@@ -33,13 +33,13 @@ class Requester(Protocol):
         """Whether a request has begun whose answer has not been taken."""
 
     @property
-    def answered(self) -> bool:
+    def has_response(self) -> bool:
         """Whether there is an answer to take."""
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
         """Begin a request; never while ``busy``. ``request`` makes it, and returns its answer or raises Fault."""
 
-    def take(self) -> RequestResult:
+    def take_response(self) -> RequestResult:
         """Return the answer, once it is there. Raises what ``request`` raised, unless that was a Fault."""
 
     def wait(self, seconds: float) -> bool:
@@ -51,31 +51,31 @@ class InlineRequester:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._answer: RequestResult | None = None
+        self._result: RequestResult | None = None
 
     @property
     def busy(self) -> bool:
         """Whether there is an answer to take."""
-        return self._answer is not None
+        return self._result is not None
 
-    answered = busy
+    has_response = busy
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
         """Make the request."""
-        if self._answer is not None:
+        if self._result is not None:
             raise ValueError(f"the answer to the request before this one, for the {what}, has not been taken")
-        self._answer = _answer_of(request, self._clock)
+        self._result = _result_of(request, self._clock)
 
-    def take(self) -> RequestResult:
+    def take_response(self) -> RequestResult:
         """Return the answer."""
-        answer, self._answer = self._answer, None
+        answer, self._result = self._result, None
         if answer is None:
             raise ValueError("there is no answer")
         return answer
 
     def wait(self, seconds: float) -> bool:  # noqa: ARG002 - nothing has to be waited for
         """Return whether there is an answer."""
-        return self._answer is not None
+        return self._result is not None
 
 
 class ThreadRequester:
@@ -88,70 +88,70 @@ class ThreadRequester:
         self._wake = wake
         self._clock = clock
         self._started = False
-        self._begun = False
+        self._busy = False
         self._request: Callable[[], object] = lambda: None
-        self._answer: tuple[RequestResult | None, BaseException | None] | None = None
+        self._result: tuple[RequestResult | None, BaseException | None] | None = None
         # Two locks, each acquired by one thread and released by the other: there is a request, there is an answer.
-        self._asked = allocate_lock()
-        self._done = allocate_lock()
-        self._asked.acquire()
+        self._request_ready = allocate_lock()
+        self._result_ready = allocate_lock()
+        self._request_ready.acquire()
 
     @property
     def busy(self) -> bool:
         """Whether a request has begun whose answer has not been taken."""
-        return self._begun
+        return self._busy
 
     @property
-    def answered(self) -> bool:
+    def has_response(self) -> bool:
         """Whether there is an answer to take."""
-        return self._begun and self._answer is not None
+        return self._busy and self._result is not None
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
         """Hand a request to the thread. If no thread can be started, the answer is a fault."""
-        if self._begun:
+        if self._busy:
             raise ValueError(f"a request is under way, so that none for the {what} can begin")
-        self._begun, self._answer, self._request = True, None, request
+        self._busy, self._result, self._request = True, None, request
         if not self._started:
             try:
-                start_new_thread(self._work, ())
+                start_new_thread(self._serve, ())
             except (RuntimeError, OSError) as error:  # too many threads
                 fault = PassingFault(f"no thread can be started to ask the service: {error}", kind=CONNECTION)
-                self._answer = (RequestResult(None, fault, self._clock()), None)
+                self._result = (RequestResult(None, fault, self._clock()), None)
                 return
             self._started = True
-        self._done.acquire(False)
-        self._asked.release()
+        self._result_ready.acquire(False)
+        self._request_ready.release()
 
-    def take(self) -> RequestResult:
+    def take_response(self) -> RequestResult:
         """Return the answer. Raises what the request raised, unless that was a Fault."""
-        if not self._begun or self._answer is None:
+        if not self._busy or self._result is None:
             raise ValueError("there is no answer")
-        (answer, error), self._answer = self._answer, None
-        self._begun = False
+        (answer, error), self._result = self._result, None
+        self._busy = False
         if answer is None:
             raise error or RuntimeError("a request had no end")
         return answer
 
     def wait(self, seconds: float) -> bool:
         """Wait ``seconds`` at most for the answer; return whether it is there."""
-        if self._begun and self._answer is None and self._done.acquire(timeout=seconds):
-            self._done.release()
-        return self.answered
+        if self._busy and self._result is None and self._result_ready.acquire(timeout=seconds):
+            self._result_ready.release()
+        return self.has_response
 
-    def _work(self) -> None:
+    def _serve(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
-            self._asked.acquire()
+            self._request_ready.acquire()
             try:
-                self._answer = _answer_of(self._request, self._clock), None
+                self._result = _result_of(self._request, self._clock), None
             except BaseException as error:  # a defect: the main thread reports it, as it does all others
-                self._answer = None, error
-            self._done.release()
+                self._result = None, error
+            self._result_ready.release()
             self._wake()
 
 
-def _answer_of(request: Callable[[], object], clock: Callable[[], float]) -> RequestResult:
+def _result_of(request: Callable[[], object], clock: Callable[[], float]) -> RequestResult:
     """Make the request. Raises what it raises, unless that is a Fault."""
     try:
         value = request()

@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Eligibility
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .event_record import CALLED_OFF, FINISHED, UNSEEN, EventRecord, as_known
+from .event_record import CALLED_OFF, FINISHED, UNSEEN, EventRecord, with_known_fields
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -30,7 +30,7 @@ EMPTY_SECONDS = 60.0
 
 
 @dataclass
-class Tracked:
+class TrackedEvent:
     """One listed event. Times are monotonic seconds."""
 
     record: EventRecord
@@ -39,19 +39,19 @@ class Tracked:
     retry: RetryPolicy  # of the approval
     approvable_since: float | None = None
     approved_at: float | None = None
-    pretended: bool = False  # a dry run has reported that it would approve
-    alone: bool = False  # a request with this event and others was refused
+    simulated: bool = False  # a dry run has reported that it would approve
+    needs_own_request: bool = False  # a request with this event and others was refused
     refused: bool = False  # the service refused the approval of this event as it is in this document
     unanswered_before: bool = False  # whether an approval had no answer before the latest was sent
-    logged: tuple[object, ...] = field(default=())
-    planned: Decision | None = None  # the decision whose hooks the plan has
+    last_logged: tuple[object, ...] = field(default=())
+    planned_decision: Decision | None = None  # the decision whose hooks the plan has
 
     def forget_approval(self, retry: RetryPolicy) -> None:
         """Let the event be approved anew: the approval was of other content."""
         self.approvable_since = self.approved_at = None
-        self.pretended = self.alone = self.refused = False
+        self.simulated = self.needs_own_request = self.refused = False
         self.retry = retry
-        self.logged = ()
+        self.last_logged = ()
 
     def outcome(self, now: float, wall: float, boot_id: str) -> str:
         """Return how the event ended, now that it is no longer listed (SE-20, SE-21).
@@ -71,12 +71,12 @@ class Tracked:
         watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.record.last_seen.boot_id == boot_id
         return CALLED_OFF if watched and not could_start else UNSEEN
 
-    def to_send(self, now: float) -> bool:
+    def approval_due(self, now: float) -> bool:
         """Return whether earlier approvals allow another now."""
-        if self.pretended:
+        if self.simulated:
             return False
         if self.approved_at is not None:
-            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** max(0, self.record.reminded - 1)
+            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** max(0, self.record.content_approvals - 1)
         return not self.refused and is_due(self.retry, now)
 
 
@@ -87,14 +87,14 @@ class Tracker:
         self._clocks = clocks
         self._clock = clocks.monotonic
         self._open_record = open_record
-        self.changed: list[EventRecord] = []  # whose content the latest document has changed
-        self.hidden: list[EventRecord] = []  # that it does not show, though it may still be listed
-        self.news: list[EventRecord] = []  # that are hidden now and were not, or the other way round
-        self._tracked: dict[str, Tracked] = {}
+        self.changed_records: list[EventRecord] = []  # whose content the latest document has changed
+        self.hidden_records: list[EventRecord] = []  # that it does not show, though it may still be listed
+        self.visibility_changes: list[EventRecord] = []  # that are hidden now and were not, or the other way round
+        self._tracked: dict[str, TrackedEvent] = {}
         self._empty_at: float | None = None  # the latest answer, if it had no body
         self._empty_seconds = 0.0  # how long answers have had none
 
-    def __getitem__(self, event: Event) -> Tracked:
+    def __getitem__(self, event: Event) -> TrackedEvent:
         return self._tracked[event.key]
 
     @property
@@ -109,19 +109,19 @@ class Tracker:
     def restore(self, records: Sequence[EventRecord], last_poll: Stamp | None) -> None:
         """Resume records that were listed when the previous runner ended; ``last_poll`` is when it had an answer."""
         for record in records:
-            self._tracked[record.event.key] = self._restored(record, last_poll)
+            self._tracked[record.event.key] = self._restore(record, last_poll)
 
-    def ended_unread(self, record: EventRecord) -> tuple[Tracked, str]:
+    def end_unread(self, record: EventRecord) -> tuple[TrackedEvent, str]:
         """Return a record that could not be read when its event left the list, with its outcome."""
-        tracked = self._restored(record, None)
+        tracked = self._restore(record, None)
         return tracked, tracked.outcome(self._clock(), self._clocks.wall(), self._clocks.boot_id)
 
-    def _restored(self, record: EventRecord, last_poll: Stamp | None) -> Tracked:
+    def _restore(self, record: EventRecord, last_poll: Stamp | None) -> TrackedEvent:
         now = self._clock()
         seen = record.last_seen
         if last_poll is not None and not record.missing and self._clocks.since(last_poll) < self._clocks.since(seen):
             seen = last_poll
-        tracked = Tracked(
+        tracked = TrackedEvent(
             record, now - self._clocks.since(record.first_seen), now - self._clocks.since(seen), self._retry()
         )
         if record.approved_at is not None:
@@ -143,7 +143,7 @@ class Tracker:
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
 
-    def update(self, document: Document, changed: bool, age_seconds: float = 0.0) -> list[tuple[Tracked, str]]:
+    def update(self, document: Document, changed: bool, age_seconds: float = 0.0) -> list[tuple[TrackedEvent, str]]:
         """Take in what was listed ``age_seconds`` ago; return the events that have left the list, with their outcome.
 
         No event counts as gone while the document has entries that cannot be read, or when answers have had no body for
@@ -151,8 +151,8 @@ class Tracker:
         """
         now = self._clock()
         seen = self._clocks.stamp(age_seconds)
-        self.changed = []
-        self.news = []
+        self.changed_records = []
+        self.visibility_changes = []
         listed = {event.key: event for event in document.events}
         sure = not document.problems
         if document.incarnation is not None or listed:
@@ -167,11 +167,13 @@ class Tracker:
         for key, event in listed.items():
             known = self._tracked.get(key)
             if known is None:
-                known = self._tracked[key] = Tracked(self._open_record(event), now, now - age_seconds, self._retry())
-            if known.record.changed_to(event):
+                known = self._tracked[key] = TrackedEvent(
+                    self._open_record(event), now, now - age_seconds, self._retry()
+                )
+            if known.record.update_content(event):
                 known.forget_approval(self._retry())
-                self.changed.append(known.record)
-            known.record.event = as_known(known.record.event, event)
+                self.changed_records.append(known.record)
+            known.record.event = with_known_fields(known.record.event, event)
             known.record.last_seen = seen
             known.record.confirmed = True
             known.last_seen = max(known.last_seen, now - age_seconds)
@@ -181,8 +183,8 @@ class Tracker:
         for key, tracked in self._tracked.items():
             if tracked.record.missing != (key not in listed):
                 tracked.record.missing = key not in listed
-                self.news.append(tracked.record)
-        self.hidden = [tracked.record for tracked in self._tracked.values() if tracked.record.missing]
+                self.visibility_changes.append(tracked.record)
+        self.hidden_records = [tracked.record for tracked in self._tracked.values() if tracked.record.missing]
         wall = self._clocks.wall()
         return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
 
@@ -194,7 +196,7 @@ class Tracker:
         now = self._clock()
         return {key: wall - timedelta(seconds=now - tracked.first_seen) for key, tracked in self._tracked.items()}
 
-    def note_approvable(self, decision: Decision, *, ready: bool) -> None:
+    def update_approvable(self, decision: Decision, *, ready: bool) -> None:
         """Note what is decided, and whether this VM is ready for it."""
         tracked = self[decision.event]
         if decision.output != APPROVE or not ready:
@@ -207,53 +209,53 @@ class Tracker:
         since = self[event].approvable_since
         return 0.0 if since is None else self._clock() - since
 
-    def to_send(self, eligibilities: Sequence[tuple[Decision, Eligibility]]) -> list[list[Event]]:
+    def requests_due(self, eligibilities: Sequence[tuple[Decision, Eligibility]]) -> list[list[Event]]:
         """Return the events to approve now, grouped by request."""
         now = self._clock()
         due = [
             decision.event
             for decision, eligibility in eligibilities
-            if eligibility.send and self[decision.event].to_send(now)
+            if eligibility.send and self[decision.event].approval_due(now)
         ]
-        together = [event for event in due if not self[event].alone]
-        return ([together] if together else []) + [[event] for event in due if self[event].alone]
+        together = [event for event in due if not self[event].needs_own_request]
+        return ([together] if together else []) + [[event] for event in due if self[event].needs_own_request]
 
-    def approved(self, events: Sequence[Event]) -> None:
+    def record_approvals(self, events: Sequence[Event]) -> None:
         """Note that the service took the approvals."""
         for event in events:
             tracked = self[event]
             tracked.approved_at = self._clock()
             tracked.record.approvals += 1
-            tracked.record.reminded += 1
+            tracked.record.content_approvals += 1
             tracked.record.approved_at = self._clocks.stamp()
             tracked.record.unanswered = False
             tracked.retry.succeeded()
 
-    def pretended(self, events: Sequence[Event]) -> None:
+    def record_simulation(self, events: Sequence[Event]) -> None:
         """Note that a dry run would have sent the approvals."""
         for event in events:
-            self[event].pretended = True
+            self[event].simulated = True
 
     def retry_in(self, keys: Sequence[str]) -> float:
         """Return the seconds until the first of these events, by ``Event.key``, may be approved again after a fault."""
         found = [self._tracked[key].retry.next_attempt_at for key in keys if key in self._tracked]
         return max(0.0, min((at for at in found if at is not None), default=0.0) - self._clock())
 
-    def sending(self, events: Sequence[Event]) -> None:
+    def record_sending(self, events: Sequence[Event]) -> None:
         """Note that approvals are about to be sent: without an answer they may have arrived all the same."""
         for event in events:
             tracked = self[event]
             tracked.unanswered_before, tracked.record.unanswered = tracked.record.unanswered, True
 
-    def unsent(self, events: Sequence[Event]) -> None:
+    def record_not_sent(self, events: Sequence[Event]) -> None:
         """Note that the latest approvals have certainly not arrived."""
         for event in events:
             self[event].record.unanswered = self[event].unanswered_before
 
-    def failed(self, events: Sequence[Event], fault: Fault) -> None:
+    def record_fault(self, events: Sequence[Event], fault: Fault) -> None:
         """Note that the service did not take the approvals."""
         if isinstance(fault, LastingFault) or fault.kind == NOT_SENT:
-            self.unsent(events)
+            self.record_not_sent(events)
         for event in events:
             tracked = self[event]
             tracked.approved_at = None
@@ -263,8 +265,8 @@ class Tracker:
             if fault.kind == CONNECTION and tracked.retry.failures == 1:
                 tracked.retry.next_attempt_at = None  # it may just have been idle for too long
 
-    def split(self, events: Sequence[Event]) -> None:
+    def separate(self, events: Sequence[Event]) -> None:
         """Note that a request was refused because of one of its events: each is sent by itself from now on."""
-        self.unsent(events)
+        self.record_not_sent(events)
         for event in events:
-            self[event].alone = True
+            self[event].needs_own_request = True

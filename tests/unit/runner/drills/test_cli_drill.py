@@ -301,7 +301,7 @@ def test_a_drill_can_be_cancelled(runner: FakeRunner, capsys: pytest.CaptureFixt
     document = runner.poll()
     assert document is not None
     assert document.events == ()
-    assert [ended.result for ended in runner.drills.ended()] == ["cancelled"]
+    assert [ended.result for ended in runner.drills.take_results()] == ["cancelled"]
 
 
 def test_a_program_can_cancel(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ from tools.suite.sizes import examples
 def test_nothing_is_there_at_first(state: Path, clocks: ManualClocks) -> None:
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
     assert not (state / "drills").exists()
 
 
@@ -74,13 +74,13 @@ def test_a_drill_is_scheduled_then_started_then_gone(state: Path, clocks: Manual
     assert only_event(started).not_before is None
     clocks.now += 29.9
     assert drills.poll("web_0") is started
-    assert drills.ended() == []
+    assert drills.take_results() == []
     clocks.now += 0.1
     gone = drills.poll("web_0")
     assert gone is not None
     assert gone.events == ()
-    assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
-    assert drills.ended() == []
+    assert drills.take_results() == [(event_id, FINISHED, "it lasted 30 s")]
+    assert drills.take_results() == []
     assert files(state) == []
     assert drills.poll("web_0") is None
     assert scheduled is not None
@@ -100,7 +100,7 @@ def test_an_approval_starts_it_early(state: Path, clocks: ManualClocks, drills: 
     assert only_event(drills.poll("web_0")).event_status == "Started"
     clocks.now += 0.1
     drills.poll("web_0")
-    assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
+    assert drills.take_results() == [(event_id, FINISHED, "it lasted 30 s")]
     drills.approve([event_id])
     assert drills.poll("web_0") is None
 
@@ -149,14 +149,14 @@ def test_several_drills_live_side_by_side(state: Path, clocks: ManualClocks, dri
     assert document is not None
     clocks.now += 1
     assert only_event(drills.poll("web_0")).event_id == first
-    assert [ended.event_id for ended in drills.ended()] == [second]
+    assert [ended.event_id for ended in drills.take_results()] == [second]
 
 
 def test_only_so_many_at_once(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     for _ in range(MOST_RUNNING + 1):
         hand_over(state, clocks)
     assert len(events_of(drills.poll("web_0"))) == MOST_RUNNING
-    ended = drills.ended()
+    ended = drills.take_results()
     assert [(one.result, one.reason) for one in ended] == [(REFUSED, f"{MOST_RUNNING} drills are under way already")]
 
 
@@ -176,7 +176,7 @@ def test_a_wall_clock_that_is_set_changes_nothing(
     assert only_event(drills.poll("web_0")).event_status == "Started"
     clocks.now += 1
     drills.poll("web_0")
-    assert [ended.result for ended in drills.ended()] == [FINISHED]
+    assert [ended.result for ended in drills.take_results()] == [FINISHED]
 
 
 # Restarts
@@ -197,7 +197,7 @@ def test_a_restart_goes_on_with_it(state: Path, clocks: ManualClocks, drills: Dr
     clocks.now += 1
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
-    assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
+    assert drills.take_results() == [(event_id, FINISHED, "it lasted 30 s")]
     assert files(state) == []
 
 
@@ -222,7 +222,7 @@ def test_what_was_due_while_nobody_worked_is_past(state: Path, clocks: ManualClo
     assert only_event(drills.poll("web_0")).event_status == "Started"
     clocks.now += 20  # 30 s after it was due, and not after it was seen
     drills.poll("web_0")
-    assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
+    assert drills.take_results() == [(event_id, FINISHED, "it lasted 30 s")]
 
 
 def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: ManualClocks) -> None:
@@ -231,7 +231,7 @@ def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: Manu
     clocks.now += LONGEST_WAIT_SECONDS + 1
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
-    assert drills.ended() == [(event_id, REFUSED, "it could not begin for 5 min 1 s")]
+    assert drills.take_results() == [(event_id, REFUSED, "it could not begin for 5 min 1 s")]
     assert files(state) == [f"{event_id}.json.refused"]
     assert Drills(str(state), clocks).poll("web_0") is None
 
@@ -253,7 +253,7 @@ def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: ManualClo
     clocks.now += LONGEST_WAIT_SECONDS + 1
     assert drills.poll(None) is None
     reason = "it could not begin for 5 min 1 s, since the name of this VM is not known"
-    assert drills.ended() == [(event_id, REFUSED, reason)]
+    assert drills.take_results() == [(event_id, REFUSED, reason)]
     assert drills.poll("web_0") is None
 
 
@@ -267,7 +267,7 @@ def test_cancelled_while_scheduled_it_is_gone_without_a_start(
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
     assert events_of(drills.poll("web_0")) == ()
-    assert drills.ended() == [(event_id, CANCELLED, "somebody cancelled it")]
+    assert drills.take_results() == [(event_id, CANCELLED, "somebody cancelled it")]
     assert files(state) == []
     assert drills.poll("web_0") is None
 
@@ -277,14 +277,14 @@ def test_cancelled_while_started_it_is_gone(state: Path, clocks: ManualClocks, d
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
     assert events_of(drills.poll("web_0")) == ()
-    assert [ended.result for ended in drills.ended()] == [CANCELLED]
+    assert [ended.result for ended in drills.take_results()] == [CANCELLED]
 
 
 def test_cancelled_before_it_was_taken_it_never_begins(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drill.cancel(str(state), event_id, clocks)
     assert drills.poll("web_0") is None
-    assert drills.ended() == [(event_id, CANCELLED, "somebody cancelled it")]
+    assert drills.take_results() == [(event_id, CANCELLED, "somebody cancelled it")]
     assert files(state) == []
 
 
@@ -292,7 +292,7 @@ def test_cancelled_it_ends_once_even_if_its_file_is_bad(state: Path, clocks: Man
     (state / "drills" / "drill-a.json").write_text("{")
     drill.cancel(str(state), "drill-a", clocks)
     assert drills.poll("web_0") is None
-    assert drills.ended() == [("drill-a", CANCELLED, "somebody cancelled it")]
+    assert drills.take_results() == [("drill-a", CANCELLED, "somebody cancelled it")]
     assert files(state) == []
 
 
@@ -302,9 +302,9 @@ def test_whose_file_is_removed_before_it_begins_was_never_there(
     event_id = hand_over(state, clocks)
     drills.poll(None)
     (state / "drills" / f"{event_id}.json").unlink()
-    drills.overtaken("something real")
+    drills.end_all("something real")
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
 
 
 def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: ManualClocks, drills: Drills) -> None:
@@ -320,7 +320,7 @@ def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: Manu
 def test_a_mark_that_came_too_late_is_swept_away(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-0.cancel").touch()
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
     assert files(state) == []
 
 
@@ -329,7 +329,7 @@ def test_whose_file_is_removed_is_cancelled(state: Path, clocks: ManualClocks, d
     drills.poll("web_0")
     (state / "drills" / f"{event_id}.json").unlink()
     assert events_of(drills.poll("web_0")) == ()
-    assert drills.ended() == [(event_id, CANCELLED, "its file was removed")]
+    assert drills.take_results() == [(event_id, CANCELLED, "its file was removed")]
 
 
 def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, drills: Drills) -> None:
@@ -341,16 +341,16 @@ def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, dril
     waiting = hand_over(state, clocks)
     drills.poll(None)
     new = hand_over(state, clocks)
-    drills.overtaken("a real Preempt is scheduled: X")
+    drills.end_all("a real Preempt is scheduled: X")
     assert events_of(drills.poll("web_0")) == ()
-    ended = drills.ended()
+    ended = drills.take_results()
     assert {one.event_id for one in ended} == {scheduled, started, waiting, new}
     assert {one[1:] for one in ended} == {(OVERTAKEN, "a real Preempt is scheduled: X")}
     assert len(ended) == 4
     assert files(state) == []
-    drills.overtaken("a real Preempt is scheduled: X")
+    drills.end_all("a real Preempt is scheduled: X")
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
 
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -388,7 +388,7 @@ def test_every_drill_ends_once_and_starts_only_when_due(
         elif what == "cancel" and target:
             drill.cancel(str(state), target, clocks)
         elif what == "overtake":
-            drills.overtaken("real")
+            drills.end_all("real")
         elif what == "restart":
             drills = Drills(str(state), clocks)
         elif what == "reboot":
@@ -400,7 +400,7 @@ def test_every_drill_ends_once_and_starts_only_when_due(
             clocks.now += seconds
         document = drills.poll("web_0")
         listed = document.events if document is not None else ()
-        new = [one.event_id for one in drills.ended()]
+        new = [one.event_id for one in drills.take_results()]
         assert not set(new) & {event.event_id for event in listed}
         ended += new
         for event in listed:

@@ -37,10 +37,10 @@ from tools.fixtures.drill_bench import (
 def refused(state: Path, drills: Drills, name: str) -> str:
     """Poll; return why the one file was refused, and check that it is done with and out of the way."""
     assert drills.poll("web_0") is None
-    ended = drills.ended()
+    ended = drills.take_results()
     assert [(one.event_id, one.result) for one in ended] == [(name, REFUSED)]
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
     return ended[0].reason
 
 
@@ -128,7 +128,7 @@ def test_other_files_are_let_lie(state: Path, clocks: ManualClocks, drills: Dril
     for name in names:
         (state / "drills" / name).touch()
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
     assert files(state) == sorted(names)
 
 
@@ -171,9 +171,9 @@ def test_what_cannot_be_moved_aside_is_refused_once(
 
     monkeypatch.setattr(os, "replace", fail)
     assert drills.poll("web_0") is None
-    assert len(drills.ended()) == 2
+    assert len(drills.take_results()) == 2
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
 
 
 def test_what_cannot_be_removed_does_not_begin_again(
@@ -188,9 +188,9 @@ def test_what_cannot_be_removed_does_not_begin_again(
     monkeypatch.setattr(os, "unlink", fail)
     clocks.now += 30
     assert events_of(drills.poll("web_0")) == ()
-    assert [ended.event_id for ended in drills.ended()] == [event_id]
+    assert [ended.event_id for ended in drills.take_results()] == [event_id]
     assert drills.poll("web_0") is None
-    assert drills.ended() == []
+    assert drills.take_results() == []
 
 
 def test_a_drill_that_cannot_be_kept_does_not_begin(
@@ -236,7 +236,7 @@ def test_a_directory_that_was_removed_ends_what_ran(state: Path, clocks: ManualC
     drills.poll("web_0")
     shutil.rmtree(state / "drills")
     assert events_of(drills.poll("web_0")) == ()
-    assert [ended.event_id for ended in drills.ended()] == [event_id]
+    assert [ended.event_id for ended in drills.take_results()] == [event_id]
     assert drills.poll("web_0") is None
 
 

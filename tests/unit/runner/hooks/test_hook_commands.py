@@ -17,7 +17,7 @@ import pytest
 from forewarn.errors import InputError
 from forewarn.events import Event
 from forewarn.runner.hooks import commands
-from forewarn.runner.hooks.commands import Command, HookError, HookSettings, Occasion, command, describe, kind
+from forewarn.runner.hooks.commands import Command, HookContext, HookError, HookSettings, command, describe, kind
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ EVENT = Event(
     event_source="Platform",
     duration_in_seconds=-1,
 )
-OCCASION = Occasion(
+OCCASION = HookContext(
     phase="prepare",
     attempt=2,
     event=EVENT,
@@ -47,7 +47,7 @@ OCCASION = Occasion(
     deadline_seconds=812.9,
     others=1,
 )
-NOTHING_KNOWN = Occasion("notify", 1, Event("E"), None, True, None, None, None, None, None, "ended", None, 0)
+NOTHING_KNOWN = HookContext("notify", 1, Event("E"), None, True, None, None, None, None, None, "ended", None, 0)
 SETTINGS = HookSettings()
 
 
@@ -55,7 +55,7 @@ def anything(path: str) -> None:
     """Find nothing wrong with a program."""
 
 
-def made(hook: dict[str, Any], occasion: Occasion = OCCASION, settings: HookSettings = SETTINGS) -> Command:
+def made(hook: dict[str, Any], occasion: HookContext = OCCASION, settings: HookSettings = SETTINGS) -> Command:
     return command(hook, occasion, settings, 90.5, check_program=anything)
 
 

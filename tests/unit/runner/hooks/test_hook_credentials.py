@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from forewarn.events import Event
-from forewarn.runner.hooks.commands import Command, HookError, HookSettings, Occasion, command
+from forewarn.runner.hooks.commands import Command, HookContext, HookError, HookSettings, command
 from forewarn.runner.hooks.needs import examine
 
-OCCASION = Occasion("prepare", 1, Event("E"), "web_0", False, "approve", "p", "r", None, None, None, None, 0)
+OCCASION = HookContext("prepare", 1, Event("E"), "web_0", False, "approve", "p", "r", None, None, None, None, 0)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def opened(
     records: OpenRecords, stage: Stage, event_id: str, *hooks: dict[str, Any], begun: bool = True
 ) -> EventRecord:
     record = records.open(stage.event(event_id), drill=False)
-    record.plan.want([Verdict("p", APPROVE, "drain", "", "", prepare=hooks)])
+    record.plan.update([Verdict("p", APPROVE, "drain", "", "", prepare=hooks)])
     for run in record.plan.runs:
         run.attempts = int(begun)
     return record

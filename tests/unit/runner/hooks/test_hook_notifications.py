@@ -14,7 +14,7 @@ from forewarn.events import Event
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks import notifications
 from forewarn.runner.hooks.commands import Command, HookSettings
-from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, HookResult, Started
+from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, HookProcess, HookResult
 from forewarn.runner.hooks.notifications import LONGEST_SECONDS, MOST_NOTIFYING
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.telemetry.log import utc_now
@@ -51,7 +51,7 @@ class Receivers:
         self._clocks = clocks
         self._script = list(script)
 
-    def start(self, token: Hashable, command: Command) -> Started | None:
+    def start(self, token: Hashable, command: Command) -> HookProcess | None:
         request, content = (json.loads(line) for line in command.stdin.splitlines())
         ok = self._script.pop(0) if self._script else True
         self.contents.append(content)
@@ -60,7 +60,7 @@ class Receivers:
         self.running[token] = ok
         return None
 
-    def finished(self) -> list[tuple[Hashable, HookResult]]:
+    def take_results(self) -> list[tuple[Hashable, HookResult]]:
         ended = [
             (token, HookResult(SUCCEEDED if ok else FAILED, 0 if ok else 1, 0.1, "", "" if ok else "answered 503"))
             for token, ok in self.running.items()
@@ -87,7 +87,7 @@ class Scene:
         return record
 
     def work(self) -> None:
-        self.scheduler.collect()
+        self.scheduler.collect_results()
         self.scheduler.advance()
 
     def pass_time(self, seconds: float = 3 * LONGEST_SECONDS) -> None:
@@ -243,7 +243,7 @@ class Bodies(Scene):
         self.receivers.start = self._start  # type: ignore[method-assign]  # of a fake
         self._script = list(script)
 
-    def _start(self, token: Hashable, command: Command) -> Started | None:
+    def _start(self, token: Hashable, command: Command) -> HookProcess | None:
         _request, content = (json.loads(line) for line in command.stdin.splitlines())
         self.sent.append(content)
         self.receivers.running[token] = self._script.pop(0) if self._script else True
@@ -255,7 +255,7 @@ def test_a_body_is_the_one_of_the_occasion_as_it_was_then() -> None:
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
     scene.work()
-    assert record.notify_also([bodied("x", by_occasion("second"))])
+    assert record.add_notify_hooks([bodied("x", by_occasion("second"))])
     scene.scheduler.notify(record, "started")
     scene.pass_time()
     # The retry tells what was so when it was decided, and what comes later waits for it, though the body has changed.
@@ -292,12 +292,12 @@ def test_a_body_without_a_value_is_reported_once_and_nothing_is_sent() -> None:
 def test_a_hook_of_an_event_keeps_only_the_latest_value_of_its_body() -> None:
     record = Scene().record("A", http("plain"), bodied("x", {"json": {"n": 1}}))
     plain, _body = record.notify
-    assert not record.notify_also([plain, bodied("x", {"json": {"n": 1}})])
-    assert not record.notify_also([])  # a later decision names none: what ends is told all the same
-    assert record.notify_also([bodied("x", {"json": {"n": 2}})])
+    assert not record.add_notify_hooks([plain, bodied("x", {"json": {"n": 1}})])
+    assert not record.add_notify_hooks([])  # a later decision names none: what ends is told all the same
+    assert record.add_notify_hooks([bodied("x", {"json": {"n": 2}})])
     assert record.notify == [plain, bodied("x", {"json": {"n": 2}})]
     # Two policies may write the same body, with parameters of their own.
     both = [bodied("x", {"json": {"n": 2}}), bodied("x", {"json": {"n": 3}})]
-    assert record.notify_also(both)
+    assert record.add_notify_hooks(both)
     assert record.notify == [plain, *both]
-    assert not record.notify_also([plain, *both])
+    assert not record.add_notify_hooks([plain, *both])

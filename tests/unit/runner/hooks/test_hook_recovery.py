@@ -49,10 +49,10 @@ def test_a_recovery_that_fails_is_tried_again_with_growing_pauses_until_it_succe
         stage.work(0.2)
         assert stage.running() == ["undrain"]
         assert record.state == states.RECOVERING
-    assert [run.hook["run"][1] for run in record.plan.failing()] == ["undrain"], "a person should look at it"
+    assert [run.hook["run"][1] for run in record.plan.failing_runs()] == ["undrain"], "a person should look at it"
     assert "open" not in stage.started()
     stage.end("undrain")
-    assert record.plan.failing() == []
+    assert record.plan.failing_runs() == []
     stage.end("open")
     assert record.state == states.DONE
 
@@ -72,7 +72,7 @@ def test_a_recovery_that_may_run_once_only_waits_for_a_person(stage: Stage) -> N
     (record,) = stage.scheduler.records
     stage.work(86400.0)
     assert stage.started().count("undrain") == 1, "nor does a restart run it again"
-    record.plan.recover_again()
+    record.plan.retry_recovery()
     stage.work()
     assert stage.running() == ["undrain"]
     stage.end("undrain")
@@ -83,7 +83,7 @@ def test_a_person_may_have_dealt_with_a_recovery(stage: Stage) -> None:
     record = stage.prepared("A", "drain", "undrain open")
     stage.gone(record)
     stage.end("undrain", "failed")
-    record.plan.dealt_with("put back by hand")
+    record.plan.skip_recovery("put back by hand")
     stage.work(86400.0)
     assert stage.started() == ["drain", "undrain"]
     assert record.state == states.DONE
@@ -100,7 +100,7 @@ def test_orderly_restarts_are_no_failures_of_a_recovery(stage: Stage) -> None:
         assert stage.latest("undrain").attempt == attempt
     (record,) = stage.scheduler.records
     stage.end("undrain", "failed")
-    assert record.plan.failing() == []
+    assert record.plan.failing_runs() == []
     assert stage.scheduler.next_in() == pytest.approx(10.0)
 
 
@@ -160,7 +160,7 @@ def test_a_recovery_is_not_left_to_an_event_that_has_prepared_nothing(stage: Sta
 
 def test_what_the_next_event_needs_too_is_not_undone_and_done_again(stage: Stage) -> None:
     record = stage.prepared("A")
-    stage.scheduler.gone(record, states.FINISHED)
+    stage.scheduler.end_event(record, states.FINISHED)
     stage.listed("B", "drain", "undrain")
     stage.work()
     assert stage.running() == ["drain"]
@@ -216,7 +216,7 @@ def test_after_an_event_that_started_unannounced_only_what_says_so_is_recovered(
         record = stage.scheduler.records.open(replace(stage.event(event_id, None), event_status="Started"), False)
         record.confirmed = True
         stage.scheduler.plan(record, [verdict("", f"start-{event_id}", recover_when=when)])
-        stage.scheduler.started(record)
+        stage.scheduler.note_started(record)
     stage.work()
     assert stage.running() == [], "not before the event has left the list (SE-23)"
     for record in list(stage.scheduler.records):

@@ -18,7 +18,7 @@ def test_nothing_is_prepared_that_could_not_be_recovered(stage: Stage) -> None:
     stage.work()
     stage.work()
     assert stage.started() == []
-    assert not record.plan.begun()
+    assert not record.plan.has_begun()
     stage.kept.broken = False
     stage.journal.commit()
     stage.work()

@@ -133,9 +133,9 @@ def test_another_content_ends_what_prepares_and_is_prepared_anew(stage: Stage) -
     stage.work()
     stage.end("drain")
     changed = replace(record.event, event_type="Redeploy")
-    assert record.changed_to(changed)
+    assert record.update_content(changed)
     record.event = changed
-    stage.scheduler.content_changed(record)
+    stage.scheduler.reset_preparation(record)
     stage.scheduler.plan(record, [verdict("drain", "undrain")])
     stage.work()
     assert stage.running() == ["drain"], "flush is not wanted any more"

@@ -14,8 +14,8 @@ import pytest
 from forewarn.events import Event
 from forewarn.policy.decision import HTTP_TEMPLATES
 from forewarn.runner.hooks import commands, webhook
-from forewarn.runner.hooks.commands import HookSettings, Occasion
-from forewarn.runner.hooks.templates import TEMPLATES, render, told
+from forewarn.runner.hooks.commands import HookContext, HookSettings
+from forewarn.runner.hooks.templates import TEMPLATES, event_message, render
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.servers.webhooks import Webhook
@@ -54,7 +54,7 @@ def test_every_template_of_a_policy_can_be_rendered() -> None:
 
 
 def test_a_message_is_what_a_person_wants_to_know() -> None:
-    message = told(CONTENT)
+    message = event_message(CONTENT)
     assert message.headline == "Reboot of web_0, web_1 is held"
     assert dict(message.facts) == {
         "VM": "web_0",
@@ -80,7 +80,7 @@ def test_a_message_is_what_a_person_wants_to_know() -> None:
     ],
 )
 def test_the_headline_says_what_has_happened(content: dict[str, Any], headline: str) -> None:
-    assert told({**CONTENT, **content}).headline == headline
+    assert event_message({**CONTENT, **content}).headline == headline
 
 
 def test_slack_gets_blocks_and_a_text_that_calls_nobody() -> None:
@@ -168,7 +168,7 @@ def test_the_routing_key_is_in_the_body_alone(tmp_path: Path) -> None:
     with Webhook() as server:
         hook = {"http": server.url, "template": "pagerduty", "bearer": {"file": str(secret)}}
         event = Event("C7061BAC", event_type="Reboot")
-        why = Occasion("notify", 1, event, "web_0", False, "hold", None, None, None, None, "decided", None, 0)
+        why = HookContext("notify", 1, event, "web_0", False, "hold", None, None, None, None, "decided", None, 0)
         command = commands.command(hook, why, HookSettings(), 5.0)
         assert b"0123456789abcdef" not in command.stdin
         settings, _line, content = command.stdin.partition(b"\n")

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, Callable
 
 import pytest
-from forewarn.runner.hooks.needs_watch import LOOK_SECONDS, NeedsWatch
+from forewarn.runner.hooks.needs_watch import CHECK_SECONDS, NeedsWatch
 from forewarn.runner.journal.null import NoJournal
 from forewarn.runner.telemetry.health import HealthReporter
 from forewarn.runner.telemetry.log import Log
@@ -42,55 +42,55 @@ class Later:
 def test_a_look_begins_each_minute_and_its_result_is_taken_once(clocks: ManualClocks) -> None:
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)
-    assert watch.news() is None
+    assert watch.take_result() is None
     results = iter([["a"], [], ["b"]])
-    watch.follow(lambda: next(results))
-    clocks.now += LOOK_SECONDS - 1
-    assert (watch.news(), later.work) == (None, [])
+    watch.set_check(lambda: next(results))
+    clocks.now += CHECK_SECONDS - 1
+    assert (watch.take_result(), later.work) == (None, [])
     for wanted in (["a"], [], ["b"]):
-        clocks.now += LOOK_SECONDS
-        assert watch.news() is None
+        clocks.now += CHECK_SECONDS
+        assert watch.take_result() is None
         later.do()
-        assert watch.news() == wanted
-        assert watch.news() is None
+        assert watch.take_result() == wanted
+        assert watch.take_result() is None
         assert not later.work
 
 
 def test_without_anything_to_see_there_is_no_look(clocks: ManualClocks) -> None:
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)
-    watch.follow(lambda: ["a"])
-    watch.follow(None)
-    clocks.now += LOOK_SECONDS
-    assert (watch.news(), later.work) == (None, [])
+    watch.set_check(lambda: ["a"])
+    watch.set_check(None)
+    clocks.now += CHECK_SECONDS
+    assert (watch.take_result(), later.work) == (None, [])
 
 
 def test_a_look_that_hangs_is_the_only_one(clocks: ManualClocks) -> None:
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)
-    watch.follow(lambda: ["late"])
+    watch.set_check(lambda: ["late"])
     for _minute in range(5):
-        clocks.now += LOOK_SECONDS
-        assert watch.news() is None
+        clocks.now += CHECK_SECONDS
+        assert watch.take_result() is None
     assert len(later.work) == 1
     later.do()
-    assert watch.news() == ["late"]
+    assert watch.take_result() == ["late"]
     assert len(later.work) == 1
 
 
 def test_the_result_for_earlier_policies_is_dropped(clocks: ManualClocks) -> None:
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)
-    watch.follow(lambda: ["old"])
-    clocks.now += LOOK_SECONDS
-    watch.news()
-    watch.follow(lambda: ["new"])
+    watch.set_check(lambda: ["old"])
+    clocks.now += CHECK_SECONDS
+    watch.take_result()
+    watch.set_check(lambda: ["new"])
     later.do()
-    assert watch.news() is None
-    clocks.now += LOOK_SECONDS
-    watch.news()
+    assert watch.take_result() is None
+    clocks.now += CHECK_SECONDS
+    watch.take_result()
     later.do()
-    assert watch.news() == ["new"]
+    assert watch.take_result() == ["new"]
 
 
 def test_a_look_that_fails_or_cannot_begin_is_not_the_last(clocks: ManualClocks) -> None:
@@ -101,10 +101,10 @@ def test_a_look_that_fails_or_cannot_begin_is_not_the_last(clocks: ManualClocks)
         raise RuntimeError("can't start new thread")
 
     watch = NeedsWatch(clocks.monotonic, no_thread)
-    watch.follow(list)
+    watch.set_check(list)
     for _minute in range(3):
-        clocks.now += LOOK_SECONDS
-        assert watch.news() is None
+        clocks.now += CHECK_SECONDS
+        assert watch.take_result() is None
     assert len(begun) == 3
 
     def broken() -> Sequence[str]:
@@ -112,13 +112,13 @@ def test_a_look_that_fails_or_cannot_begin_is_not_the_last(clocks: ManualClocks)
 
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)
-    watch.follow(broken)
+    watch.set_check(broken)
     for _minute in range(2):
-        clocks.now += LOOK_SECONDS
-        watch.news()
+        clocks.now += CHECK_SECONDS
+        watch.take_result()
         with pytest.raises(ValueError, match="a defect"):
             later.do()
-        assert watch.news() is None
+        assert watch.take_result() is None
 
 
 def test_the_caller_does_not_wait(clocks: ManualClocks) -> None:
@@ -132,17 +132,17 @@ def test_the_caller_does_not_wait(clocks: ManualClocks) -> None:
         return ["found"]
 
     watch = NeedsWatch(clocks.monotonic)
-    watch.follow(look)
-    clocks.now += LOOK_SECONDS
-    assert watch.news() is None
+    watch.set_check(look)
+    clocks.now += CHECK_SECONDS
+    assert watch.take_result() is None
     wait_until(lambda: bool(names))
     assert names != [threading.current_thread().name]
-    assert watch.news() is None
+    assert watch.take_result() is None
     gate.set()
     found: list[Sequence[str] | None] = []
 
     def taken() -> bool:
-        found.append(watch.news())
+        found.append(watch.take_result())
         return found[-1] is not None
 
     wait_until(taken)
@@ -172,7 +172,7 @@ def test_each_change_is_logged_once_and_what_is_missing_is_in_all_reports(clocks
         return [(line["level"], line["line"], line["reason"]) for line in read]
 
     def minute() -> None:
-        clocks.now += LOOK_SECONDS
+        clocks.now += CHECK_SECONDS
         health.keep()
         later.do()
         health.keep()

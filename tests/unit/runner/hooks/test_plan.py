@@ -28,7 +28,7 @@ def verdict(policy: str = "web", prepare: str = "", recover: str = "", **values:
 
 def plan(*verdicts: Verdict) -> Plan:
     made = Plan()
-    made.want(verdicts)
+    made.update(verdicts)
     return made
 
 
@@ -65,7 +65,7 @@ def recovering(*verdicts: Verdict) -> Plan:
 
 def stages(made: Plan) -> list[tuple[list[str], list[str]]]:
     """Return the names of each stage's prepare and recover hooks."""
-    return [(names(stage.prepare), names(stage.recover)) for stage in made.wanted()]
+    return [(names(stage.prepare), names(stage.recover)) for stage in made.wanted_stages()]
 
 
 def test_each_verdict_with_hooks_is_a_stage_in_the_order_of_the_policies() -> None:
@@ -77,8 +77,8 @@ def test_each_verdict_with_hooks_is_a_stage_in_the_order_of_the_policies() -> No
 def test_the_same_stage_is_planned_once_and_another_one_is_added() -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
-    assert not made.want([verdict("app", "drain", "undrain")])
-    assert made.want([verdict("app", "drain", "undrain"), verdict("db", "flush")])
+    assert not made.update([verdict("app", "drain", "undrain")])
+    assert made.update([verdict("app", "drain", "undrain"), verdict("db", "flush")])
     assert names(made.runs) == ["drain", "undrain", "flush"]
     assert stages(made) == [(["drain"], ["undrain"]), (["flush"], [])]
 
@@ -87,7 +87,7 @@ def test_the_same_stage_is_planned_once_and_another_one_is_added() -> None:
 def test_a_hook_is_known_by_its_words_not_by_the_rule_that_asks(other: dict[str, Any]) -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
-    assert not made.want([verdict("app", "drain", "undrain")._replace(**other)])
+    assert not made.update([verdict("app", "drain", "undrain")._replace(**other)])
     assert made.preparation()[0] == SUCCEEDED
 
 
@@ -95,7 +95,7 @@ def test_another_timeout_or_retry_makes_no_other_hook() -> None:
     made = plan(verdict("app", "drain flush"))
     finish(named(made, "drain"))
     other = [{**hook(name), "timeout_seconds": 5.0, "retry": {"attempts": 3}} for name in ("drain", "flush")]
-    made.want([verdict("app")._replace(prepare=tuple(other))])
+    made.update([verdict("app")._replace(prepare=tuple(other))])
     assert len(made.runs) == 2
     assert [run.hook["timeout_seconds"] for run in made.runs] == [60.0, 5.0], "what runs later has the new one"
 
@@ -109,7 +109,7 @@ def test_two_policies_that_share_hooks_run_them_once() -> None:
 def test_for_another_content_the_same_hook_is_another_one_and_its_recovery_is_not() -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
-    assert made.want([verdict("app", "drain", "undrain")], 1)
+    assert made.update([verdict("app", "drain", "undrain")], 1)
     assert made.preparation()[0] == WAITING
     assert names(made.runs) == ["drain", "undrain", "drain"]
 
@@ -117,7 +117,7 @@ def test_for_another_content_the_same_hook_is_another_one_and_its_recovery_is_no
 def test_what_is_no_longer_asked_for_is_dropped_unless_it_was_begun() -> None:
     made = plan(verdict("app", "drain", "undrain"), verdict("db", "flush", "open"))
     finish(named(made, "drain"))
-    made.want([])
+    made.update([])
     assert names(made.runs) == ["drain", "undrain"]
     assert made.preparation()[0] == SUCCEEDED, "nothing is asked for"
     made.stop_preparing("gone")
@@ -128,9 +128,9 @@ def test_what_is_no_longer_asked_for_is_dropped_unless_it_was_begun() -> None:
 def test_what_is_asked_for_again_goes_on() -> None:
     made = plan(verdict("app", "drain flush"))
     finish(named(made, "drain"))
-    made.want([])
+    made.update([])
     assert named(made, "flush").status == SKIPPED
-    made.want([verdict("app", "drain flush")])
+    made.update([verdict("app", "drain flush")])
     assert names(made.due_to_prepare(0.0)) == ["flush"]
 
 
@@ -175,7 +175,7 @@ def test_what_is_tried_again_holds_up_its_own_stage_only() -> None:
     made = plan(verdict("net", "announce settle"), verdict("app", "drain"))
     announce = named(made, "announce")
     begin(announce)
-    announce.failed("exit code 1", 100.0)
+    announce.fail("exit code 1", 100.0)
     assert names(made.due_to_prepare(100.0)) == ["drain"]
     assert names(made.due_to_prepare(101.0)) == ["announce", "drain"]
     finish(named(made, "drain"))
@@ -188,7 +188,7 @@ def test_a_failure_that_is_to_be_approved_ends_nothing() -> None:
     made = plan(verdict("app", "drain flush", on_failure=APPROVE))
     drain = named(made, "drain")
     begin(drain)
-    drain.failed("exit code 1", 0.0)
+    drain.fail("exit code 1", 0.0)
     assert drain.status == FAILED, "its failure is accepted: it is not tried again"
     assert names(made.due_to_prepare(0.0)) == ["flush"]
     assert made.preparation()[0] == WAITING
@@ -216,7 +216,7 @@ def test_how_often_and_how_far_apart_a_prepare_hook_is_tried(
     found: list[float] = []
     while run.status == WAITING and len(found) < 8:
         begin(run)
-        run.failed("exit code 1", 1000.0)
+        run.fail("exit code 1", 1000.0)
         if run.retry_at is not None:
             found.append(run.retry_at - 1000.0)
     assert found == pauses
@@ -226,10 +226,10 @@ def test_with_on_failure_approve_a_hook_is_tried_again_where_that_is_written() -
     made = plan(verdict("app", on_failure=APPROVE)._replace(prepare=({**hook("drain"), "retry": {"attempts": 2}},)))
     (run,) = made.runs
     begin(run)
-    run.failed("exit code 1", 0.0)
+    run.fail("exit code 1", 0.0)
     assert made.preparation()[0] == WAITING
     begin(run)
-    run.failed("exit code 1", 1.0)
+    run.fail("exit code 1", 1.0)
     assert made.preparation()[0] == SUCCEEDED
 
 
@@ -248,7 +248,7 @@ def test_a_hook_that_one_stage_needs_is_no_careless_one() -> None:
     made = plan(verdict("app", "drain", on_failure=APPROVE), verdict("db", "drain"))
     (run,) = made.runs
     begin(run)
-    run.failed("exit code 1", 0.0)
+    run.fail("exit code 1", 0.0)
     assert run.status == WAITING
     assert made.preparation()[0] == WAITING
 
@@ -256,8 +256,8 @@ def test_a_hook_that_one_stage_needs_is_no_careless_one() -> None:
 def test_nothing_to_prepare_is_prepared() -> None:
     assert Plan().preparation()[0] == SUCCEEDED
     assert Plan().due_to_prepare(0.0) == []
-    assert not Plan().begun()
-    assert Plan().recovered()
+    assert not Plan().has_begun()
+    assert Plan().is_recovered()
 
 
 def test_what_was_not_started_is_left_out_when_preparing_stops() -> None:
@@ -289,7 +289,7 @@ def test_only_stages_that_had_begun_are_recovered() -> None:
     assert names(made.due_to_recover(0.0)) == ["withdraw"]
     assert named(made, "undrain").status == SKIPPED
     finish(named(made, "withdraw"))
-    assert made.recovered()
+    assert made.is_recovered()
 
 
 def test_after_a_start_what_says_so_is_recovered_without_preparation() -> None:
@@ -307,7 +307,7 @@ def test_nothing_begun_leaves_nothing_to_recover() -> None:
     made = plan(verdict("app", "drain", "undrain"))
     made.stop_preparing("gone")
     assert not made.start_recovering()
-    assert made.recovered()
+    assert made.is_recovered()
     assert made.due_to_recover(0.0) == []
 
 
@@ -330,7 +330,7 @@ def test_a_shared_recover_hook_waits_for_what_comes_before_it_in_any_stage() -> 
 
 def test_stages_with_their_recover_hooks_in_opposite_orders_do_not_wait_for_each_other() -> None:
     made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b a"))
-    while not made.recovered():
+    while not made.is_recovered():
         due = made.due_to_recover(0.0)
         assert due
         for run in due:
@@ -342,7 +342,7 @@ def test_three_stages_in_a_circle_wake_the_runner_when_something_is_due() -> Non
     finish(named(made, "a"))
     for name, now in (("c", 0.0), ("b", 5.0)):
         begin(named(made, name))
-        named(made, name).failed("exit code 1", now)
+        named(made, name).fail("exit code 1", now)
     wait = made.retry_in(5.0, RECOVER)
     assert wait is not None
     assert made.due_to_recover(5.0 + wait) == [named(made, "b")], "and not when c could run, which waits for b"
@@ -352,12 +352,12 @@ def test_a_recovery_that_is_to_be_tried_again_waits_for_its_time_and_holds_up_th
     made = recovering(verdict("app", "drain", "undrain open"))
     undrain = named(made, "undrain")
     begin(undrain)
-    undrain.failed("exit code 1", 100.0)
+    undrain.fail("exit code 1", 100.0)
     assert made.retry_in(100.0, RECOVER) == 10.0
     assert made.due_to_recover(109.9) == []
     assert made.due_to_recover(110.0) == [undrain]
     assert made.retry_in(120.0, RECOVER) == 0.0
-    assert not made.recovered()
+    assert not made.is_recovered()
 
 
 def test_what_is_left_to_another_event_is_done() -> None:
@@ -373,12 +373,12 @@ def test_what_ran_when_the_runner_ended_runs_again() -> None:
     made = plan(verdict("app", "drain flush", "undrain"))
     begin(named(made, "drain"))
     named(made, "drain").pid = 4711
-    assert made.interrupted() == [named(made, "drain")]
+    assert made.requeue_running() == [named(made, "drain")]
     assert named(made, "drain").status == WAITING
     assert named(made, "drain").attempts == 1, "the hook is told that it is not the first attempt"
     assert named(made, "drain").pid == 4711, "still needed to end what was left over"
     assert made.due_to_prepare(0.0) == [named(made, "drain")]
-    assert made.begun(), "so it is recovered even if it never runs again"
+    assert made.has_begun(), "so it is recovered even if it never runs again"
 
 
 @pytest.mark.parametrize("missing", ["status", "attempts", "hook", "on_failure", "pid"])
@@ -427,7 +427,7 @@ def test_a_plan_survives_being_written_down(verdicts: list[Verdict], later: list
         run.attempts = data.draw(st.integers(0, 3))
         run.failures = data.draw(st.integers(0, 3))
         run.retry_at = data.draw(st.none() | st.floats(0, 100))
-    made.want(later, data.draw(st.integers(0, 2)))
+    made.update(later, data.draw(st.integers(0, 2)))
     again = Plan.of(json.loads(json.dumps(made.as_json())))
     assert again.as_json() == made.as_json()
     assert all(run.retry_at is None for run in again.runs), "it means nothing after a restart"
@@ -445,7 +445,7 @@ def test_however_hooks_end_every_plan_comes_to_its_end(verdicts: list[Verdict], 
             assert run.status == WAITING
             begin(run)
             starts += 1
-        running = made.running(PREPARE)
+        running = made.active_runs(PREPARE)
         if not running:
             wait = made.retry_in(now, PREPARE)
             if wait is None:
@@ -456,23 +456,23 @@ def test_however_hooks_end_every_plan_comes_to_its_end(verdicts: list[Verdict], 
         if starts > 40 or data.draw(st.booleans()):
             ended.end(SUCCEEDED)
         else:
-            ended.failed("exit code 1", now)
-    for stage in made.wanted():
+            ended.fail("exit code 1", now)
+    for stage in made.wanted_stages():
         done = all(run.status == SUCCEEDED for run in stage.prepare)
         accepted = stage.on_failure == APPROVE and all(run.status in (SUCCEEDED, FAILED) for run in stage.prepare)
         assert (stage.preparation()[0] == SUCCEEDED) == (done or accepted)
     assert made.preparation()[0] == SUCCEEDED
     made.start_recovering()
-    owed = {run.words for stage in made.stages if stage.prepare for run in stage.recover}
-    while not made.recovered():
+    owed = {run.key for stage in made.stages if stage.prepare for run in stage.recover}
+    while not made.is_recovered():
         wait = made.retry_in(now, RECOVER)
         now += wait or 0.0
         due = made.due_to_recover(now)
         assert due
         for run in due:
             begin(run)
-            assert run.words in owed
+            assert run.key in owed
             if data.draw(st.booleans()):
                 run.end(SUCCEEDED)
             else:
-                run.failed("exit code 1", now)
+                run.fail("exit code 1", now)

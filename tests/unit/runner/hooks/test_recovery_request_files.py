@@ -136,9 +136,11 @@ def test_who_asked_is_the_user_and_who_became_root() -> None:
     import pwd
 
     me = pwd.getpwuid(os.getuid()).pw_name
-    assert recovery_requests.asker({}) == me
-    assert recovery_requests.asker({"SUDO_USER": "alice"}) == ("root (sudo: alice)" if os.getuid() == 0 else me)
-    assert recovery_requests.asker({"SUDO_USER": "two\nlines"}) == me
+    assert recovery_requests.requesting_user({}) == me
+    assert recovery_requests.requesting_user({"SUDO_USER": "alice"}) == (
+        "root (sudo: alice)" if os.getuid() == 0 else me
+    )
+    assert recovery_requests.requesting_user({"SUDO_USER": "two\nlines"}) == me
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.EIO])

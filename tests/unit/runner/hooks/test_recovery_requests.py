@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 from forewarn.runner import event_record as states
-from forewarn.runner.hooks.recovery_requests import waits
+from forewarn.runner.hooks.recovery_requests import is_pending
 from tools.worlds.recovery_stage import KINDS, Machine
 
 # Again
@@ -19,10 +19,10 @@ def test_what_fails_runs_again_at_once(machine: Machine) -> None:
     record = machine.failing()
     assert machine.running() == []
     request_id = machine.ask(record)
-    assert waits(str(machine.state), request_id)
+    assert is_pending(str(machine.state), request_id)
     machine.work()
     assert machine.running() == ["undrain"]
-    assert not waits(str(machine.state), request_id)
+    assert not is_pending(str(machine.state), request_id)
     (answer,) = machine.answers()
     assert (answer.kind, answer.record_id) == ("recovery-again", record.identifier)
     assert answer.fields == {"request": request_id, "by": "alice", "hooks": ["run /bin/true undrain"]}
@@ -38,12 +38,12 @@ def test_a_hook_that_runs_is_let_finish_before_it_runs_again(machine: Machine) -
     request_id = machine.ask(record)
     machine.work(1.0)
     assert machine.running() == ["undrain"]
-    assert waits(str(machine.state), request_id)
+    assert is_pending(str(machine.state), request_id)
     assert machine.answers() == []
     machine.end("undrain", "failed")
     machine.work()
     assert machine.running() == ["undrain"], "and not after a pause of a minute"
-    assert not waits(str(machine.state), request_id)
+    assert not is_pending(str(machine.state), request_id)
 
 
 def test_what_has_succeeded_meanwhile_does_not_run_again(machine: Machine) -> None:
@@ -65,7 +65,7 @@ def test_what_was_dealt_with_is_over(machine: Machine) -> None:
     request_id = machine.ask(record, "put back by hand")
     machine.work()
     assert record.state == states.DONE
-    assert not waits(str(machine.state), request_id)
+    assert not is_pending(str(machine.state), request_id)
     (answer,) = machine.answers()
     assert (answer.kind, answer.record_id) == ("recovery-dealt-with", record.identifier)
     assert answer.fields == {
@@ -87,7 +87,7 @@ def test_what_runs_when_it_is_dealt_with_is_let_finish_and_not_tried_again(machi
     request_id = machine.ask(record, "put back by hand")
     machine.work(1.0)
     assert machine.running() == ["undrain"]
-    assert waits(str(machine.state), request_id)
+    assert is_pending(str(machine.state), request_id)
     machine.end("undrain", result)
     assert record.state == states.DONE
     assert [answer.kind for answer in machine.answers()] == ["recovery-dealt-with"]
@@ -122,8 +122,8 @@ def test_a_request_waits_for_a_runner_that_is_not_running(machine: Machine, note
 def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: Machine, note: str | None) -> None:
     record = machine.failing()
     machine.ask(record, note)
-    machine.recoveries.look()
-    machine.recoveries.settle()
+    machine.recoveries.read_requests()
+    machine.recoveries.carry_out()
     machine.restart()
     assert machine.answers() == []
     machine.work()
@@ -136,8 +136,8 @@ def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: M
 def test_killed_before_the_file_was_removed_it_is_not_done_twice(machine: Machine, note: str | None) -> None:
     record = machine.failing()
     machine.ask(record, note)
-    machine.recoveries.look()
-    machine.recoveries.settle()
+    machine.recoveries.read_requests()
+    machine.recoveries.carry_out()
     machine.scheduler.advance()
     assert machine.journal.commit()
     machine.restart()
@@ -169,9 +169,9 @@ def test_while_nothing_can_be_kept_the_file_stays(machine: Machine, monkeypatch:
         patch.setattr(machine.journal, "_write", lambda _connection: (_ for _ in ()).throw(OSError(28, "No space")))
         machine.work()
         assert record.state == states.DONE
-        assert waits(str(machine.state), request_id)
+        assert is_pending(str(machine.state), request_id)
     machine.work(10.0)
-    assert not waits(str(machine.state), request_id)
+    assert not is_pending(str(machine.state), request_id)
     assert [answer.kind for answer in machine.answers()] == ["recovery-dealt-with"]
 
 
@@ -194,7 +194,7 @@ def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
     machine.end("undrain", "failed")
     machine.work(10.0)
     machine.ask(record, "put back by hand")
-    machine.recoveries.look()
+    machine.recoveries.read_requests()
     shutil.rmtree(machine.state / "recoveries")
     machine.end("undrain")
     assert machine.answers() == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.hooks.commands import Command
-from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, Executor, HookResult, Started
+from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, Executor, HookProcess, HookResult
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.sink import position as positions
 from forewarn.runner.sink import sender, sink
@@ -34,7 +34,7 @@ class Children(Executor):
         self.started: list[dict[str, Any]] = []
         self._ended: list[HookResult] = []
 
-    def start(self, token: Hashable, command: Command) -> Started | None:
+    def start(self, token: Hashable, command: Command) -> HookProcess | None:
         self.started.append(json.loads(command.stdin))
         return None
 
@@ -44,7 +44,7 @@ class Children(Executor):
     def end_with(self, result: HookResult) -> None:
         self._ended.append(result)
 
-    def finished(self) -> list[tuple[Hashable, HookResult]]:
+    def take_results(self) -> list[tuple[Hashable, HookResult]]:
         ended, self._ended = self._ended, []
         return [("sink", result) for result in ended]
 

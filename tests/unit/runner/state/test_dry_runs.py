@@ -16,7 +16,7 @@ from forewarn.errors import InputError
 from forewarn.events import Event
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
-from forewarn.runner.hooks.dry_run_reporter import Pretence
+from forewarn.runner.hooks.dry_run_reporter import DryRunReporter
 from forewarn.runner.journal.null import NoJournal
 from forewarn.runner.state import dry_runs
 from forewarn.runner.telemetry.log import Log
@@ -43,15 +43,15 @@ class Said:
     def __init__(self) -> None:
         self._stream = io.StringIO()
         clocks = ManualClocks()
-        self._pretence = Pretence(Recorder(NoJournal(clocks), Log(self._stream, "json"), Metrics()))
+        self._pretence = DryRunReporter(Recorder(NoJournal(clocks), Log(self._stream, "json"), Metrics()))
         self._record = EventRecord(1, Event("A"), clocks.stamp())
 
     def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:
-        self._pretence.act(self._record, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
+        self._pretence.report_prepare(self._record, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
         return self._said()
 
     def gone(self) -> list[tuple[str, list[str]]]:
-        self._pretence.gone(self._record)
+        self._pretence.report_recover(self._record)
         return self._said()
 
     def _said(self) -> list[tuple[str, list[str]]]:
@@ -65,7 +65,7 @@ def test_of_no_event_it_is_not_said_that_it_would_be_approved() -> None:
     stream, clocks, nothing = io.StringIO(), ManualClocks(), None
     recorder = Recorder(NoJournal(clocks), Log(stream, "json"), Metrics())
     approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing, nothing)  # type: ignore[arg-type]  # not asked
-    assert approvals.pretend([], nothing) == []  # type: ignore[arg-type]
+    assert approvals.simulate([], nothing) == []  # type: ignore[arg-type]
     assert not stream.getvalue()
 
 

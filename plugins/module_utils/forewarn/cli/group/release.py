@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Free the VM's slots."""
     why = _checked_why(args.why)
-    by = recovery_requests.asker(os.environ)
+    by = recovery_requests.requesting_user(os.environ)
     with open_group(args) as group:
         freed = release(group, args.vm, args.event, by, why, iso(time.time()))
     if args.json:

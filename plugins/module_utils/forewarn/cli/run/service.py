@@ -23,7 +23,7 @@ from ...runner.clocks import Clocks, Stamp
 from ...runner.groups import obligations
 from ...runner.hooks import commands
 from ...runner.hooks.needs import Needs, examine
-from ...runner.hooks.needs_watch import Look, NeedsWatch
+from ...runner.hooks.needs_watch import NeedsCheck, NeedsWatch
 from ...runner.impact import downtime
 from ...runner.loop import Runner
 from ...runner.operator_pause import told_by
@@ -205,7 +205,7 @@ def _needs(setup: Setup, mode: Mode) -> Needs:
     return examine(setup.policies.hooks_by_rule(), os.environ.get("CREDENTIALS_DIRECTORY") or None)
 
 
-def _look(setup: Setup, mode: Mode, needs: Needs) -> Look | None:
+def _look(setup: Setup, mode: Mode, needs: Needs) -> NeedsCheck | None:
     return (lambda: _needs(setup, mode).missing()) if needs.hooks else None
 
 

@@ -19,7 +19,7 @@ from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
 from ...policy.structure import stays_here
-from ...runner.hooks.commands import shown_url
+from ...runner.hooks.commands import redacted_url
 from ...runner.state import directories, dry_runs, trust
 from ..service_options import refuse_empty_name
 from . import config as run_config  # at the top: an upgrade may have replaced this file by the time it is used
@@ -121,7 +121,7 @@ def _check_sink(args: argparse.Namespace) -> None:
         return
     if not re.fullmatch(_SINK_URL, args.sink_url):
         hint = "Write it like https://collector.example.com/logs, and put a secret into sink_credential."
-        raise InputError(f"sink_url is {shown_url(args.sink_url)!r}.", hint)
+        raise InputError(f"sink_url is {redacted_url(args.sink_url)!r}.", hint)
     secret = args.sink_bearer_file or args.sink_credential
     if secret and args.sink_url.lower().startswith("http:") and not stays_here(args.sink_url):
         raise InputError("sink_url would send a secret without encryption.", "Use https, or leave the secret out.")

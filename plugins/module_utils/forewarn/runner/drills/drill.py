@@ -29,7 +29,7 @@ LONGEST_WAIT_SECONDS = 300.0
 MOST_RUNNING = 16  # each has an event in every document that is decided
 
 
-class Ended(NamedTuple):
+class DrillResult(NamedTuple):
     """A drill that is no longer listed. ``result`` is one of this module's constants, ``reason`` a sentence."""
 
     event_id: str
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
     reason: str
 
 
-def hand_over(directory: str, request: DrillRequest, clocks: Clocks) -> str:
+def submit(directory: str, request: DrillRequest, clocks: Clocks) -> str:
     """Ask the runner that works on a state directory for a drill; return the id of its event.
 
     Raises InputError if the request is invalid, if no runner works there, or if this user may not ask it.
@@ -107,19 +107,19 @@ class Drills:
         self._api_version = api_version
         self._running: dict[str, _Drill] = {}  # by id
         self._pending: set[str] = set()  # waiting for the name of this VM
-        self._ended: list[Ended] = []
+        self._results: list[DrillResult] = []
         self._incarnation = 0
         self._document = Document(self._incarnation, api_version=api_version)
 
     def poll(self, vm_name: str | None, overtaken: str | None = None) -> Document | None:
         """Return the document of the drills as they are now: once empty after the last of them, then None.
 
-        Without ``vm_name`` only drills that name their resources can begin. ``overtaken`` is a reason to end all.
+        Without ``vm_name`` only drills that name their resources can begin. ``end_all`` is a reason to end all.
         """
         if overtaken is None:
-            self._take(vm_name)
+            self._read_requests(vm_name)
         else:
-            self.overtaken(overtaken)
+            self.end_all(overtaken)
         for event_id, drill in list(self._running.items()):
             self._advance(event_id, drill)
         events = tuple(drill.event(event_id, self._api_version) for event_id, drill in self._running.items())
@@ -137,18 +137,18 @@ class Drills:
             if drill is not None and drill.record.started is None:
                 self._start(event_id.lower(), drill, self._clocks.stamp())
 
-    def overtaken(self, reason: str) -> None:
+    def end_all(self, reason: str) -> None:
         """End all drills, even those that have not begun: a real event comes first."""
-        self._take(None)
+        self._read_requests(None)
         for event_id in [*self._running, *self._pending]:
             self._end(event_id, OVERTAKEN, reason)
 
-    def ended(self) -> list[Ended]:
+    def take_results(self) -> list[DrillResult]:
         """Return what has ended since the last call."""
-        ended, self._ended = self._ended, []
+        ended, self._results = self._results, []
         return ended
 
-    def _take(self, vm_name: str | None) -> None:
+    def _read_requests(self, vm_name: str | None) -> None:
         names = self._store.names()
         if names is None:  # it cannot be read now: what runs goes on
             return
@@ -167,7 +167,7 @@ class Drills:
                 self._store.remove(event_id)
         for name in names.strange:
             self._store.inbox.refuse(name)
-            self._ended.append(Ended(name, REFUSED, f"{name} is not the name of a drill's file"))
+            self._results.append(DrillResult(name, REFUSED, f"{name} is not the name of a drill's file"))
 
     def _begin(self, event_id: str, vm_name: str | None) -> None:
         try:
@@ -189,7 +189,7 @@ class Drills:
         except (InputError, ValueError, OverflowError, OSError) as error:  # OSError: datetime's, beside the files'
             self._pending.discard(event_id)
             self._store.inbox.refuse(f"{event_id}.json")
-            self._ended.append(Ended(event_id, REFUSED, str(error)))
+            self._results.append(DrillResult(event_id, REFUSED, str(error)))
             return
         self._pending.discard(event_id)
         self._running[event_id] = drill
@@ -215,4 +215,4 @@ class Drills:
         self._running.pop(event_id, None)
         self._pending.discard(event_id)
         self._store.remove(event_id)
-        self._ended.append(Ended(event_id, result, reason))
+        self._results.append(DrillResult(event_id, result, reason))

@@ -15,7 +15,7 @@ from ..telemetry.recorder import Recorder
 from .drill import Drills
 
 
-class Rehearsal:
+class DrillRunner:
     """The drills of one runner. ``drills`` is None without a state directory: there is no way to ask for one then."""
 
     def __init__(self, reconciler: Reconciler, drills: Drills | None, approvals: Approvals, recorder: Recorder) -> None:
@@ -24,25 +24,25 @@ class Rehearsal:
         self._approvals = approvals
         self._recorder = recorder
 
-    def go_on(self, vm: Vm, listed: Sequence[Event], recovering: EventRecord | None) -> None:
+    def advance(self, vm: Vm, listed: Sequence[Event], recovering: EventRecord | None) -> None:
         """Continue the drills, unless a real event ends them.
 
         That is a ``listed`` event that may affect this VM, or one that is ``recovering``.
         """
         if self._drills is None or (vm.name is None and not self.reconciler.tracker.records):
             return
-        document = self._drills.poll(vm.name, _overtaken(vm.name, listed, recovering))
+        document = self._drills.poll(vm.name, _reason_to_end(vm.name, listed, recovering))
         if document is not None or self.reconciler.tracker.records:
             document = document or Document(0)  # not an answer without a body
             events = [event for request in self.reconciler.process(document, vm) for event in request]
-            self._drills.approve(self._approvals.pretend(events, self.reconciler.tracker))
-        for ended in self._drills.ended():
+            self._drills.approve(self._approvals.simulate(events, self.reconciler.tracker))
+        for ended in self._drills.take_results():
             self._recorder.log.info("drill", **ended._asdict())
             self._recorder.journal.note("drill", None, **ended._asdict())
             self._recorder.metrics.count("forewarn_drills_total", result=ended.result)
 
 
-def _overtaken(vm_name: str | None, listed: Sequence[Event], recovering: EventRecord | None) -> str | None:
+def _reason_to_end(vm_name: str | None, listed: Sequence[Event], recovering: EventRecord | None) -> str | None:
     """Return why drills have to end, or None."""
     # An event may affect this VM if either's names are unknown: a drill that ends early does no harm.
     unread = [event for event in listed if event.problems and not event.resources]

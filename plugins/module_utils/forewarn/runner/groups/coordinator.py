@@ -205,8 +205,8 @@ class Coordinator:
     def collect(self) -> bool:
         """Take in what the store has answered, and ask what is due; return whether that may change a decision."""
         news = False
-        if self._requester.answered:
-            answer = self._requester.take()
+        if self._requester.has_response:
+            answer = self._requester.take_response()
             results = answer.value or [answer.fault] * len(self._tasks)
             for task, result in zip(self._tasks, results):
                 news = self._take(task, result) or news

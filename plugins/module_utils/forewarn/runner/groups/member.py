@@ -33,18 +33,20 @@ class Member:
 
     def hold_back(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
         """Let the event's preparation wait, if time allows: for a slot, or until nobody takes this VM for ready."""
-        if record.held_back is not None and record.obstacle == record.held_back.reason:
+        if record.group_blocker is not None and record.obstacle == record.group_blocker.reason:
             record.obstacle = ""  # it is found anew when its hooks are due
-        record.held_back = None
-        if self._scheduler.preparation.hurries(record):
+        record.group_blocker = None
+        if self._scheduler.preparation.is_urgent(record):
             return
         need, key = self._need(decision, vm_name), record.event.key
         in_barrier = needs_barrier(decision) and decision.event.place_of(vm_name) is not None
-        obstacle = "" if need is None or record.plan.begun() else self.coordinator.slot_obstacle(key, need)
+        obstacle = "" if need is None or record.plan.has_begun() else self.coordinator.slot_obstacle(key, need)
         if obstacle:
-            record.held_back = Eligibility(NO_SLOT, obstacle)
+            record.group_blocker = Eligibility(NO_SLOT, obstacle)
         elif self.coordinator.may_say_ready(key, in_barrier):
-            record.held_back = Eligibility(PREPARING, "the group's store is being told that this VM is no longer ready")
+            record.group_blocker = Eligibility(
+                PREPARING, "the group's store is being told that this VM is no longer ready"
+            )
 
     def agreement(
         self, decision: Decision, record: EventRecord, blocked: Eligibility | None, vm_name: str | None, now: datetime
@@ -131,11 +133,11 @@ class Member:
     ) -> Want | None:
         """Return the slots that the event needs now, None if none: its time has not come, or it never gets them."""
         event, preparation = decision.event, self._scheduler.preparation
-        disturbed = record.plan.begun() or record.approvals > 0 or record.unanswered
-        forced = disturbed or preparation.hurries(record)
+        disturbed = record.plan.has_begun() or record.approvals > 0 or record.unanswered
+        forced = disturbed or preparation.is_urgent(record)
         if need.impossible and not disturbed:
             return None
-        stages = [stage for stage in record.plan.wanted() if stage.prepare]
+        stages = [stage for stage in record.plan.wanted_stages() if stage.prepare]
         paused = blocked is not None and blocked.code == PAUSED
         soon = preparation.may_begin(record) if stages else decision.output == APPROVE and not paused
         if not disturbed and not soon:

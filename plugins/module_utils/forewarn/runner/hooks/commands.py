@@ -64,7 +64,7 @@ class Command(NamedTuple):
     secrets: tuple[bytes, ...] = ()
 
 
-class Occasion(NamedTuple):
+class HookContext(NamedTuple):
     """Why a hook is run: ``phase`` is prepare, recover or notify.
 
     ``occasion``, of notify hooks alone, is decided, started, ended or cancelled. ``deadline_seconds`` is the time to
@@ -121,17 +121,19 @@ def timeout(hook: Mapping[str, Any]) -> float:
 def describe(hook: Mapping[str, Any]) -> str:
     """Return the hook in one line for people. Of a URL, user, password and values of the query are not shown."""
     if "run" in hook:
-        return f"run {' '.join(map(_shown, hook['run']))}"
+        return f"run {' '.join(map(_display, hook['run']))}"
     if "unit" in hook:
         return f"{hook['action']} {hook['unit']}"
     if "kind" in hook:
-        return " ".join([hook["kind"], *(f"{name}={_shown(value)}" for name, value in sorted(hook["options"].items()))])
-    return f"http {shown_url(hook['http'])}"
+        return " ".join(
+            [hook["kind"], *(f"{name}={_display(value)}" for name, value in sorted(hook["options"].items()))]
+        )
+    return f"http {redacted_url(hook['http'])}"
 
 
 def command(
     hook: Mapping[str, Any],
-    occasion: Occasion,
+    occasion: HookContext,
     settings: HookSettings,
     timeout_seconds: float,
     seconds: float | None = None,
@@ -146,16 +148,16 @@ def command(
     seconds = timeout_seconds if seconds is None else seconds
     content = _as_json(occasion, seconds)
     if "kind" in hook:
-        return _of_kind(hook, occasion, settings, content, seconds, check_program)._replace(
+        return _kind_command(hook, occasion, settings, content, seconds, check_program)._replace(
             timeout_seconds=timeout_seconds
         )
     if kind(hook) == HTTP:
         argv = python(_HTTP_MODULE)
         request = request_settings(hook, settings, timeout_seconds)
         if "body" in hook:
-            content = _written(hook, occasion.occasion)
+            content = _body_value(hook, occasion.occasion)
         elif "template" in hook:
-            content = _templated(hook["template"], occasion, seconds)
+            content = _render_template(hook["template"], occasion, seconds)
         return Command(argv, BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
     if kind(hook) == UNIT:
         # systemctl returns when the job has ended.
@@ -164,12 +166,12 @@ def command(
         wanted = list(hook["run"])
     if any(_REPLACED.search(word) for word in wanted):
         raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
-    program = _checked(wanted[0], check_program)
+    program = _trusted_program(wanted[0], check_program)
     environment = {**BASE_ENVIRONMENT, **_environment(occasion, seconds)}
     secrets: tuple[bytes, ...] = ()
     if hook.get("credentials"):
         try:
-            directory, secrets = credentials.hand_over(
+            directory, secrets = credentials.link_credentials(
                 hook["credentials"], settings.credentials_directory, settings.memory_directory
             )
         except InputError as error:
@@ -178,9 +180,9 @@ def command(
     return Command((program, *wanted[1:]), environment, content, timeout_seconds, secrets)
 
 
-def _of_kind(
+def _kind_command(
     hook: Mapping[str, Any],
-    occasion: Occasion,
+    occasion: HookContext,
     settings: HookSettings,
     content: bytes,
     seconds: float,
@@ -196,7 +198,7 @@ def _of_kind(
     if problems:  # a text may hold a value that the kind cannot use
         raise HookError("; ".join(problems))
     for program in kind_.needs(kind_.complete(hook["options"])).programs:
-        _checked(program, check_program)
+        _trusted_program(program, check_program)
     request = {
         "kind": hook["kind"],
         "phase": occasion.phase,
@@ -213,7 +215,7 @@ def _of_kind(
     )
 
 
-def _checked(wanted: str, check_program: Callable[[str], None]) -> str:
+def _trusted_program(wanted: str, check_program: Callable[[str], None]) -> str:
     """Return the path of a program that nobody else can change. Raises HookError."""
     program = find_program(wanted)
     try:
@@ -223,11 +225,11 @@ def _checked(wanted: str, check_program: Callable[[str], None]) -> str:
     return program
 
 
-def _shown(value: Any) -> str:
+def _display(value: Any) -> str:
     """Return a value as one word for people."""
     value = written(value) if holds_values(value) else value
     if isinstance(value, list):
-        value = " ".join(map(_shown, value))
+        value = " ".join(map(_display, value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if re.fullmatch(_BARE, text) else json.dumps(text, ensure_ascii=False)
 
@@ -245,7 +247,7 @@ def find_program(program: str) -> str:
     raise HookError(f"there is no program {program} in {PATH}")
 
 
-def _environment(occasion: Occasion, timeout_seconds: float) -> dict[str, str]:
+def _environment(occasion: HookContext, timeout_seconds: float) -> dict[str, str]:
     """Return the environment of a hook. A variable may be empty, but never missing: many scripts ``set -u``."""
     event = occasion.event
     values = {
@@ -287,19 +289,19 @@ def _home() -> str:
         return "/"
 
 
-def _as_json(occasion: Occasion, timeout_seconds: float) -> bytes:
+def _as_json(occasion: HookContext, timeout_seconds: float) -> bytes:
     """Return what a hook reads: the content of its environment, uncut, only lone surrogates replaced."""
     return _utf8(_content(occasion, timeout_seconds)) + b"\n"
 
 
-def _templated(template: str, occasion: Occasion, timeout_seconds: float) -> bytes:
+def _render_template(template: str, occasion: HookContext, timeout_seconds: float) -> bytes:
     from .templates import render  # here: few hooks have one
 
     content = _content(occasion, timeout_seconds)
     return _utf8(render(template, content, datetime.now(timezone.utc), os.uname().nodename))
 
 
-def _written(hook: Mapping[str, Any], occasion: str | None) -> bytes:
+def _body_value(hook: Mapping[str, Any], occasion: str | None) -> bytes:
     """Return the value of a hook's body. Raises HookError if it has none."""
     problem = body_problem(hook, occasion)
     if problem is not None:
@@ -312,7 +314,7 @@ def body_problem(hook: Mapping[str, Any], occasion: str | None) -> str | None:
     return of_occasion(hook, occasion).get("problem") if "content" in hook else None
 
 
-def _content(occasion: Occasion, timeout_seconds: float) -> dict[str, Any]:
+def _content(occasion: HookContext, timeout_seconds: float) -> dict[str, Any]:
     decision = {"output": occasion.output, "policy": occasion.policy, "rule": occasion.rule, "reason": occasion.reason}
     return {
         "forewarn": {"schema": "hook", "version": 1},
@@ -358,7 +360,7 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
             raise HookError(error.message) from error
     return {
         "url": url,
-        "shown": shown_url(url),
+        "shown": redacted_url(url),
         "timeout_seconds": timeout_seconds,
         "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
@@ -368,7 +370,7 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
     }
 
 
-def shown_url(url: str) -> str:
+def redacted_url(url: str) -> str:
     """Return a URL for people, without user, password and values of the query."""
     address, question, query = url.partition("#")[0].partition("?")
     address = re.sub(r"//[^/]*@", "//", address, count=1)

@@ -32,7 +32,7 @@ def path(name: str, directory: str | None) -> str:
     return f"{directory}/{name}"
 
 
-def hand_over(wanted: Sequence[str], directory: str | None, below: str | None) -> tuple[str, tuple[bytes, ...]]:
+def link_credentials(wanted: Sequence[str], directory: str | None, below: str | None) -> tuple[str, tuple[bytes, ...]]:
     """Return a directory with links to the credentials ``wanted`` alone, and their contents. Raises InputError.
 
     It is ``below`` the directory where hooks keep things, one for each set of names, and has nothing secret itself.

@@ -14,7 +14,7 @@ from ..telemetry.recorder import Recorder
 from . import commands
 
 
-class _Asked(NamedTuple):
+class _RuleHooks(NamedTuple):
     """What one rule asks to run for one content of the event. ``recover`` is due after ``prepare``."""
 
     policy: str
@@ -24,7 +24,7 @@ class _Asked(NamedTuple):
     recover: tuple[str, ...]
 
 
-class Pretence:
+class DryRunReporter:
     """Reports, once for each content of an event, the hooks that would run, at that time. Nothing here runs anything.
 
     ``EventRecord.pretended`` has under ``told`` what was reported, and under ``unseen`` what would be recovered if the
@@ -34,17 +34,17 @@ class Pretence:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    def act(self, record: EventRecord, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
+    def report_prepare(self, record: EventRecord, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
         """Report the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
         started = record.event.event_status == "Started"
-        reported, unseen = _noted(record, "told"), []
+        reported, unseen = _reported(record, "told"), []
         for verdict in verdicts:
             within = verdict.prepare_within_seconds
             early = within is not None and notice_seconds is not None and notice_seconds > within
             prepares = bool(verdict.prepare) and not started and not early
             recovers = bool(verdict.recover) and started and verdict.recover_when == "started"
-            hooked = _described(verdict.prepare), _described(verdict.recover)
-            asked = _Asked(verdict.policy, verdict.rule, record.revision, *hooked)
+            hooked = _descriptions(verdict.prepare), _descriptions(verdict.recover)
+            asked = _RuleHooks(verdict.policy, verdict.rule, record.revision, *hooked)
             if verdict.recover and verdict.recover_when == "started":
                 unseen.append(asked)
             if asked in reported or not (prepares or recovers):
@@ -52,30 +52,30 @@ class Pretence:
             reported.append(asked)
             if prepares:
                 self._report(record, "prepare", asked, asked.prepare)
-        if (reported, unseen) != (_noted(record, "told"), _noted(record, "unseen")):
-            record.pretended = {"told": reported, "unseen": unseen}
+        if (reported, unseen) != (_reported(record, "told"), _reported(record, "unseen")):
+            record.simulation = {"told": reported, "unseen": unseen}
             self._recorder.journal.save(record.as_row())
 
-    def gone(self, record: EventRecord, outcome: str = FINISHED) -> None:
+    def report_recover(self, record: EventRecord, outcome: str = FINISHED) -> None:
         """Report the hooks that would recover, now that the event has left the list."""
-        found = _noted(record, "told") + (_noted(record, "unseen") if outcome != CALLED_OFF else [])
+        found = _reported(record, "told") + (_reported(record, "unseen") if outcome != CALLED_OFF else [])
         for asked in dict.fromkeys(asked._replace(revision=0, prepare=()) for asked in found):
             if asked.recover:
                 self._report(record, "recover", asked, asked.recover)
-        record.pretended = {}
+        record.simulation = {}
 
-    def _report(self, record: EventRecord, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
+    def _report(self, record: EventRecord, phase: str, asked: _RuleHooks, texts: Sequence[str]) -> None:
         fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": asked.policy, "rule": asked.rule}
         self._recorder.write("would-run", record, fields)
 
 
-def _noted(record: EventRecord, what: str) -> list[_Asked]:
+def _reported(record: EventRecord, what: str) -> list[_RuleHooks]:
     """Return what was reported of an event, also by an earlier runner."""
     return [
-        _Asked(policy, rule, revision, tuple(prepare), tuple(recover))
-        for policy, rule, revision, prepare, recover in record.pretended.get(what, ())
+        _RuleHooks(policy, rule, revision, tuple(prepare), tuple(recover))
+        for policy, rule, revision, prepare, recover in record.simulation.get(what, ())
     ]
 
 
-def _described(found: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _descriptions(found: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(commands.describe(hook) for hook in found)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SUCCEEDED, FAILED, TIMED_OUT, ENDED, NOT_STARTED = "succeeded", "failed", "timed-out", "ended", "not-started"
 
 _LONGEST_QUOTE = 200  # characters of the last line of output
-_LOOK_SECONDS = 0.05  # between two checks of what cannot be polled
+_POLL_SECONDS = 0.05  # between two checks of what cannot be polled
 # For a killed process: one that hangs in the kernel, for example on a lost file server, does not end.
 _KILL_SECONDS = 5.0
 _LEFTOVER_GRACE_SECONDS = 2.0
@@ -62,7 +62,7 @@ class HookResult(NamedTuple):
         return self.result == SUCCEEDED
 
 
-class Started(NamedTuple):
+class HookProcess(NamedTuple):
     """A process, to be identified after a restart; its start is in clock ticks since boot, if known."""
 
     pid: int
@@ -70,7 +70,7 @@ class Started(NamedTuple):
 
 
 class Executor:
-    """Starts and ends hooks. For one thread alone. ``wake`` is called, by other threads too, when ``finished`` has
+    """Starts and ends hooks. For one thread alone. ``wake`` is called, by other threads too, when ``take_results`` has
     something; it must not raise.
 
     ``grace_seconds`` lie between SIGTERM and SIGKILL, which both go to the hook's whole process group.
@@ -83,15 +83,15 @@ class Executor:
         self._grace = grace_seconds
         self._clock = clock
         self._hooks: dict[Hashable, _Hook] = {}
-        self._outcomes: deque[tuple[Hashable, HookResult]] = deque()
+        self._results: deque[tuple[Hashable, HookResult]] = deque()
 
     @property
     def running(self) -> int:
-        """The number of hooks whose outcome ``finished`` has not returned yet."""
+        """The number of hooks whose outcome ``take_results`` has not returned yet."""
         return len(self._hooks)
 
-    def start(self, token: Hashable, command: Command) -> Started | None:
-        """Start a hook. Return None if that failed: ``finished`` returns its outcome, like every other."""
+    def start(self, token: Hashable, command: Command) -> HookProcess | None:
+        """Start a hook. Return None if that failed: ``take_results`` returns its outcome, like every other."""
         import threading  # here: most runners never run a hook
 
         hook = _Hook(command, self._grace, self._clock, lambda outcome: self._report(token, outcome))
@@ -114,11 +114,11 @@ class Executor:
         if hook is not None:
             hook.end(reason)
 
-    def finished(self) -> list[tuple[Hashable, HookResult]]:
+    def take_results(self) -> list[tuple[Hashable, HookResult]]:
         """Return what has ended since the last call."""
         ended = []
-        while self._outcomes:
-            token, outcome = self._outcomes.popleft()
+        while self._results:
+            token, outcome = self._results.popleft()
             self._hooks.pop(token).close()
             ended.append((token, outcome))
         return ended
@@ -137,7 +137,7 @@ class Executor:
                 hook.kill()
 
     def _report(self, token: Hashable, outcome: HookResult) -> None:
-        self._outcomes.append((token, outcome))
+        self._results.append((token, outcome))
         self._wake()
 
 
@@ -166,7 +166,7 @@ def end_leftovers(
             }
             if not left or time.monotonic() >= deadline:
                 break
-            time.sleep(_LOOK_SECONDS)  # they are not our children, so nothing reports their end
+            time.sleep(_POLL_SECONDS)  # they are not our children, so nothing reports their end
     return found
 
 
@@ -186,7 +186,7 @@ class _Hook:
     def __init__(
         self, command: Command, grace: float, clock: Callable[[], float], report: Callable[[HookResult], None]
     ) -> None:
-        self.started: Started | None = None
+        self.started: HookProcess | None = None
         self.thread: threading.Thread | None = None
         self._command = command
         self._grace = grace
@@ -221,7 +221,7 @@ class _Hook:
         try:
             process = spawn(self._command)
             found = identity(process.pid)
-            self.started = Started(process.pid, None if found is None else found.start)
+            self.started = HookProcess(process.pid, None if found is None else found.start)
         except Exception as error:  # of any kind: a plan waits for the outcome
             self._report(_not_started(self._command, error))
             return
@@ -262,7 +262,7 @@ class _Hook:
                     signal_group(process.pid, number)
                     deadline = now + patience
                 seen = exit_fd is not None and code is None
-                streams.serve(deadline - now if seen else min(deadline - now, _LOOK_SECONDS))
+                streams.serve(deadline - now if seen else min(deadline - now, _POLL_SECONDS))
             streams.finish()
         finally:
             streams.close()

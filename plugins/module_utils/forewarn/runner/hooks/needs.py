@@ -16,7 +16,7 @@ from ...errors import InputError
 from ...policy.interpolated import holds_values
 from ..state import trust
 from . import credentials
-from .commands import HTTP, RUN, UNIT, find_program, kind, shown_url
+from .commands import HTTP, RUN, UNIT, find_program, kind, redacted_url
 
 
 class HookNeed(NamedTuple):
@@ -88,7 +88,7 @@ def examine(
         elif kind(hook) == HTTP:
             bearer = hook.get("bearer") or {}
             problem = _problem(trust.check_secret, bearer["file"]) if "file" in bearer else None
-            found = [HookNeed(HTTP, shown_url(hook["http"]), "", "", problem)]
+            found = [HookNeed(HTTP, redacted_url(hook["http"]), "", "", problem)]
         elif kind(hook) == UNIT:
             problem = None if unit_problem is None else unit_problem(hook["unit"], hook["action"])
             found = [HookNeed(UNIT, hook["unit"], "", "", problem)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable
 
-LOOK_SECONDS = 60.0
+CHECK_SECONDS = 60.0
 
-Look = Callable[[], "Sequence[str]"]
+NeedsCheck = Callable[[], "Sequence[str]"]
 
 
 def _in_thread(work: Callable[[], None]) -> None:
@@ -30,34 +30,34 @@ class NeedsWatch:
     ) -> None:
         self._clock = clock
         self._in_background = in_background
-        self._look: Look | None = None
+        self._check: NeedsCheck | None = None
         self._due = 0.0
-        self._results: list[tuple[Look, Sequence[str]]] = []  # a look appends, which is atomic
-        self._busy = False
+        self._results: list[tuple[NeedsCheck, Sequence[str]]] = []  # a look appends, which is atomic
+        self._checking = False
 
-    def follow(self, look: Look | None) -> None:
+    def set_check(self, look: NeedsCheck | None) -> None:
         """Call this function from now on, first in a minute: somebody has just looked. None: call nothing."""
-        self._look = look
-        self._due = self._clock() + LOOK_SECONDS
+        self._check = look
+        self._due = self._clock() + CHECK_SECONDS
 
-    def news(self) -> Sequence[str] | None:
+    def take_result(self) -> Sequence[str] | None:
         """Return the result of a look that has ended, or None. Begins the next one when it is due."""
         found = None
         while self._results:
             look, result = self._results.pop(0)
-            found = result if look is self._look else found  # otherwise of what was followed before
-        look_now = self._look
-        if look_now is not None and not self._busy and self._clock() >= self._due:
-            self._due = self._clock() + LOOK_SECONDS
-            self._busy = True
+            found = result if look is self._check else found  # otherwise of what was followed before
+        look_now = self._check
+        if look_now is not None and not self._checking and self._clock() >= self._due:
+            self._due = self._clock() + CHECK_SECONDS
+            self._checking = True
             try:
-                self._in_background(lambda: self._work(look_now))
+                self._in_background(lambda: self._run_check(look_now))
             except RuntimeError:  # too many threads: in a minute, then
-                self._busy = False
+                self._checking = False
         return found
 
-    def _work(self, look: Look) -> None:
+    def _run_check(self, look: NeedsCheck) -> None:
         try:
             self._results.append((look, look()))
         finally:
-            self._busy = False
+            self._checking = False

@@ -21,7 +21,7 @@ from ..event_record import EventRecord
 from . import commands
 from .executor import NOT_STARTED, Executor, HookResult
 from .open_records import OpenRecords
-from .run import words
+from .run import hook_key
 from .running_hooks import RunningHooks
 
 MOST_NOTIFYING = 4
@@ -36,16 +36,16 @@ DECIDED, BEGAN, ENDED, CALLED_OFF = OCCASIONS
 class Notification:
     """One notify hook on one occasion. ``number`` rises with time.
 
-    ``told`` is the record as it was then: a later attempt tells the same. Times are monotonic, in seconds.
+    ``snapshot`` is the record as it was then: a later attempt tells the same. Times are monotonic, in seconds.
     """
 
     def __init__(self, number: int, record: EventRecord, hook: Mapping[str, Any], occasion: str) -> None:
         self.number = number
         self.record = record
-        self.told = copy(record)
+        self.snapshot = copy(record)
         self.hook = hook
         self.occasion = occasion
-        self.lane = (record.identifier, words(as_asked(hook)))  # a body changes with the event
+        self.queue_key = (record.identifier, hook_key(as_asked(hook)))  # a body changes with the event
         self.attempts = 0
         self.first_at = 0.0
         self.retry_at = 0.0
@@ -54,11 +54,11 @@ class Notification:
         return self.number < other.number
 
     @property
-    def wanted(self) -> bool:
+    def still_wanted(self) -> bool:
         """Whether the policies still ask for it; a body may have another value by now."""
         return as_asked(self.hook) in map(as_asked, self.record.notify)
 
-    def again_in(self, now: float) -> float | None:
+    def retry_delay(self, now: float) -> float | None:
         """Return the seconds to the next attempt after one that failed, None if there is none."""
         if commands.body_problem(self.hook, self.occasion) is not None:
             return None
@@ -91,24 +91,24 @@ class Notifications:
         """Queue the notify hooks of an event."""
         for hook in record.notify:
             self._count += 1
-            self._wait(Notification(self._count, record, hook, occasion))
+            self._enqueue(Notification(self._count, record, hook, occasion))
 
     def advance(self) -> None:
         """Start what is due and there is room for."""
         now = self._clocks.monotonic()
-        lanes = {notification.lane for notification in self._running.values()}
+        lanes = {notification.queue_key for notification in self._running.values()}
         for notification in list(self._waiting):
             if len(self._running) >= MOST_NOTIFYING:
                 return
-            if notification.lane in lanes or notification.retry_at > now:
-                lanes.add(notification.lane)  # nothing overtakes it
+            if notification.queue_key in lanes or notification.retry_at > now:
+                lanes.add(notification.queue_key)  # nothing overtakes it
                 continue
             self._waiting.remove(notification)
-            if notification.attempts and not notification.wanted:
+            if notification.attempts and not notification.still_wanted:
                 continue  # a reload has removed it
             self._start(notification, now)
             if notification in self._running.values() or notification in self._waiting:
-                lanes.add(notification.lane)
+                lanes.add(notification.queue_key)
 
     def next_in(self) -> float | None:
         """Return the seconds until the next attempt of a hook that has failed, None if none waits for it."""
@@ -117,7 +117,7 @@ class Notifications:
         now = self._clocks.monotonic()
         return min((one.retry_at - now for one in self._waiting if one.attempts), default=None)
 
-    def _wait(self, notification: Notification) -> None:
+    def _enqueue(self, notification: Notification) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.pop(0)
             self._dropped += 1
@@ -129,30 +129,30 @@ class Notifications:
             notification.first_at = now
         hook, occasion = notification.hook, notification.occasion
         try:
-            command = self._command(notification.told, hook, "notify", notification.attempts, occasion=occasion)
+            command = self._command(notification.snapshot, hook, "notify", notification.attempts, occasion=occasion)
         except InputError as error:
-            self._ended(notification, HookResult(NOT_STARTED, None, 0.0, "", error.message))
+            self._report_result(notification, HookResult(NOT_STARTED, None, 0.0, "", error.message))
             return
         token = ("notify", notification.number, notification.attempts)
         self._running[token] = notification
         self._executor.start(token, command)
 
-    def collect(self, token: Hashable, outcome: HookResult) -> bool:
+    def handle_result(self, token: Hashable, outcome: HookResult) -> bool:
         """Take in what has ended; return whether it was one of these."""
         notification = self._running.pop(token, None)
         if notification is None:
             return False
-        self._ended(notification, outcome)
+        self._report_result(notification, outcome)
         return True
 
     def idle(self) -> bool:
         """Return whether none runs or waits."""
         return not self._running and not self._waiting
 
-    def _ended(self, notification: Notification, outcome: HookResult) -> None:
+    def _report_result(self, notification: Notification, outcome: HookResult) -> None:
         record, hook = notification.record, notification.hook
         now = self._clocks.monotonic()
-        pause = None if outcome.succeeded else notification.again_in(now)
+        pause = None if outcome.succeeded else notification.retry_delay(now)
         fields = {
             "hook": commands.describe(hook),
             "occasion": notification.occasion,
@@ -168,4 +168,4 @@ class Notifications:
         self._records.count_hook(record, "notify", hook, outcome)
         if pause is not None:
             notification.retry_at = now + pause
-            self._wait(notification)
+            self._enqueue(notification)

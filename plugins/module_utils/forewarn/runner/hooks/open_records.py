@@ -69,12 +69,12 @@ class OpenRecords(List[EventRecord]):
 
     def close(self, record: EventRecord, why: str) -> None:
         """End a record whose event has left the list, and has nothing left to recover."""
-        self.step(record, record.closing(), why)
+        self.step(record, record.closing_input(), why)
         self.remove(record)
-        self._forget(record)
+        self._remove_memory(record)
         self._journal.commit()
 
-    def _forget(self, record: EventRecord) -> None:
+    def _remove_memory(self, record: EventRecord) -> None:
         """Remove what hooks have remembered for an event that is over, for example where a person has recovered.
 
         Another event for which the same hook has run still needs it.
@@ -103,7 +103,7 @@ class OpenRecords(List[EventRecord]):
         if outcome.result != NOT_STARTED:
             self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
 
-    def leave(self, record: EventRecord, run: Run, reason: str) -> None:
+    def leave_out(self, record: EventRecord, run: Run, reason: str) -> None:
         """Leave out a recover hook that need not run."""
         run.end(LEFT, reason)
         self.write("hook-left", record, {"hook": commands.describe(run.hook), "reason": run.reason})

@@ -26,8 +26,8 @@ from .run import (
     WAITING,
     Run,
     Stage,
+    hook_key,
     retry_limit,
-    words,
 )
 
 # How the reason begins why a recover hook is left out that a person has seen to.
@@ -43,7 +43,7 @@ class Plan:
 
     # Making it
 
-    def want(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
+    def update(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
         """Let the plan hold what the verdicts ask for now; return whether that changes anything.
 
         Verdicts that ask for no hooks count for nothing. What is no longer wanted and was never begun is dropped;
@@ -52,8 +52,8 @@ class Plan:
         before = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
         for stage in self.stages:
             stage.wanted = False
-        asked = [self._add(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
-        self._join_hooks(verdicts, revision)
+        asked = [self._add_stage(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
+        self._merge_hook_settings(verdicts, revision)
         self.stages = [stage for stage in self.stages if not stage.wanted and stage.begun]
         self.stages += {id(stage): stage for stage in asked}.values()
         kept = {id(run) for stage in self.stages for run in (*stage.prepare, *stage.recover)}
@@ -71,11 +71,11 @@ class Plan:
                 elif run.status == WAITING and run.failures and run.exhausted:
                     run.end(FAILED, run.reason)
                 elif run.status == WAITING and run.attempts and run.once_only:
-                    run.interrupted(run.reason)  # at a time when it might have run again
+                    run.requeue(run.reason)  # at a time when it might have run again
         after = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
         return before != after
 
-    def want_recovery(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
+    def add_recovery(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
         """Add what the verdicts recover after an event that has started already; return whether that changes anything.
 
         Nothing is prepared then, and what was planned before stays.
@@ -84,13 +84,13 @@ class Plan:
         asking = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == STARTED]
         for verdict in asking:
             if verdict.recover:
-                self._add(verdict, revision)
-        self._join_hooks([verdict._replace(prepare=()) for verdict in verdicts], revision, owed=True)
+                self._add_stage(verdict, revision)
+        self._merge_hook_settings([verdict._replace(prepare=()) for verdict in verdicts], revision, owed=True)
         return len(self.stages) != before
 
-    def _add(self, verdict: Verdict, revision: int) -> Stage:
-        prepare = [self._run(PREPARE, verdict, hook, revision) for hook in verdict.prepare]
-        recover = [self._run(RECOVER, verdict, hook, revision) for hook in verdict.recover]
+    def _add_stage(self, verdict: Verdict, revision: int) -> Stage:
+        prepare = [self._run_of(PREPARE, verdict, hook, revision) for hook in verdict.prepare]
+        recover = [self._run_of(RECOVER, verdict, hook, revision) for hook in verdict.recover]
         made = Stage(verdict, revision, _distinct(prepare), _distinct(recover))
         known = next((stage for stage in self.stages if stage.key == made.key), None)
         if known is None:
@@ -99,22 +99,22 @@ class Plan:
         known.wanted = True
         return known
 
-    def _run(self, phase: str, verdict: Verdict, hook: Mapping[str, Any], revision: int) -> Run:
+    def _run_of(self, phase: str, verdict: Verdict, hook: Mapping[str, Any], revision: int) -> Run:
         """Return the hook's run: the one there is, if these words were asked for before."""
-        run = self._known(phase, hook, revision)
+        run = self._find_run(phase, hook, revision)
         if run is None:
             run = Run(phase, verdict.policy, verdict.rule, hook, revision)
             self.runs.append(run)
         return run
 
-    def _known(self, phase: str, hook: Mapping[str, Any], revision: int) -> Run | None:
-        wanted = words(hook)
+    def _find_run(self, phase: str, hook: Mapping[str, Any], revision: int) -> Run | None:
+        wanted = hook_key(hook)
         for run in self.runs:
-            if run.phase == phase and run.words == wanted and (phase == RECOVER or run.revision == revision):
+            if run.phase == phase and run.key == wanted and (phase == RECOVER or run.revision == revision):
                 return run
         return None
 
-    def _join_hooks(self, verdicts: Sequence[Verdict], revision: int, *, owed: bool = False) -> None:
+    def _merge_hook_settings(self, verdicts: Sequence[Verdict], revision: int, *, owed: bool = False) -> None:
         """Let each hook have the most careful ``timeout`` and ``retry`` of the rules that ask for it now.
 
         ``owed``: and of those that asked before.
@@ -123,13 +123,13 @@ class Plan:
         for verdict in verdicts:
             for phase, hooks in ((PREPARE, verdict.prepare), (RECOVER, verdict.recover)):
                 for hook in hooks:
-                    run = self._known(phase, hook, revision)
+                    run = self._find_run(phase, hook, revision)
                     if run is not None and run.status != SUCCEEDED:
                         limit = retry_limit(hook, accepted=phase == PREPARE and verdict.on_failure == APPROVE)
                         earlier = [(run.hook, retry_limit(run.hook, accepted=False))] if owed else []
                         asked.setdefault(id(run), (run, earlier))[1].append((hook, limit))
         for run, found in asked.values():
-            run.hook = _joined(found)
+            run.hook = _most_careful(found)
 
     # Looking at it
 
@@ -137,15 +137,15 @@ class Plan:
         """Yield the runs of one phase."""
         return (run for run in self.runs if run.phase == phase)
 
-    def wanted(self) -> list[Stage]:
+    def wanted_stages(self) -> list[Stage]:
         """Return the stages that the decision asks for now."""
         return [stage for stage in self.stages if stage.wanted]
 
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Return whether a prepare hook has ever been started."""
         return any(run.attempts for run in self.of_phase(PREPARE))
 
-    def running(self, phase: str | None = None) -> list[Run]:
+    def active_runs(self, phase: str | None = None) -> list[Run]:
         """Return what runs now."""
         return [run for run in self.runs if run.status == RUNNING and phase in (None, run.phase)]
 
@@ -154,25 +154,25 @@ class Plan:
     def due_to_prepare(self, now: float, left_seconds: float | None = None) -> list[Run]:
         """Return the prepare hooks that may start at the monotonic time ``now``, ``left_seconds`` before NotBefore."""
         due: list[Run] = []
-        running = {run.words for run in self.running(PREPARE)}  # perhaps for an earlier content of the event
-        for stage in self.wanted():
+        running = {run.key for run in self.active_runs(PREPARE)}  # perhaps for an earlier content of the event
+        for stage in self.wanted_stages():
             if stage.begins_in(left_seconds) > 0.0:
                 continue
             following = stage.next_to_prepare()
-            due += [run for run in following if run.ready(now) and run not in due and run.words not in running]
+            due += [run for run in following if run.may_start(now) and run not in due and run.key not in running]
             if any(run.status == RUNNING or not run.failures for run in following):
                 break  # the next stage waits for this one, but not for what is tried again
         return due
 
-    def hasten(self, latest: float) -> None:
+    def retry_by(self, latest: float) -> None:
         """Try prepare hooks that have failed again by the monotonic time ``latest``."""
         for run in self.of_phase(PREPARE):
             if run.retry_at is not None:
                 run.retry_at = min(run.retry_at, latest)
 
-    def begin(self, run: Run, left_seconds: float | None) -> None:
+    def enter_stages(self, run: Run, left_seconds: float | None) -> None:
         """Note that a prepare hook is started ``left_seconds`` before NotBefore."""
-        for stage in self.wanted():
+        for stage in self.wanted_stages():
             if run in stage.prepare and stage.begins_in(left_seconds) <= 0.0:
                 stage.entered = True
 
@@ -181,10 +181,10 @@ class Plan:
 
         What runs for an earlier decision is waited for as well.
         """
-        running = self.running(PREPARE)
+        running = self.active_runs(PREPARE)
         if running:
             return RUNNING, running[0]
-        found = [stage.preparation(late) for stage in self.wanted()]
+        found = [stage.preparation(late) for stage in self.wanted_stages()]
         return next((item for state in (WAITING, FAILED) for item in found if item[0] == state), (SUCCEEDED, None))
 
     def stop_preparing(self, reason: str) -> None:
@@ -200,15 +200,15 @@ class Plan:
 
         ``had_started``: the event has started, or may have.
         """
-        owed = {id(run) for stage in self.stages if stage.owed(had_started) for run in stage.recover}
+        owed = {id(run) for stage in self.stages if stage.needs_recovery(had_started) for run in stage.recover}
         for run in self.of_phase(RECOVER):
             if run.status == WAITING and id(run) not in owed:
                 run.end(SKIPPED, "its preparation had not begun")
-        return not self.recovered()
+        return not self.is_recovered()
 
     def due_to_recover(self, now: float) -> list[Run]:
         """Return the recover hooks that may start at the monotonic time ``now``."""
-        return [run for run in self.heads() if run.ready(now)]
+        return [run for run in self.heads() if run.may_start(now)]
 
     def heads(self) -> list[Run]:
         """Return the recover hooks that come next: nothing before them, in any stage that has them, is left to do."""
@@ -217,11 +217,11 @@ class Plan:
         free = [run for run in heads if not any(run in queue[1:] for queue in queues)]
         return free or heads  # two stages that have them in opposite orders must not wait for each other
 
-    def recovered(self) -> bool:
+    def is_recovered(self) -> bool:
         """Return whether no recover hook is left to run."""
         return all(run.status in NOTHING_LEFT_TO_DO for run in self.of_phase(RECOVER))
 
-    def recover_again(self) -> list[Run]:
+    def retry_recovery(self) -> list[Run]:
         """Let the recover hooks that have failed, and do not run, run again now; return them."""
         waiting = (run for run in self.of_phase(RECOVER) if run.status in (WAITING, FAILED))
         runs = [run for run in waiting if run.failures]
@@ -230,20 +230,20 @@ class Plan:
             run.wait(run.reason)
         return runs
 
-    def dealt_with(self, note: str) -> list[Run]:
+    def skip_recovery(self, note: str) -> list[Run]:
         """Leave out the recover hooks that are left and do not run, since a person has seen to it; return them."""
         runs = [run for run in self.of_phase(RECOVER) if run.status in (WAITING, FAILED)]
         for run in runs:
             run.end(SKIPPED, f"{BY_A_PERSON}: {note}")
         return runs
 
-    def failing(self) -> list[Run]:
+    def failing_runs(self) -> list[Run]:
         """Return the recover hooks that a person should look at: they have failed three times, or are not retried."""
         return [run for run in self.of_phase(RECOVER) if run.status not in NOTHING_LEFT_TO_DO and run.failing]
 
     def retry_in(self, now: float, phase: str) -> float | None:
         """Return the seconds until a hook of a phase is to be tried again, None if none is."""
-        asked = {id(run) for stage in self.wanted() for run in stage.prepare}
+        asked = {id(run) for stage in self.wanted_stages() for run in stage.prepare}
         runs = self.heads() if phase == RECOVER else [run for run in self.of_phase(phase) if id(run) in asked]
         pending = (run for run in runs if run.status in (WAITING, FAILED) and not run.exhausted)
         times = [run.retry_at - now for run in pending if run.retry_at is not None]
@@ -286,17 +286,17 @@ class Plan:
             found[run.phase].append(number)
         return cls(runs, [Stage.of(stage, runs) for stage in stages.values()])
 
-    def interrupted(self) -> list[Run]:
+    def requeue_running(self) -> list[Run]:
         """Return what ran when the runner ended, and let it run again. Their ``pid`` is still there."""
-        runs = self.running()
+        runs = self.active_runs()
         for run in runs:
             pid = run.pid, run.pid_started
-            run.interrupted("the runner ended while it ran")
+            run.requeue("the runner ended while it ran")
             run.pid, run.pid_started = pid
         return runs
 
 
-def _joined(found: Sequence[tuple[Mapping[str, Any], float]]) -> Mapping[str, Any]:
+def _most_careful(found: Sequence[tuple[Mapping[str, Any], float]]) -> Mapping[str, Any]:
     """Return one hook for the same one of several rules, each with its ``retry_limit``: what is most careful of each.
 
     It has the longest timeout. ``retry: never`` outweighs any other; else the one that tries most often counts.

@@ -43,7 +43,7 @@ class Preparation:
 
     def advance(self) -> None:
         """End what has to end before NotBefore, and start what is due."""
-        self._keep_to_not_before()
+        self._enforce_not_before()
         for record in sorted((record for record in self._records if record.listed), key=lambda each: each.urgency):
             self._prepare(record)
 
@@ -61,31 +61,33 @@ class Preparation:
     def begins_in(self, record: EventRecord) -> float:
         """Return the seconds until the first stage that waits for its time begins, 0 if none does."""
         left = self._running.seconds_to_not_before(record.event)
-        return min((wait for stage in record.plan.wanted() if (wait := stage.begins_in(left)) > 0.0), default=0.0)
+        return min(
+            (wait for stage in record.plan.wanted_stages() if (wait := stage.begins_in(left)) > 0.0), default=0.0
+        )
 
     def may_begin(self, record: EventRecord) -> bool:
         """Return whether the time has come for one of its stages."""
         left = self._running.seconds_to_not_before(record.event)
-        return any(stage.begins_in(left) <= 0.0 for stage in record.plan.wanted() if stage.prepare)
+        return any(stage.begins_in(left) <= 0.0 for stage in record.plan.wanted_stages() if stage.prepare)
 
-    def hurries(self, record: EventRecord) -> bool:
+    def is_urgent(self, record: EventRecord) -> bool:
         """Return whether its hooks, should each take as long as it may, need the time that is left."""
         left, needed = self._running.seconds_left(record.event), self._needed_seconds(record)
         return left is not None and left < needed + MARGIN_SECONDS and needed > 0.0
 
     def _needed_seconds(self, record: EventRecord) -> float:
-        left = {id(run): run for stage in record.plan.wanted() for run in stage.prepare}
+        left = {id(run): run for stage in record.plan.wanted_stages() for run in stage.prepare}
         return sum(commands.timeout(run.hook) for run in left.values() if run.status != SUCCEEDED)
 
-    def late(self, record: EventRecord) -> bool:
+    def is_late(self, record: EventRecord) -> bool:
         """Return whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
         left = self._running.seconds_left(record.event)
         return left is not None and left < SHORTEST_SECONDS
 
     def update_state(self, record: EventRecord) -> bool:
         """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
-        state, run = record.plan.preparation(self.late(record))
-        if not record.plan.wanted():
+        state, run = record.plan.preparation(self.is_late(record))
+        if not record.plan.wanted_stages():
             reset = state == SUCCEEDED and record.state in (states.PREPARING, states.PREPARED, states.FAILED)
             if reset:
                 self._records.step(record, states.RESET, "the policies no longer ask to prepare")
@@ -98,7 +100,7 @@ class Preparation:
         self._journal.commit()
         return state in (SUCCEEDED, FAILED)
 
-    def _keep_to_not_before(self) -> None:
+    def _enforce_not_before(self) -> None:
         """End the prepare hooks whose NotBefore is near. A clock that was set ends nothing."""
         now = self._clocks.monotonic()
         for hook in self._running.hooks.values():
@@ -123,16 +125,16 @@ class Preparation:
         before_not_before = None if left is None else left + MARGIN_SECONDS
         now = self._clocks.monotonic()
         if left is not None:  # NotBefore may have been brought forward since it failed
-            record.plan.hasten(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+            record.plan.retry_by(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
         due = [] if late else record.plan.due_to_prepare(now, before_not_before)
         for run in due:
             record.obstacle = self._obstacle(record, run, left)
             if record.obstacle:
                 return
-            record.plan.begin(run, before_not_before)
+            record.plan.enter_stages(run, before_not_before)
             self._running.start(record, run, left)
         if late and record.plan.preparation(True)[0] == WAITING:
-            self._no_time(record)
+            self._note_no_time(record)
         else:
             self.update_state(record)
 
@@ -142,19 +144,19 @@ class Preparation:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late:
             return RESUMING
-        if record.held_back is not None:
-            return record.held_back.reason
-        stages = [stage for stage in record.plan.wanted() if run in stage.prepare]
-        undoing = self._running.recovering({theirs.words for stage in stages for theirs in stage.recover})
+        if record.group_blocker is not None:
+            return record.group_blocker.reason
+        stages = [stage for stage in record.plan.wanted_stages() if run in stage.prepare]
+        undoing = self._running.recovering({theirs.key for stage in stages for theirs in stage.recover})
         if undoing is not None:
-            self._make_way(record, undoing, left_seconds)
+            self._preempt(record, undoing, left_seconds)
             text = commands.describe(undoing.run.hook)
             return f"waits until {text}, the recovery of event {undoing.record.event.event_id}, has ended"
-        if not self._running.room_to_prepare(record):
+        if not self._running.make_room(record):
             return f"waits for one of the {MOST_RUNNING} hooks that run and are due as soon"
         return ""
 
-    def _make_way(self, record: EventRecord, undoing: RunningHook, left_seconds: float | None) -> None:
+    def _preempt(self, record: EventRecord, undoing: RunningHook, left_seconds: float | None) -> None:
         """End a recovery if waiting for it could take the time that the preparation needs.
 
         A drill's preparation waits for a real event's recovery. A recovery that may run once only is waited for too,
@@ -171,10 +173,10 @@ class Preparation:
         if left_seconds < self._needed_seconds(record) + longest:
             self._running.interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
 
-    def _no_time(self, record: EventRecord) -> None:
+    def _note_no_time(self, record: EventRecord) -> None:
         """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
         record.obstacle = "there was no time left before NotBefore"
-        asked = [run for stage in record.plan.wanted() for run in stage.prepare]
+        asked = [run for stage in record.plan.wanted_stages() for run in stage.prepare]
         tried = next((run for run in asked if run.attempts and run.reason), None)
         if tried is not None:
             what = "had failed" if tried.failures else "was ended"

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from ...hook_kinds.masking import Masker
 
-KEPT_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
+OUTPUT_PART_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
 _PIECE_BYTES = 64 * 1024
 _LAST_PIECES = 64  # read after a hook has ended: processes that it left behind may print for ever
-_LOOKS, _LOOK_SECONDS = 20, 0.01  # at an environment that is empty
+_ENVIRON_READS, _ENVIRON_PAUSE_SECONDS = 20, 0.01  # at an environment that is empty
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
 
 _OOM_SCORE = "/proc/{}/oom_score_adj"
@@ -153,9 +153,9 @@ def group_is_of_hook(process_group: int, started: int) -> bool:
     if not signal_group(process_group, 0):
         return False
     numbers = [number for number, found in _members(process_group) or () if found.start >= started]
-    for attempt in range(_LOOKS):
+    for attempt in range(_ENVIRON_READS):
         if attempt:
-            time.sleep(_LOOK_SECONDS)  # the kernel says nothing when a program has begun
+            time.sleep(_ENVIRON_PAUSE_SECONDS)  # the kernel says nothing when a program has begun
         environments = [_environment(number) for number in numbers]
         if any(b"FOREWARN_ATTEMPT=" in one for one in environments if one):
             return True
@@ -201,19 +201,19 @@ class Output:
 
     def add(self, piece: bytes) -> None:
         """Take in a piece. Secrets are masked before anything is cut."""
-        self._keep(piece if self._masker is None else self._masker.feed(piece))
+        self._append(piece if self._masker is None else self._masker.feed(piece))
 
     def end(self) -> None:
         """Take in that nothing follows."""
         if self._masker is not None:
-            self._keep(self._masker.held())
+            self._append(self._masker.held())
             self._masker = None
 
-    def _keep(self, piece: bytes) -> None:
-        room = KEPT_BYTES - len(self._head)
+    def _append(self, piece: bytes) -> None:
+        room = OUTPUT_PART_BYTES - len(self._head)
         self._head += piece[:room]
         self._tail += piece[room:]
-        surplus = len(self._tail) - KEPT_BYTES
+        surplus = len(self._tail) - OUTPUT_PART_BYTES
         if surplus > 0:
             del self._tail[:surplus]
             self._left_out += surplus
@@ -256,14 +256,14 @@ class Streams:
             if descriptor == self._stdin:
                 self._feed()
             elif descriptor == self._stdout:
-                self._take()
+                self._read()
             else:
                 self._poller.unregister(descriptor)
 
     def finish(self) -> None:
         """Read what is left, without waiting."""
         for _piece in range(_LAST_PIECES):
-            if self._stdout not in self._open or not self._take():
+            if self._stdout not in self._open or not self._read():
                 break
         self.output.end()
 
@@ -282,7 +282,7 @@ class Streams:
         if not self._left:
             self._close(self._stdin)
 
-    def _take(self) -> bool:
+    def _read(self) -> bool:
         """Return whether there may be more."""
         try:
             piece = os.read(self._stdout, _PIECE_BYTES)

@@ -44,22 +44,22 @@ class Recovery:
                 yield record.plan.retry_in(now, RECOVER)
 
     def _recover(self, record: EventRecord) -> None:
-        if record.plan.running(PREPARE):
+        if record.plan.active_runs(PREPARE):
             return  # it is being ended
-        if self._journal.doubt(record.event.key) is not None and not record.plan.recovered():
+        if self._journal.doubt(record.event.key) is not None and not record.plan.is_recovered():
             return  # until a person has seen to it
-        while self._leave_what_others_need(record):
+        while self._leave_out_shared(record):
             pass  # what comes after it is due now
         for run in record.plan.due_to_recover(self._clocks.monotonic()):
             obstacle = self._obstacle(record, run)
             if obstacle and obstacle != run.waits_for:
                 self._records.write("hook-waits", record, {"hook": commands.describe(run.hook), "reason": obstacle})
             run.waits_for = obstacle
-            if obstacle or self._running.recovering({run.words}):
+            if obstacle or self._running.recovering({run.key}):
                 continue  # if another event's recovery runs the same hook now, this one waits for its result
             if len(self._running.hooks) < MOST_RUNNING:
                 self._running.start(record, run, sharing=self._sharing(record, run))
-        if record.plan.recovered() and not record.nameless:
+        if record.plan.is_recovered() and not record.nameless:
             by_hand = any(run.reason.startswith(BY_A_PERSON) for run in record.plan.of_phase(RECOVER))
             self._records.close(record, BY_A_PERSON if by_hand else "recovered")
 
@@ -76,7 +76,7 @@ class Recovery:
             return "the journal cannot be written, and the hook may run once only"
         return ""
 
-    def _leave_what_others_need(self, record: EventRecord) -> bool:
+    def _leave_out_shared(self, record: EventRecord) -> bool:
         """Leave the recover hooks that come next to listed events that need them too; return whether there were any.
 
         This includes hooks that wait to be tried again, but not those that wait for a person.
@@ -87,7 +87,9 @@ class Recovery:
                 continue
             keeper = self._still_needed_by(record, run)
             if keeper is not None and (record.drill or not keeper.drill):
-                self._records.leave(record, run, f"left to event {keeper.event.event_id}, which has prepared it too")
+                self._records.leave_out(
+                    record, run, f"left to event {keeper.event.event_id}, which has prepared it too"
+                )
                 left = True
         return left
 
@@ -100,7 +102,7 @@ class Recovery:
             if other is record or not other.listed:
                 continue
             for stage in other.plan.stages:
-                if (stage.begun or unread) and any(theirs.words == run.words for theirs in stage.recover):
+                if (stage.begun or unread) and any(theirs.key == run.key for theirs in stage.recover):
                     return other
         return None
 
@@ -110,7 +112,7 @@ class Recovery:
             (other, theirs)
             for other in self._records
             if other is not record and other.drill == record.drill and other.state == states.RECOVERING
-            if not other.plan.running(PREPARE)
+            if not other.plan.active_runs(PREPARE)
             for theirs in other.plan.heads()
-            if theirs.words == run.words and theirs.status in (WAITING, FAILED)
+            if theirs.key == run.key and theirs.status in (WAITING, FAILED)
         ]

@@ -70,7 +70,7 @@ def check(request: RecoveryRequest) -> RecoveryRequest:
     return request
 
 
-def hand_over(directory: str, request: RecoveryRequest) -> str:
+def submit(directory: str, request: RecoveryRequest) -> str:
     """Ask the runner of a state directory, now or when it is started; return the request's id.
 
     The request is on the disk then. Raises InputError if it is invalid, or if this user may not ask.
@@ -84,7 +84,7 @@ def hand_over(directory: str, request: RecoveryRequest) -> str:
     return name
 
 
-def waits(directory: str, request_id: str) -> bool:
+def is_pending(directory: str, request_id: str) -> bool:
     """Return whether a request is still to be carried out; True if that is unknown."""
     names = Inbox(directory, DIRECTORY, "request").names()
     return names is None or request_id + _SUFFIX in names
@@ -108,24 +108,24 @@ class RecoveryRequests:
         self._records = records
         self._recorder = recorder
         self._journal, self._log, _metrics = recorder
-        self._asked: dict[str, RecoveryRequest] = {}  # by id, in the order in which they were asked for
+        self._requests: dict[str, RecoveryRequest] = {}  # by id, in the order in which they were asked for
         self._done: set[str] = set()  # to be removed as soon as the journal is on the disk
 
-    def look(self) -> None:
+    def read_requests(self) -> None:
         """Take in the present requests."""
         names = self._inbox.names()
-        if names is None or (not names and not self._asked):  # as nearly always
+        if names is None or (not names and not self._requests):  # as nearly always
             return
         files = {name[: -len(_SUFFIX)]: name for name in names if name.endswith(_SUFFIX)}
-        for gone in self._asked.keys() - files.keys():
-            del self._asked[gone]  # somebody has withdrawn it
-        for request_id in files.keys() - self._asked.keys() - self._done:
+        for gone in self._requests.keys() - files.keys():
+            del self._requests[gone]  # somebody has withdrawn it
+        for request_id in files.keys() - self._requests.keys() - self._done:
             self._read(request_id, files[request_id])
-        self._asked = dict(sorted(self._asked.items(), key=lambda item: (item[1].asked.wall, item[0])))
+        self._requests = dict(sorted(self._requests.items(), key=lambda item: (item[1].asked.wall, item[0])))
 
-    def settle(self) -> None:
+    def carry_out(self) -> None:
         """Carry out what is possible now. Call it before the scheduler starts what is due."""
-        for request_id, request in list(self._asked.items()):
+        for request_id, request in list(self._requests.items()):
             record = next((record for record in self._records if record.identifier == request.record_id), None)
             if record is None and self._journal.trouble is not None:
                 continue  # its record may not have been read yet
@@ -135,9 +135,9 @@ class RecoveryRequests:
                 else:
                     self._refuse(request_id, request, "the event is not being recovered, or not any more")
             else:
-                self._carry_out(request_id, request, record)
+                self._apply(request_id, request, record)
 
-    def kept(self) -> None:
+    def remove_done(self) -> None:
         """Remove what was carried out. Call it when the journal is on the disk."""
         while self._done:
             self._inbox.remove(self._done.pop() + _SUFFIX)
@@ -158,21 +158,21 @@ class RecoveryRequests:
         if self._is_answered(request_id, request):  # by a runner that was killed before it could remove the file
             self._done.add(request_id)
         else:
-            self._asked[request_id] = request
+            self._requests[request_id] = request
 
     def _is_answered(self, request_id: str, request: RecoveryRequest) -> bool:
         answers = self._journal.fields_of(ANSWERS[request.action], request.record_id)
         return any(fields.get("request") == request_id for fields in answers)
 
-    def _carry_out(self, request_id: str, request: RecoveryRequest, record: EventRecord) -> None:
-        busy = bool(record.plan.running(RECOVER))
+    def _apply(self, request_id: str, request: RecoveryRequest, record: EventRecord) -> None:
+        busy = bool(record.plan.active_runs(RECOVER))
         if request.note is None:
             if busy:
                 return
-            runs = record.plan.recover_again()
+            runs = record.plan.retry_recovery()
             self._records.save(record)
         else:
-            if record.plan.dealt_with(request.note):
+            if record.plan.skip_recovery(request.note):
                 self._records.save(record)
             if busy:
                 return
@@ -197,11 +197,11 @@ class RecoveryRequests:
         self._end(request_id)
 
     def _end(self, request_id: str) -> None:
-        del self._asked[request_id]
+        del self._requests[request_id]
         self._done.add(request_id)
 
 
-def asker(environ: Mapping[str, str]) -> str:
+def requesting_user(environ: Mapping[str, str]) -> str:
     """Return the name of this process's user, and with sudo the name of the user who ran it."""
     uid = os.getuid()
     try:

@@ -31,13 +31,13 @@ FAILING = 3
 # Before a prepare hook is tried again: the first and the longest pause. It doubles each time.
 PREPARE_PAUSES = (1.0, 60.0)
 
-_NOT_WORDS = ("timeout_seconds", "retry")  # how long and how often, not what
-_NOT_KEPT = ("retry_at", "waits_for")
+_NOT_IN_KEY = ("timeout_seconds", "retry")  # how long and how often, not what
+_NOT_SAVED = ("retry_at", "waits_for")
 
 
-def words(hook: Mapping[str, Any]) -> str:
+def hook_key(hook: Mapping[str, Any]) -> str:
     """Return what makes two hooks the same: all that is written about what they do."""
-    return json.dumps({key: value for key, value in hook.items() if key not in _NOT_WORDS}, sort_keys=True)
+    return json.dumps({key: value for key, value in hook.items() if key not in _NOT_IN_KEY}, sort_keys=True)
 
 
 class Run:
@@ -68,9 +68,9 @@ class Run:
         self.waits_for = ""  # why a recovery that is due was not started, as the log has it
 
     @property
-    def words(self) -> str:
+    def key(self) -> str:
         """What makes two hooks the same."""
-        return words(self.hook)
+        return hook_key(self.hook)
 
     @property
     def once_only(self) -> bool:
@@ -103,7 +103,7 @@ class Run:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the journal keeps it."""
-        return {key: value for key, value in vars(self).items() if key not in _NOT_KEPT}
+        return {key: value for key, value in vars(self).items() if key not in _NOT_SAVED}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Run:
@@ -111,7 +111,7 @@ class Run:
         run = cls(data["phase"], data["policy"], data["rule"], data["hook"])
         later = {"revision": 0, "failures": 0, "pid_boot": None}  # fields that the first version did not have
         for key in vars(run):
-            if key not in _NOT_KEPT:
+            if key not in _NOT_SAVED:
                 setattr(run, key, data.get(key, later[key]) if key in later else data[key])
         return run
 
@@ -128,7 +128,7 @@ class Run:
         self.pid = self.pid_started = None
         self.retry_at = retry_at
 
-    def failed(self, reason: str, now: float, most_seconds: float | None = None) -> None:
+    def fail(self, reason: str, now: float, most_seconds: float | None = None) -> None:
         """Count a failure. It is tried again after a pause, of at most ``most_seconds``, unless it is exhausted."""
         self.failures += 1
         if self.exhausted and self.phase == PREPARE:
@@ -139,7 +139,7 @@ class Run:
         if self.phase == RECOVER and self.failing:
             self.status = FAILED
 
-    def interrupted(self, reason: str) -> None:
+    def requeue(self, reason: str) -> None:
         """Let it run again after it was ended from outside: that is not a failure, unless it may run once only."""
         if self.once_only:
             self.failures += 1
@@ -147,7 +147,7 @@ class Run:
         else:
             self.wait(reason)
 
-    def ready(self, now: float) -> bool:
+    def may_start(self, now: float) -> bool:
         """Return whether earlier attempts allow a start now."""
         if self.status == FAILED:
             return self.phase == RECOVER and not self.exhausted and (self.retry_at is None or now >= self.retry_at)
@@ -190,7 +190,7 @@ class Stage:
             return 0.0
         return max(0.0, left_seconds - self.within_seconds)
 
-    def owed(self, had_started: bool) -> bool:
+    def needs_recovery(self, had_started: bool) -> bool:
         """Return whether it is to be recovered; ``had_started``: the event has started, or may have."""
         return self.begun or (had_started and self.recover_when == STARTED)
 

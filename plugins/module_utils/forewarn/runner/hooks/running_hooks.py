@@ -86,7 +86,7 @@ class RunningHooks:
     def recovering(self, words: Collection[str]) -> RunningHook | None:
         """Return the recover hook with any of these ``Run.words`` that runs, for whatever event."""
         hooks = (hook for hook in self.hooks.values() if hook.run.phase == RECOVER)
-        return next((hook for hook in hooks if hook.run.words in words), None)
+        return next((hook for hook in hooks if hook.run.key in words), None)
 
     def start(
         self,
@@ -120,7 +120,7 @@ class RunningHooks:
         try:
             command = self.command(record, run.hook, run.phase, run.attempts, seconds)
         except InputError as error:
-            self.ended(run, HookResult(NOT_STARTED, None, 0.0, "", error.message))
+            self.handle_result(run, HookResult(NOT_STARTED, None, 0.0, "", error.message))
             return
         begun = self._executor.start(run, command)
         if begun is not None:
@@ -141,7 +141,7 @@ class RunningHooks:
         """Return the process to start, with what it learns of the event. Raises HookError, as commands.command does."""
         decision = record.decision or {}
         others = (other for other in self._records if other.identifier != record.identifier)
-        why = commands.Occasion(
+        why = commands.HookContext(
             phase=phase,
             attempt=attempt,
             event=record.event,
@@ -154,11 +154,11 @@ class RunningHooks:
             outcome=record.outcome,
             occasion=occasion,
             deadline_seconds=self.seconds_to_not_before(record.event),
-            others=sum(1 for other in others if other.listed and other.plan.begun()),
+            others=sum(1 for other in others if other.listed and other.plan.has_begun()),
         )
         return commands.command(hook, why, self._settings, commands.timeout(hook), seconds)
 
-    def ended(self, token: Hashable, outcome: HookResult) -> RunningHook:
+    def handle_result(self, token: Hashable, outcome: HookResult) -> RunningHook:
         """Take in the outcome of a hook; return the hook."""
         hook = self.hooks.pop(token)
         record, run = hook.record, hook.run
@@ -171,13 +171,13 @@ class RunningHooks:
             # It is not asked for any more.
             run.end(SKIPPED if outcome.result == ENDED else FAILED, outcome.reason)
         elif hook.interrupted:
-            run.interrupted(outcome.reason)
+            run.requeue(outcome.reason)
         else:
             left = self.seconds_left(record.event) if run.phase == PREPARE else None
-            run.failed(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+            run.fail(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
         if not hook.interrupted:
             for other, theirs in hook.sharing:
-                self._share(record, other, theirs, outcome)
+                self._apply_shared_result(record, other, theirs, outcome)
         fields = {
             "phase": run.phase,
             "hook": commands.describe(run.hook),
@@ -194,15 +194,15 @@ class RunningHooks:
         self._journal.commit()
         return hook
 
-    def _share(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: HookResult) -> None:
+    def _apply_shared_result(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: HookResult) -> None:
         """Let the outcome of a recover hook count for another event that was due to run it too."""
         if theirs.status not in (WAITING, FAILED):
             return
         if outcome.succeeded:
             event_id = record.event.event_id
-            self._records.leave(other, theirs, f"event {event_id} has run it, which is enough for both")
+            self._records.leave_out(other, theirs, f"event {event_id} has run it, which is enough for both")
         else:
-            theirs.failed(outcome.reason, self._clocks.monotonic())
+            theirs.fail(outcome.reason, self._clocks.monotonic())
             self._records.save(other)
 
     def interrupt(self, hook: RunningHook, reason: str) -> None:
@@ -217,7 +217,7 @@ class RunningHooks:
             if hook.record is record and hook.run.phase == PREPARE:
                 self._executor.end(hook.run, reason)
 
-    def room_to_prepare(self, record: EventRecord) -> bool:
+    def make_room(self, record: EventRecord) -> bool:
         """Return whether a prepare hook of the event may start; if not, make room so that it soon may."""
         urgency = record.urgency[0]
         ahead = 0

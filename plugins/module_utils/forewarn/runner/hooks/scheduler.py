@@ -65,7 +65,7 @@ class HookScheduler:
         """End all hooks that run. The journal still has them as running, so the next runner runs them again."""
         self._executor.close()
 
-    def resume_late(self, grace_seconds: float = GRACE_SECONDS) -> list[EventRecord] | None:
+    def resume_late_records(self, grace_seconds: float = GRACE_SECONDS) -> list[EventRecord] | None:
         """Resume the records that the journal could not read at the start, and can now; None if there are none."""
         if not self._journal.late:
             return None
@@ -74,7 +74,7 @@ class HookScheduler:
 
     def resume_records(self, rows: Sequence[EventRow], grace_seconds: float = GRACE_SECONDS) -> list[EventRecord]:
         """Resume records that an earlier runner left; return them. Its hooks that still run have this long to end."""
-        found = [(record, record.plan.interrupted()) for record in self.records.resume(rows)]
+        found = [(record, record.plan.requeue_running()) for record in self.records.resume(rows)]
         runs = [run for _record, interrupted in found for run in interrupted]
         for run in runs:
             if run.pid_boot not in (None, self._clocks.boot_id):
@@ -100,15 +100,15 @@ class HookScheduler:
         record.outcome = states.UNSEEN
         self.records.close(record, "its earlier record was found")
 
-    def ended_before(self, record: EventRecord, over: EventRecord) -> None:
+    def end_unread(self, record: EventRecord, over: EventRecord) -> None:
         """End a record that could not be read when its event ended, as the record ``over`` of this runner has noted."""
         under_way = (WAITING, RUNNING, FAILED) if over in self.records else ()
         for run in over.plan.of_phase(RECOVER):
             by_a_person = run.reason.startswith(BY_A_PERSON)
             if run.status in (SUCCEEDED, LEFT, *under_way) or by_a_person:
                 for theirs in record.plan.of_phase(RECOVER):
-                    if theirs.words == run.words:
-                        self.records.leave(record, theirs, "it was seen to when the event had ended")
+                    if theirs.key == run.key:
+                        self.records.leave_out(record, theirs, "it was seen to when the event had ended")
         may_have_started = record.approvals > 0 or record.unanswered or over.outcome != states.CALLED_OFF
         outcome = states.UNSEEN if may_have_started else states.CALLED_OFF
         self._end_listing(record, states.FINISHED if record.started_at is not None else outcome)
@@ -116,27 +116,27 @@ class HookScheduler:
     def plan(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
         """Let the event's plan hold what the verdicts ask for now. It starts with the next ``advance``."""
         if record.may_prepare:
-            changed = record.plan.want(verdicts, record.revision)
+            changed = record.plan.update(verdicts, record.revision)
         else:
-            changed = record.plan.want_recovery(verdicts, record.revision)
+            changed = record.plan.add_recovery(verdicts, record.revision)
         if changed:
             self.records.save(record)
             self.preparation.update_state(record)
 
-    def content_changed(self, record: EventRecord) -> None:
+    def reset_preparation(self, record: EventRecord) -> None:
         """Note that the service lists the event with another content: what was prepared counts no longer."""
         why = "the event's type, resources, source or duration has changed"
         self._log.warning("event-changed", event_id=record.event.event_id, drill=record.drill or None, reason=why)
         self._journal.note("event-changed", record.identifier, event=record.event.as_dict(), reason=why)
         self._running.end_preparing(record, why)
         record.approved_at = None
-        record.reminded = 0
+        record.content_approvals = 0
         if record.may_prepare:
-            record.plan.want((), record.revision)
+            record.plan.update((), record.revision)
         self.records.step(record, states.RESET, why)
         self.records.save(record)
 
-    def started(self, record: EventRecord, at: Stamp | None = None) -> bool:
+    def note_started(self, record: EventRecord, at: Stamp | None = None) -> bool:
         """Note that the service lists the event as Started, or did ``at`` a time; return whether that is news."""
         if record.state == states.STARTED:
             return False
@@ -145,19 +145,19 @@ class HookScheduler:
         self.records.step(record, states.START, "the service lists it as Started")
         return True
 
-    def gone(self, record: EventRecord, outcome: str) -> None:
+    def end_event(self, record: EventRecord, outcome: str) -> None:
         """Note that the service no longer lists the event: end what prepares, recover what had begun."""
         self._end_listing(record, outcome)
         self.notify(record, notifications.CALLED_OFF if outcome == states.CALLED_OFF else notifications.ENDED)
 
-    def recover_late(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
+    def recover_nameless(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
         """Recover what the verdicts recover after an event that had ended before they could be asked for."""
         record.nameless = False
         for run in record.plan.of_phase(RECOVER):
             if run.status == SKIPPED and not run.reason.startswith(BY_A_PERSON):
                 run.wait()  # left out when the list was left: what is asked for now may need it
-        record.plan.want_recovery(verdicts, record.revision)
-        if record.plan.start_recovering(record.may_have_started) or record.plan.running():
+        record.plan.add_recovery(verdicts, record.revision)
+        if record.plan.start_recovering(record.may_have_started) or record.plan.active_runs():
             self.records.save(record)
         else:
             self.records.close(record, f"no longer listed: {record.outcome}")
@@ -167,7 +167,7 @@ class HookScheduler:
         record.gone_at = self._clocks.stamp()
         self._running.end_preparing(record, "the event is no longer listed")
         record.plan.stop_preparing("the event was no longer listed")
-        if record.plan.start_recovering(record.may_have_started) or record.plan.running() or record.nameless:
+        if record.plan.start_recovering(record.may_have_started) or record.plan.active_runs() or record.nameless:
             self.records.step(record, states.LEAVE, f"no longer listed: {outcome}")
         else:
             self.records.close(record, f"no longer listed: {outcome}")
@@ -176,19 +176,19 @@ class HookScheduler:
         """Queue the event's notify hooks: they run when there is room, and nothing waits for them."""
         self._notifications.add(record, occasion)
 
-    def collect(self) -> bool:
+    def collect_results(self) -> bool:
         """Take in the hooks that have ended; return whether an event is now prepared, or can no longer be."""
         news = False
-        for token, outcome in self._executor.finished():
-            if self._notifications.collect(token, outcome):
+        for token, outcome in self._executor.take_results():
+            if self._notifications.handle_result(token, outcome):
                 continue
-            hook = self._running.ended(token, outcome)
+            hook = self._running.handle_result(token, outcome)
             if hook.run.phase == PREPARE and hook.record.listed:
                 news = self.preparation.update_state(hook.record) or news
         return news
 
     def advance(self) -> None:
-        """Start what is due, close what has recovered. Call it after ``collect`` and after each document."""
+        """Start what is due, close what has recovered. Call it after ``collect_results`` and after each document."""
         # Preparations first: what one of them has in common with a recovery need not be undone and done again.
         self.preparation.advance()
         self._recovery.advance()

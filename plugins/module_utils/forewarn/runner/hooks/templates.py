@@ -23,7 +23,7 @@ _ALERT_SECONDS = 86400.0
 _RED, _YELLOW, _GREEN, _GREY = 0xC0392B, 0xF1C40F, 0x2ECC71, 0x95A5A6
 
 
-class Told(NamedTuple):
+class EventMessage(NamedTuple):
     """A message as people read it. ``headline`` is one line; ``facts`` are names and texts, none of them empty."""
 
     headline: str
@@ -33,10 +33,10 @@ class Told(NamedTuple):
 
 def render(template: str, content: Mapping[str, Any], now: datetime, host: str) -> Any:
     """Return the body as a JSON value. ``content`` is what a hook reads, ``host`` the name of the machine."""
-    return TEMPLATES[template](content, told(content), now, host)
+    return TEMPLATES[template](content, event_message(content), now, host)
 
 
-def told(content: Mapping[str, Any]) -> Told:
+def event_message(content: Mapping[str, Any]) -> EventMessage:
     """Return what has happened, in words."""
     event, decision = content["event"], content["decision"]
     over = content["occasion"] in _OVER or content["phase"] == "recover"
@@ -57,7 +57,7 @@ def told(content: Mapping[str, Any]) -> Told:
         ("Event", event.get("EventId") or ""),
     ]
     lines = ((name, _line(str(text))) for name, text in facts)
-    return Told(_line(headline), tuple((name, text) for name, text in lines if text), over)
+    return EventMessage(_line(headline), tuple((name, text) for name, text in lines if text), over)
 
 
 def _verb(content: Mapping[str, Any]) -> str:
@@ -96,7 +96,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _slack(_content: Mapping[str, Any], told_: Told, _now: datetime, _host: str) -> Any:
+def _slack(_content: Mapping[str, Any], told_: EventMessage, _now: datetime, _host: str) -> Any:
     """An incoming webhook: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks."""
     text = told_.headline
     for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # otherwise <!channel> calls everybody
@@ -112,7 +112,7 @@ def _slack(_content: Mapping[str, Any], told_: Told, _now: datetime, _host: str)
     return {"text": _cut(text, 3000), "blocks": blocks}
 
 
-def _teams(_content: Mapping[str, Any], told_: Told, _now: datetime, _host: str) -> Any:
+def _teams(_content: Mapping[str, Any], told_: EventMessage, _now: datetime, _host: str) -> Any:
     """A workflow that posts what its webhook receives, as an Adaptive Card."""
     color = "good" if told_.over else "attention"
     facts = [{"title": name, "value": _cut(value, 2000)} for name, value in told_.facts]
@@ -133,7 +133,7 @@ def _teams(_content: Mapping[str, Any], told_: Told, _now: datetime, _host: str)
     return {"type": "message", "attachments": [attachment]}
 
 
-def _discord(content: Mapping[str, Any], told_: Told, now: datetime, _host: str) -> Any:
+def _discord(content: Mapping[str, Any], told_: EventMessage, now: datetime, _host: str) -> Any:
     """A webhook: https://discord.com/developers/docs/resources/webhook#execute-webhook."""
     color = _GREEN if told_.over else _RED if content["occasion"] == "started" else _YELLOW
     # 6000 characters in an embed at most: eight facts and the title.
@@ -147,7 +147,7 @@ def _discord(content: Mapping[str, Any], told_: Told, now: datetime, _host: str)
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}  # no text of an event calls anybody
 
 
-def _pagerduty(content: Mapping[str, Any], told_: Told, now: datetime, host: str) -> Any:
+def _pagerduty(content: Mapping[str, Any], told_: EventMessage, now: datetime, host: str) -> Any:
     """An event of the Events API v2. ``webhook`` adds the routing key, which is a secret."""
     event = content["event"]
     # One incident for an event, whichever of its VMs tells of it, and another one for a drill.
@@ -165,7 +165,7 @@ def _pagerduty(content: Mapping[str, Any], told_: Told, now: datetime, host: str
     return {**action, "client": "Forewarn", "payload": payload}
 
 
-def _alertmanager(content: Mapping[str, Any], told_: Told, now: datetime, host: str) -> Any:
+def _alertmanager(content: Mapping[str, Any], told_: EventMessage, now: datetime, host: str) -> Any:
     """The alerts of ``POST /api/v2/alerts``. Labels are the alert's identity: what may change is an annotation."""
     event = content["event"]
     labels = {
@@ -186,7 +186,7 @@ def _alertmanager(content: Mapping[str, Any], told_: Told, now: datetime, host: 
     return [alert]
 
 
-TEMPLATES: Mapping[str, Callable[[Mapping[str, Any], Told, datetime, str], Any]] = MappingProxyType(
+TEMPLATES: Mapping[str, Callable[[Mapping[str, Any], EventMessage, datetime, str], Any]] = MappingProxyType(
     {
         "slack": _slack,
         "teams": _teams,

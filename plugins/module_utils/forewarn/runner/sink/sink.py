@@ -93,7 +93,7 @@ class Sink:
 
     def collect(self) -> None:
         """Take in the report of a child that has ended. Call it when the executor has woken the main thread."""
-        for _token, result in self._executor.finished():
+        for _token, result in self._executor.take_results():
             self._sending = False
             self._take(_report_of(result))
             self._tell()
@@ -240,7 +240,7 @@ class Sink:
         position = self._position
         self._metrics.set("forewarn_sink_entries_behind", float(behind))
         self._facts["sink"] = {
-            "url": commands.shown_url(self._settings.url),
+            "url": commands.redacted_url(self._settings.url),
             "format": self._settings.format,
             "stream": None if position is None else position.stream,
             "acknowledged": None if position is None else position.acknowledged,

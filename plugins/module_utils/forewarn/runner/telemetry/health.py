@@ -16,7 +16,7 @@ from ...texts import duration_text
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
-from ..hooks.needs_watch import Look, NeedsWatch
+from ..hooks.needs_watch import NeedsCheck, NeedsWatch
 from ..hooks.scheduler import HookScheduler
 from ..policies import Policies
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
@@ -100,7 +100,7 @@ class HealthReporter:
     def keep(self) -> None:
         """Do what is due at a tick."""
         self._report_journal()
-        news = None if self._watch is None else self._watch.news()
+        news = None if self._watch is None else self._watch.take_result()
         if news is not None:
             self._report_missing(news)
         records = self._scheduler.records
@@ -131,10 +131,10 @@ class HealthReporter:
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
         self._metrics.replace("forewarn_artifact_info", info)
 
-    def watch_needs(self, look: Look | None, missing: Sequence[str]) -> None:
+    def watch_needs(self, look: NeedsCheck | None, missing: Sequence[str]) -> None:
         """Report what hooks need and is ``missing`` now, and what ``look``, unless None, returns from now on."""
         if self._watch is not None:
-            self._watch.follow(look)
+            self._watch.set_check(look)
         self._report_missing(missing)
 
     def reloading(self) -> None:
@@ -165,7 +165,7 @@ class HealthReporter:
             parts.append(f"nothing can be kept: {self._journal.trouble}")
         if self.facts.get("pause"):
             parts.append(Pause(**self.facts["pause"]).in_words())
-        failing = sum(len(record.plan.failing()) for record in records if record.state == states.RECOVERING)
+        failing = sum(len(record.plan.failing_runs()) for record in records if record.state == states.RECOVERING)
         if failing:
             parts.append(f"{failing} {'recovery fails' if failing == 1 else 'recoveries fail'}: forewarn recover")
         ours = [record for record in records if not record.drill]
@@ -263,14 +263,16 @@ class HealthReporter:
 
     def _count(self, records: Sequence[EventRecord]) -> None:
         failing = {
-            record.identifier: len(record.plan.failing()) for record in records if record.state == states.RECOVERING
+            record.identifier: len(record.plan.failing_runs())
+            for record in records
+            if record.state == states.RECOVERING
         }
         snapshot: list[object] = [
             (
                 record.identifier,
                 record.state,
                 record.event.not_before,
-                len(record.plan.running()),
+                len(record.plan.active_runs()),
                 failing.get(record.identifier),
             )
             for record in records
@@ -284,7 +286,7 @@ class HealthReporter:
         self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged))
         self._metrics.set("forewarn_document_problems", float(len(self._problems)))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
-        self._metrics.set("forewarn_hooks_running", float(sum(len(record.plan.running()) for record in records)))
+        self._metrics.set("forewarn_hooks_running", float(sum(len(record.plan.active_runs()) for record in records)))
         for drill in (False, True):
             number = sum(failing.get(record.identifier, 0) for record in records if record.drill == drill)
             self._metrics.set("forewarn_recoveries_failing", float(number), drill=drill)

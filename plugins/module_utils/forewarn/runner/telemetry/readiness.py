@@ -91,4 +91,4 @@ def _disturbed(record: EventRecord) -> bool:
 def _touched(record: EventRecord) -> bool:
     """Return whether something was done for an event, which counts even if the event no longer names this VM."""
     # The service may act on an approval, whatever happened to the event.
-    return record.plan.begun() or record.approvals > 0
+    return record.plan.has_begun() or record.approvals > 0
