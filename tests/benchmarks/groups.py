@@ -93,7 +93,7 @@ def _together(directory: Path, cluster: EtcdCluster) -> tuple[list[float], int]:
     """
     vms = [f"vm_{number}" for number in range(RUNNERS)]
     with closing(cluster.store()) as store:
-        store.swap(documents.semaphore_key("web"), semaphore.encoded(Semaphore()), "")
+        store.swap(documents.semaphore_key("web"), semaphore.encode(Semaphore()), "")
         revision = _revision(cluster)
     hook = program(directory / "hook", HOOK)
     artifact = compiled(directory, POLICY.format(runners=RUNNERS, hook=hook))
@@ -138,7 +138,7 @@ def _crowd(cluster: EtcdCluster, members: int) -> tuple[float, int]:
     """Let VMs say at once that they are ready for one event; return the seconds until all have, and the conflicts."""
     names = [f"vm-{number}" for number in range(members)]
     key = documents.barrier_key("web", f"crowd of {members}")
-    encode = partial(barrier.encoded, event_id="crowd")
+    encode = partial(barrier.encode, event_id="crowd")
     swaps: list[int] = []
     begin = threading.Barrier(members + 1)
 
@@ -149,7 +149,7 @@ def _crowd(cluster: EtcdCluster, members: int) -> tuple[float, int]:
         done = None
         while done is None:  # asked again after a fault, as a runner would
             with contextlib.suppress(StoreFault):
-                done = change(store, key, barrier.decoded, encode, step, time.monotonic, partial(_pause, chance))
+                done = change(store, key, barrier.decode, encode, step, time.monotonic, partial(_pause, chance))
         swaps.append(done.swaps)
 
     with contextlib.ExitStack() as stack:
@@ -176,7 +176,7 @@ def _round_trips(cluster: EtcdCluster) -> int:
     with closing(cluster.store()) as store:
         store.read("forewarn/web/warm")
         before = _revision(cluster)
-        encode = partial(barrier.encoded, event_id="one")
+        encode = partial(barrier.encode, event_id="one")
         step = partial(barrier.step, me="vm", own=Statement("content", READY), names=("vm",))
-        change(store, "forewarn/web/events/one", barrier.decoded, encode, step, time.monotonic, lambda _n: None)
+        change(store, "forewarn/web/events/one", barrier.decode, encode, step, time.monotonic, lambda _n: None)
         return _revision(cluster) - before

@@ -79,7 +79,7 @@ class Story:
 
         def created() -> bool:
             with contextlib.suppress(StoreFault), closing(self.cluster.store()) as store:
-                store.swap(documents.semaphore_key(GROUP), semaphore.encoded(Semaphore()), "")
+                store.swap(documents.semaphore_key(GROUP), semaphore.encode(Semaphore()), "")
                 return True
             return False
 
@@ -233,7 +233,7 @@ class Story:
                 yield f"{name} has not recovered"
         try:
             with closing(self.cluster.store()) as store:
-                document = semaphore.decoded(store.read(documents.semaphore_key(GROUP)).value or b"")
+                document = semaphore.decode(store.read(documents.semaphore_key(GROUP)).value or b"")
         except StoreFault as fault:
             yield fault.message
         else:

@@ -24,7 +24,7 @@ from forewarn.runner.hooks.open_records import OpenRecords
 from forewarn.runner.hooks.plan import Plan
 from forewarn.runner.hooks.run import RECOVER, SKIPPED, Run
 from forewarn.runner.hooks.scheduler import HookScheduler
-from forewarn.runner.operator_pause import Pausing
+from forewarn.runner.operator_pause import OperatorPause
 from forewarn.runner.tracker import Tracker
 from tools.judges.promises import BrokenPromise
 from tools.suite.sizes import NAME, SEED, SIZE, seeds
@@ -117,7 +117,7 @@ def test_an_operators_pause_outlives_every_crash(script: Script) -> None:
 
 
 def approve_during_a_pause(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Pausing, "obstacle", lambda _self: None)
+    patch.setattr(OperatorPause, "blocker", lambda _self: None)
 
 
 def ask_for_a_pause_only_when_it_is_sent(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from forewarn.cli.doctor import service
 from forewarn.runner.groups import documents
-from forewarn.runner.groups.etcd_answers import encoded
+from forewarn.runner.groups.etcd_answers import encode
 from tools.servers.etcd_server import PASSWORD, PREFIX, EtcdCluster, etcd_cluster
 from tools.sites.commands import in_process
 from tools.sites.runner_process import compiled
@@ -34,7 +34,7 @@ def _add_reader(cluster: EtcdCluster) -> None:
     """Let a user read what the others write, and nothing more."""
     member = cluster.members[0]
     token = cluster.root_token(member)
-    permission = {"permType": "READ", "key": encoded(PREFIX), "range_end": encoded(PREFIX[:-1] + "0")}
+    permission = {"permType": "READ", "key": encode(PREFIX), "range_end": encode(PREFIX[:-1] + "0")}
     for path, request in (
         ("auth/role/add", {"name": READER}),
         ("auth/role/grant", {"name": READER, "perm": permission}),

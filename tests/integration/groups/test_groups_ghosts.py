@@ -59,7 +59,7 @@ def frees_who_recovers(
 ) -> Semaphore:
     for key in orphans:
         for name in slot_names(document, int(key)):
-            document = semaphore.released(document, name, me, "", "", (key,))
+            document = semaphore.force_release(document, name, me, "", "", (key,))
     return semaphore.step(document, me, wants, passed_over, orphans)
 
 
@@ -74,7 +74,7 @@ def takes_its_turn_late(
 def frees_all_of_the_event(document: Semaphore, name: str, by: str, why: str, at: str) -> Semaphore:
     for key, slot in document.slots.items():
         for other in slot.names if name in slot.names else ():
-            document = semaphore.released(document, other, by, why, at, (key,))
+            document = semaphore.force_release(document, other, by, why, at, (key,))
     return document
 
 

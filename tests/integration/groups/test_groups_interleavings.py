@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.groups import barrier, semaphore
-from forewarn.runner.groups.barrier import Barrier, Closed, Statement
+from forewarn.runner.groups.barrier import Barrier, Closure, Statement
 from forewarn.runner.groups.semaphore import RECOVER, RELEASE, Semaphore, Want
 from tools.models.group_model import GroupModel
 from tools.models.group_model_vm import Group, Rules
@@ -77,7 +77,7 @@ def closes_alone(document: Barrier, me: str, own: Statement | None, _names: tupl
 def closes_for_any_content(document: Barrier, me: str, own: Statement | None, names: tuple[str, ...]) -> Barrier:
     after = barrier.step(document, me, own, names)
     ready = [name for name, said in after.members.items() if said.state == barrier.READY]
-    return after._replace(closed=Closed(own.content, me)) if own is not None and len(ready) == len(names) else after
+    return after._replace(closed=Closure(own.content, me)) if own is not None and len(ready) == len(names) else after
 
 
 def one_too_many(document: Semaphore, me: str, wants: list[Want]) -> Semaphore:

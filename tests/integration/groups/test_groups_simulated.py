@@ -88,9 +88,9 @@ def _free_all(self: Coordinator) -> None:
     with contextlib.suppress(StoreFault):
         version = self._store.read(key)
         if found is not None and version.value is not None:
-            document = semaphore.decoded(version.value)
+            document = semaphore.decode(version.value)
             self._store.swap(
-                key, semaphore.encoded(semaphore.released(document, found.vm, "", "", "")), version.version
+                key, semaphore.encode(semaphore.force_release(document, found.vm, "", "", "")), version.version
             )
 
 
@@ -120,7 +120,7 @@ def prepares_while_ready(patch: pytest.MonkeyPatch) -> None:
     That nobody trusts an answer that is older than what it has seen hides this, so the others remember nothing.
     """
     patch.setattr(Coordinator, "may_say_ready", lambda *_arguments: False)
-    patch.setattr(lineage.Memory, "read", lambda _memory, value, _where: lineage.lineage_of(value))
+    patch.setattr(lineage.LineageMemory, "read", lambda _memory, value, _where: lineage.lineage_of(value))
 
 
 # Of each defect, a story that shows it: seed and VMs. A change of the runner makes other stories of them, so that the

@@ -21,7 +21,7 @@ from forewarn.emulator.spec import Settings
 from forewarn.events import Event, parse_document
 from forewarn.runner.event_record import content_of
 from forewarn.runner.groups import barrier, documents, semaphore
-from forewarn.runner.groups.barrier import Barrier, Closed, Statement
+from forewarn.runner.groups.barrier import Barrier, Closure, Statement
 from forewarn.runner.groups.semaphore import Semaphore
 from tools.servers.etcd_server import EtcdCluster, etcd_cluster
 from tools.sites.runner_process import Start, approvals, compiled, program
@@ -61,7 +61,7 @@ def config(tmp_path: Path, etcd: EtcdCluster) -> Path:
     artifact = compiled(tmp_path, POLICY.format(hook=program(tmp_path / "hook", HOOK)))
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"artifact": str(artifact), "group": "web", "group_store": etcd.settings()}))
-    write(etcd, documents.semaphore_key("web"), semaphore.encoded(Semaphore()))
+    write(etcd, documents.semaphore_key("web"), semaphore.encode(Semaphore()))
     return path
 
 
@@ -81,8 +81,8 @@ def events(server: EmulatorServer) -> dict[str, Event]:
 def close(etcd: EtcdCluster, event: Event, vm: str) -> None:
     """Write that all VMs are ready, in their names, and that one of them approves."""
     content = content_of(event)
-    forged = Barrier({name: Statement(content, barrier.READY) for name in BOTH}, Closed(content, vm))
-    write(etcd, documents.barrier_key("web", event.key), barrier.encoded(forged, event.event_id))
+    forged = Barrier({name: Statement(content, barrier.READY) for name in BOTH}, Closure(content, vm))
+    write(etcd, documents.barrier_key("web", event.key), barrier.encode(forged, event.event_id))
 
 
 def decides_again(emulator: EmulatorClient) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from forewarn.runner.groups import lineage
 from forewarn.runner.groups.azure_login import IdentityLogin
-from forewarn.runner.groups.lineage import Memory
+from forewarn.runner.groups.lineage import LineageMemory
 from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, Store, StoreFault, Versioned
 from forewarn.runner.groups.transaction import change
 from tools.servers.azurite import Azurite, azurite, token_answer
@@ -197,7 +197,7 @@ class Vm:
 
     def __init__(self, store: Store, kept: bool = True) -> None:
         self._store = store
-        self._memory = Memory(kept)
+        self._memory = LineageMemory(kept)
 
     def look(self, add: int = 0) -> int:
         """Return the number, after adding to it."""

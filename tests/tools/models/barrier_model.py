@@ -82,8 +82,8 @@ class BarrierModel:
         return Statement(CONTENTS[member.sees], READY if ready else PREPARING)
 
     def _compute(self, document: bytes | None, place: int, said: Statement | None) -> bytes | None:
-        after = self.rules.step(barrier.decoded(document), self.names[place], said, self.names)
-        return barrier.encoded(after, "event")
+        after = self.rules.step(barrier.decode(document), self.names[place], said, self.names)
+        return barrier.encode(after, "event")
 
     def steps(self, state: Hashable) -> Iterator[Step]:
         """Return what may happen."""
@@ -126,13 +126,13 @@ class BarrierModel:
             yield Step(f"{name} writes", self._judged(_with(_written(state, after), place, told)), stale)
 
     def _told(self, member: Member, document: bytes | None, said: Statement | None) -> Member:
-        closed = said is not None and barrier.decoded(document).closed_for(said.content) is not None
+        closed = said is not None and barrier.decode(document).closed_for(said.content) is not None
         ready = said is not None and said.state == READY
         return member._replace(closed=closed, said=member.sees if ready else -1)
 
     def _judged(self, state: State, writer: int | None = None) -> State:
         """Note whether a barrier was closed now though a VM does not say that it is ready for this content."""
-        before, after = barrier.decoded(state.previous).closed, barrier.decoded(state.document).closed
+        before, after = barrier.decode(state.previous).closed, barrier.decode(state.document).closed
         if after is None or after == before:
             return state
         content = CONTENTS.index(after.content)
@@ -175,7 +175,7 @@ def failing(document: Barrier, me: str, own: Statement | None, names: tuple[str,
     """Close also when a VM has failed: a rule that a test breaks."""
     after = barrier.step(document, me, own, names)
     if own is not None and len(after.members) == len(names):
-        return after._replace(closed=barrier.Closed(own.content, me))
+        return after._replace(closed=barrier.Closure(own.content, me))
     return after
 
 
@@ -184,7 +184,7 @@ def any_content(document: Barrier, me: str, own: Statement | None, names: tuple[
     after = barrier.step(document, me, own, names)
     states = [said.state for said in after.members.values()]
     if own is not None and len(states) == len(names) and PREPARING not in states and FAILED not in states:
-        return after._replace(closed=barrier.Closed(own.content, me))
+        return after._replace(closed=barrier.Closure(own.content, me))
     return after
 
 

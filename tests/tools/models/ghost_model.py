@@ -21,7 +21,7 @@ from typing import Any, Callable, NamedTuple
 
 from forewarn.runner.groups import semaphore
 from forewarn.runner.groups.semaphore import FORCE, HELD, RECOVER, RECOVERING, RELEASE, TAKE, Semaphore, Want
-from forewarn.runner.groups.stale_events import PASSED_OVER_SECONDS, Queue
+from forewarn.runner.groups.stale_events import PASSED_OVER_SECONDS, QueueWatch
 
 from .group_model_vm import AZURE, LISTED, OURS, OVER, STARTED, encoded_slots, slot_names
 from .model_checker import Step
@@ -61,7 +61,7 @@ class Rules(NamedTuple):
     """What VMs and people do, so that a test can break it."""
 
     take: Callable[..., Semaphore] = semaphore.step
-    freed: Freed = semaphore.released
+    freed: Freed = semaphore.force_release
     passes_over: bool = True
     frees_orphans: bool = True
     in_time: bool = True  # an event is gone for long enough that each VM that exists could say that it recovers
@@ -170,10 +170,10 @@ class GhostModel:
 
     def _looked(self, member: Member, slots: Semaphore, times: int) -> frozenset[str]:
         """Return who is passed over after this look at the queue, and more ``times``, each a second later."""
-        queue = Queue()
+        queue = QueueWatch()
         queue._free_for = dict.fromkeys(member.passed_over, PASSED_OVER_SECONDS)
         for second in range(1 + times):
-            queue.look(slots, float(second), self.at_most, [str(member.event)])
+            queue.update(slots, float(second), self.at_most, [str(member.event)])
         return queue.passed_over
 
     def _observes(self, state: State, place: int) -> Iterator[Step]:
@@ -287,7 +287,7 @@ class GhostModel:
 
 @lru_cache(None)
 def _decoded(document: bytes) -> Semaphore:
-    return semaphore.decoded(document)
+    return semaphore.decode(document)
 
 
 def _with(state: State, place: int, member: Member) -> State:

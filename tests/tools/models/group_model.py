@@ -177,7 +177,7 @@ class GroupModel:
     def _may_die(self, vm: int, text: int, env: int) -> bool:
         first = any(part.event == 0 for part in self._vms.values[vm].parts)
         listed = self._envs.values[env].status[0] == LISTED
-        return first and listed and barrier.decoded(self._texts.values[text]).closed is not None
+        return first and listed and barrier.decode(self._texts.values[text]).closed is not None
 
     def _restarts(self, state: State, place: int, name: str) -> Step:
         after, freed = self._restarted(name, state[place], state[0])
@@ -223,11 +223,11 @@ class GroupModel:
         member, around, content = self._vms.values[vm], self._envs.values[env], self._texts.values[text]
         found: Talk | None = None
         if document == 0:
-            found = talks_of_slots(self.group, name, member, around, semaphore.decoded(content))
+            found = talks_of_slots(self.group, name, member, around, semaphore.decode(content))
         else:
             for number, part in enumerate(member.parts):
                 if part.event == document - 1 and len(self.group.events[part.event]) > 1:
-                    found = talks_of_itself(self.group, name, member, number, around, barrier.decoded(content))
+                    found = talks_of_itself(self.group, name, member, number, around, barrier.decode(content))
         if found is None:
             return None
         written, after, doubtful = map(self._texts.number, (found.written,)), found.after, found.unanswered
@@ -244,7 +244,7 @@ class GroupModel:
         if self.group.rules.keeps_on_restart:
             return after, slots
         wants = [Want(str(part.event), RELEASE) for part in parts]
-        freed = semaphore.step(semaphore.decoded(self._texts.values[slots]), name, wants)
+        freed = semaphore.step(semaphore.decode(self._texts.values[slots]), name, wants)
         return after, self._texts.number(encoded_slots(freed))
 
     def _find_changes(self, env: int) -> list[tuple[str, int, bool]]:
@@ -314,10 +314,10 @@ class GroupModel:
             return text
         other = {"a": "b", "b": "a"}
         if document:
-            said: Barrier = barrier.decoded(content)
+            said: Barrier = barrier.decode(content)
             members = {other.get(name, name): statement for name, statement in said.members.items()}
             return self._texts.number(encoded_barrier(said._replace(members=members)))
-        slots = semaphore.decoded(content)
+        slots = semaphore.decode(content)
         swapped = {
             key: slot._replace(names={other.get(name, name): what for name, what in slot.names.items()})
             for key, slot in slots.slots.items()
@@ -335,7 +335,7 @@ class GroupModel:
         return found
 
     def _find_broken(self, looked_at: State) -> str | None:
-        slots = semaphore.decoded(self._texts.values[looked_at[0]])
+        slots = semaphore.decode(self._texts.values[looked_at[0]])
         env: Env = self._envs.values[looked_at[3]]
         vms: list[Vm] = [self._vms.values[number] for number in looked_at[4:]]
         ours = [name for name, vm in zip(self.names, vms) if vm.disturbed == OURS]
@@ -347,7 +347,7 @@ class GroupModel:
             slot = slots.slots.get(str(event))
             if slot is not None and slot.granted and set(slot.names) != set(names):
                 return f"event {event} has some of its slots, and not all"
-            closed = barrier.decoded(self._texts.values[looked_at[1 + event]]).closed if len(names) > 1 else None
+            closed = barrier.decode(self._texts.values[looked_at[1 + event]]).closed if len(names) > 1 else None
             if closed is None or env.status[event] != LISTED:
                 continue
             content = CONTENTS.index(closed.content)
@@ -374,9 +374,9 @@ class GroupModel:
             for part in vm.parts:
                 if part.disturbed or (name not in left and (part.sees != GONE or part.owed or part.said)):
                     return False
-        slots = semaphore.decoded(self._texts.values[state[0]])
+        slots = semaphore.decode(self._texts.values[state[0]])
         held = set().union(*(slot_names(slots, event) for event in range(len(self.group.events))))
-        said = [barrier.decoded(self._texts.values[state[place]]).members for place in (2, 4)]
+        said = [barrier.decode(self._texts.values[state[place]]).members for place in (2, 4)]
         return not slots.waiting and held <= left and (state[FAULTS] > 0 or not any(said))
 
 

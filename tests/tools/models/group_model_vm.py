@@ -283,10 +283,10 @@ def slot_names(document: Semaphore, event: int) -> set[str]:
 def encoded_slots(document: Semaphore) -> bytes:
     """Return one text for all documents that differ only in the order of names, or in what was freed by others."""
     slots = {key: slot._replace(names=dict(sorted(slot.names.items()))) for key, slot in document.slots.items()}
-    return semaphore.encoded(document._replace(slots=slots, releases=()))
+    return semaphore.encode(document._replace(slots=slots, releases=()))
 
 
 def encoded_barrier(document: Barrier) -> bytes | None:
     """Return one text for all documents that differ only in who has closed it: no rule reads that in the document."""
     closed = None if document.closed is None else document.closed._replace(by="")
-    return barrier.encoded(document._replace(closed=closed), "event")
+    return barrier.encode(document._replace(closed=closed), "event")

@@ -78,7 +78,7 @@ class SemaphoreModel:
 
     def initial(self) -> State:
         """Return the state in which all events are listed."""
-        empty = semaphore.encoded(Semaphore())
+        empty = semaphore.encode(Semaphore())
         members = tuple(
             Member(number, owed=self.rules.notes_before)
             for number, names in enumerate(self.of_event)
@@ -101,7 +101,7 @@ class SemaphoreModel:
     def _compute(self, document: bytes, place: int, event: int, want: str) -> bytes:
         names = self.of_event[event]
         asked = Want(str(event), want, names, self.at_most, float(event))
-        return semaphore.encoded(self.rules.step(semaphore.decoded(document), self.names[place], [asked]))
+        return semaphore.encode(self.rules.step(semaphore.decode(document), self.names[place], [asked]))
 
     def _is_granted(self, document: bytes, place: int, event: int) -> bool:
         return semaphore.is_granted(_decoded(document), str(event), self.names[place])
@@ -172,7 +172,7 @@ class SemaphoreModel:
         if state.faults < self.faults:
             gone = member._replace(granted=False, fence=True)
             if self.rules.releases_on_restart and not member.sees_gone:
-                freed = semaphore.encoded(
+                freed = semaphore.encode(
                     semaphore.step(_decoded(state.document), name, [Want(str(event), RELEASE, self.of_event[event])])
                 )
                 yield Step(f"{name} restarts", _with(_faulty(_written(state, freed)), place, gone), True)
@@ -222,7 +222,7 @@ class SemaphoreModel:
 
 @lru_cache(None)
 def _decoded(document: bytes) -> Semaphore:
-    return semaphore.decoded(document)
+    return semaphore.decode(document)
 
 
 def _with(state: State, place: int, member: Member) -> State:

@@ -10,23 +10,23 @@ from contextlib import closing
 
 import pytest
 from forewarn.runner.groups.address import Address
-from forewarn.runner.groups.https import KeptConnection, StoreReply
+from forewarn.runner.groups.https import PersistentConnection, StoreReply
 from forewarn.runner.groups.store import StoreFault
 from forewarn.runner.groups.tls import TlsFiles
 
 
-def ask(connection: KeptConnection, seconds: float = 5.0, body: bytes | None = b"{}") -> StoreReply:
+def ask(connection: PersistentConnection, seconds: float = 5.0, body: bytes | None = b"{}") -> StoreReply:
     """Send a request."""
     return connection.exchange("POST", "/x", {"X-One": "1"}, body, time.monotonic() + seconds)
 
 
-def fault_of(connection: KeptConnection, seconds: float = 5.0) -> StoreFault:
+def fault_of(connection: PersistentConnection, seconds: float = 5.0) -> StoreFault:
     """Return the fault of a request, and close the connection."""
     with closing(connection), pytest.raises(StoreFault) as caught:
         ask(connection, seconds)
     return caught.value
 
 
-def to(port: int, files: TlsFiles | None = None, host: str = "127.0.0.1") -> KeptConnection:
+def to(port: int, files: TlsFiles | None = None, host: str = "127.0.0.1") -> PersistentConnection:
     """Return a connection to a port of this machine, encrypted where there are files."""
-    return KeptConnection(Address(host, port, files is not None, ""), files or TlsFiles())
+    return PersistentConnection(Address(host, port, files is not None, ""), files or TlsFiles())

@@ -245,7 +245,7 @@ class Scenario:
             self.created_again = False
 
     def _create(self) -> None:
-        self.world.server.swap(documents.semaphore_key(GROUP), semaphore.encoded(Semaphore()), "")
+        self.world.server.swap(documents.semaphore_key(GROUP), semaphore.encode(Semaphore()), "")
         self.created_again = True
 
     def _heal(self) -> None:
@@ -316,7 +316,7 @@ class Scenario:
 
     def _held(self) -> list[tuple[str, str]]:
         """Return the VMs that hold a slot, each with the event's key, but for those that have vanished."""
-        document = semaphore.decoded(self.world.server.content()[documents.semaphore_key(GROUP)])
+        document = semaphore.decode(self.world.server.content()[documents.semaphore_key(GROUP)])
         slots = ((name, key) for key, slot in document.slots.items() for name in slot.names)
         return sorted(each for each in slots if each[0] not in self.deleted)
 

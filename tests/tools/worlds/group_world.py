@@ -165,7 +165,7 @@ class GroupWorld:
         with leftovers_in(world):
             made.runner.resume()
         made.runner.recorder.journal.commit()
-        made.runner.health.started()
+        made.runner.health.report_started()
         made.runner._schedule.set_interval(1.0)
         made.runner.advance_hooks()
         member.instance, member.state, member.wake_at = made, RUNNING, self.now

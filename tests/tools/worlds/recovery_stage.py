@@ -57,8 +57,8 @@ class Machine(Stage):
         self.scheduler.advance()
         if self.journal.commit():
             self.recoveries.remove_done()
-        self.health.keep()
-        self.health.turning(1.0)
+        self.health.report()
+        self.health.report_alive(1.0)
 
     def gauge(self, drill: bool = False) -> float:
         """Return how many recoveries fail, as Prometheus reads it."""

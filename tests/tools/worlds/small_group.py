@@ -64,7 +64,7 @@ class Group(GroupWorld):
         started.result = self.results.get(vm, "succeeded")
 
     def create(self, group: str = GROUP) -> None:
-        self.server.swap(documents.semaphore_key(group), semaphore.encoded(Semaphore()), "")
+        self.server.swap(documents.semaphore_key(group), semaphore.encode(Semaphore()), "")
 
     def begin(self, *names: str) -> None:
         for name in names or VMS:
@@ -82,14 +82,14 @@ class Group(GroupWorld):
         return [approval.vm for approval in self.model.find(event).approvals]
 
     def semaphore(self, group: str = GROUP) -> Semaphore:
-        return semaphore.decoded(self.server.content()[documents.semaphore_key(group)])
+        return semaphore.decode(self.server.content()[documents.semaphore_key(group)])
 
     def holders(self, group: str = GROUP) -> list[str]:
         return sorted(self.semaphore(group).disturbed())
 
     def barriers(self) -> list[barrier.Barrier]:
         content = self.server.content()
-        return [barrier.decoded(content[key]) for key in sorted(content) if "/events/" in key]
+        return [barrier.decode(content[key]) for key in sorted(content) if "/events/" in key]
 
     def why(self, vm: str) -> tuple[str, str]:
         """Return why a VM does not approve its only event: the code, and the reason."""

@@ -186,7 +186,7 @@ class Story:
         found = Readiness(self.instance.clocks, 60.0, VMS[0])
         health._readiness = found  # as if it were asked for by --probe-listen
         scheduler.vm_name = VMS[0]
-        health.turning(1.0)
+        health.report_alive(1.0)
         return found.ready()
 
     def outcomes(self) -> list[str]:

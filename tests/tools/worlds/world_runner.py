@@ -26,7 +26,7 @@ from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookProcess
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Runner
-from forewarn.runner.operator_pause import told_by
+from forewarn.runner.operator_pause import reported_pause
 from forewarn.runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, VmIdentity
 from forewarn.runner.reconciler import Reconciler
@@ -380,7 +380,9 @@ def new_runner(
         if identity.vm.name is not None:
             world.note("known")
         previous = (
-            PreviousRunner(last_poll, downtime(beat, clocks), told_by(beat)) if beat else PreviousRunner(last_poll)
+            PreviousRunner(last_poll, downtime(beat, clocks), reported_pause(beat))
+            if beat
+            else PreviousRunner(last_poll)
         )
         options = RunnerOptions(
             clocks,

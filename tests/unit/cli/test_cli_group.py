@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from forewarn.cli.group import common, status
 from forewarn.runner.groups import barrier, documents, semaphore
-from forewarn.runner.groups.barrier import Barrier, Closed, Statement
+from forewarn.runner.groups.barrier import Barrier, Closure, Statement
 from forewarn.runner.groups.semaphore import HELD, RECOVERING, Release, Semaphore, Slot, Waiter
 from forewarn.runner.hooks import recovery_requests
 from tools.sites.commands import in_process
@@ -81,7 +81,7 @@ def put(server: MemoryServer, key: str, value: bytes | None) -> None:
 
 
 def shared(server: MemoryServer) -> Semaphore:
-    return semaphore.decoded(server.content()[KEY])
+    return semaphore.decode(server.content()[KEY])
 
 
 def once(store: MemoryStore, what: str, trouble: str, meanwhile: Callable[[], object] = lambda: None) -> None:
@@ -106,7 +106,7 @@ def once(store: MemoryStore, what: str, trouble: str, meanwhile: Callable[[], ob
 def test_it_creates_the_semaphore_once(group: Group, server: MemoryServer) -> None:
     assert group("create") == (0, "Group web has its semaphore now: the memory of the tests.\n", "")
     assert (list(server.content()), shared(server)) == ([KEY], Semaphore())
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     code, out, _err = group("create")
     assert (code, out) == (
         0,
@@ -128,7 +128,7 @@ def test_it_reads_again_where_the_answer_was_lost(
 
 
 def test_it_never_replaces_what_others_wrote_meanwhile(group: Group, server: MemoryServer, store: MemoryStore) -> None:
-    once(store, "swap", LOST_REQUEST, lambda: put(server, KEY, semaphore.encoded(BUSY)))
+    once(store, "swap", LOST_REQUEST, lambda: put(server, KEY, semaphore.encode(BUSY)))
     assert group("create")[0] == 0
     assert shared(server) == BUSY
     put(server, KEY, b"somebody else's")
@@ -155,7 +155,7 @@ def test_what_cannot_be_a_group_is_refused(
 
 
 def test_it_frees_all_slots_of_a_vm_and_ends_its_waiting(group: Group, server: MemoryServer) -> None:
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     code, out, err = group("release", "WEB_0", "--why", "its VM\n is  deleted")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -173,7 +173,7 @@ def test_it_frees_all_slots_of_a_vm_and_ends_its_waiting(group: Group, server: M
 
 
 def test_it_frees_one_slot(group: Group, server: MemoryServer) -> None:
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     code, out, _err = group("release", "web_0", "--why", "x", "--event", "C3", "--json")
     found = json.loads(out)
     assert (code, found.pop("forewarn")) == (0, {"schema": "group-release", "version": 1})
@@ -195,7 +195,7 @@ def test_it_frees_one_slot(group: Group, server: MemoryServer) -> None:
 def test_what_it_cannot_free_it_refuses(
     arguments: tuple[str, ...], text: str, group: Group, server: MemoryServer
 ) -> None:
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     code, out, err = group("release", *arguments)
     assert (code, out, text in err) == (2, "", True), err
     assert shared(server) == BUSY
@@ -215,9 +215,9 @@ def test_it_frees_once_where_the_answer_was_lost(
         server.deliver()
         document = shared(server)
         slots = {**document.slots, "g7": Slot({"web_5": HELD}, True)}
-        put(server, KEY, semaphore.encoded(document._replace(slots=slots)))
+        put(server, KEY, semaphore.encode(document._replace(slots=slots)))
 
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     once(store, "swap", trouble, meanwhile)
     code, out, err = group("release", "web_0", "--why", "x")
     assert (code, out.count("web_0 no longer holds a slot")) == (0, 2), err
@@ -233,9 +233,9 @@ def test_it_does_not_free_a_slot_that_the_vm_takes_after_it_was_freed(
         document = shared(server)
         assert "web_0" not in document.disturbed()
         slot = Slot({"web_0": HELD}, True, "Reboot A1", SINCE)
-        put(server, KEY, semaphore.encoded(document._replace(slots={**document.slots, "a1": slot})))
+        put(server, KEY, semaphore.encode(document._replace(slots={**document.slots, "a1": slot})))
 
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     once(store, "swap", LOST_ANSWER, meanwhile)
     assert group("release", "web_0", "--why", "x")[0] == 0
     assert "web_0" in shared(server).slots["a1"].names
@@ -245,7 +245,7 @@ def test_a_store_that_never_says_whether_it_wrote_is_given_up(
     group: Group, server: MemoryServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(common, "_PATIENCE_SECONDS", 0.1)
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     store.trouble = lambda what, _key: LOST_REQUEST if what == "swap" else None
     code, out, err = group("release", "web_0", "--why", "x")
     assert (code, out) == (3, "")
@@ -263,13 +263,13 @@ def statement(state: str, reason: str = "") -> Statement:
 
 
 def test_it_shows_slots_waiters_events_and_what_was_freed(group: Group, server: MemoryServer) -> None:
-    put(server, KEY, semaphore.encoded(BUSY))
+    put(server, KEY, semaphore.encode(BUSY))
     members = {"web_0": statement("ready"), "web_10": statement("failed", "a prepare hook failed")}
     for event, document in (
         ("A1", Barrier(members)),
-        ("C3", Barrier({"web_0": statement("ready")}, Closed("content", "web_0"))),
+        ("C3", Barrier({"web_0": statement("ready")}, Closure("content", "web_0"))),
     ):
-        put(server, documents.barrier_key("web", event.lower()), barrier.encoded(document, event))
+        put(server, documents.barrier_key("web", event.lower()), barrier.encode(document, event))
     put(server, documents.barrier_key("web", "damaged"), b"[]")
     put(server, f"{documents.prefix('web')}doctor-0123", b"{}")
     code, out, err = group("status")
@@ -294,9 +294,9 @@ def test_it_shows_slots_waiters_events_and_what_was_freed(group: Group, server: 
 
 
 def test_its_json_has_the_same(group: Group, server: MemoryServer) -> None:
-    put(server, KEY, semaphore.encoded(BUSY))
-    document = Barrier({"web_0": statement("ready")}, Closed("content", "web_0"))
-    put(server, documents.barrier_key("web", "c3"), barrier.encoded(document, "C3"))
+    put(server, KEY, semaphore.encode(BUSY))
+    document = Barrier({"web_0": statement("ready")}, Closure("content", "web_0"))
+    put(server, documents.barrier_key("web", "c3"), barrier.encode(document, "C3"))
     found: dict[str, Any] = json.loads(group("status", "--json")[1])
     assert found["forewarn"] == {"schema": "group-status", "version": 1}
     assert found["members"] == ["web_0", "web_1"]
@@ -327,7 +327,7 @@ def test_without_a_semaphore_it_says_how_to_create_it(group: Group) -> None:
 def test_a_slow_store_ends_it_in_time(group: Group, server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(9):
         document = Barrier({"web_0": statement("ready")})
-        put(server, documents.barrier_key("web", f"e{number}"), barrier.encoded(document, f"E{number}"))
+        put(server, documents.barrier_key("web", f"e{number}"), barrier.encode(document, f"E{number}"))
     monkeypatch.setattr(status, "MOST_SECONDS", 0.0)
     out = group("status")[1]
     assert (out.count("Event E"), out.splitlines()[-1]) == (0, "Not shown: 9 more events.")
@@ -339,7 +339,7 @@ def test_a_slow_store_ends_it_in_time(group: Group, server: MemoryServer, monkey
 
 def test_what_the_store_has_cannot_pass_for_a_line_of_ours(group: Group, server: MemoryServer) -> None:
     evil = "Reboot\n\033[31mNobody holds a slot."
-    put(server, KEY, semaphore.encoded(Semaphore({"a": Slot({"web_0": HELD}, True, evil, SINCE)})))
+    put(server, KEY, semaphore.encode(Semaphore({"a": Slot({"web_0": HELD}, True, evil, SINCE)})))
     out = group("status")[1]
     assert ("\033" in out, "\nNobody" in out, out.count("Nobody holds a slot")) == (False, False, 1)
     out = group("release", "web_0", "--why", "x")[1]

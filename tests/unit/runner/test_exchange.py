@@ -199,13 +199,13 @@ def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None
     story.turns(3)
     kept: list[float] = []
     health = story.instance.runner.health
-    keep = health.keep
+    keep = health.report
 
     def watched() -> None:
         kept.append(story.world.now)
         keep()
 
-    health.keep = watched  # type: ignore[method-assign]  # to see when
+    health.report = watched  # type: ignore[method-assign]  # to see when
     story.world.stuck = frozenset({DOCUMENT})
     begin = story.world.now
     story.turns(9)

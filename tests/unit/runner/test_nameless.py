@@ -162,7 +162,7 @@ def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path) -> None:
     story.go(3)
     story.instance.runner.scheduler.vm_name = VMS[1]  # as with --vm-name web_1
     story.instance.runner.health.facts["vm_given"] = True
-    story.instance.runner.health.keep()
+    story.instance.runner.health.report()
     story.stop()
     story.world.nameless = True
     story.start()

@@ -106,7 +106,7 @@ def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
     base.close()
     story.start()
     story.go(3)
-    assert story.instance.runner.recorder.journal.damaged == 1
+    assert story.instance.runner.recorder.journal.damaged_count == 1
     assert not story.ready(), "'Is this VM still drained?'"
 
 

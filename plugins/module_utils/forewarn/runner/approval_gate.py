@@ -30,14 +30,14 @@ from .hooks.open_records import RESUMING
 from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
 from .journal.writer import Journal
-from .operator_pause import Pausing
+from .operator_pause import OperatorPause
 from .options import Mode
 
 
 class ApprovalGate:
     """Knows the hooks of an event, the journal, and an operator's pause. For the main thread alone."""
 
-    def __init__(self, scheduler: HookScheduler, journal: Journal, mode: Mode, pausing: Pausing) -> None:
+    def __init__(self, scheduler: HookScheduler, journal: Journal, mode: Mode, pausing: OperatorPause) -> None:
         self._preparation = scheduler.preparation
         self._journal = journal
         self._mode = mode
@@ -46,7 +46,7 @@ class ApprovalGate:
 
     def read_pause(self) -> None:
         """Find out whether an operator has paused approvals, for the calls of ``blocker`` that follow."""
-        self._pause = self._pausing.obstacle()
+        self._pause = self._pausing.blocker()
 
     def blocker(self, decision: Decision, record: EventRecord, now: datetime) -> Eligibility | None:
         """Return what keeps this VM from approving, whatever the policies decide, or None."""
@@ -80,7 +80,7 @@ class ApprovalGate:
             return Eligibility(NEEDS_RUNNER, "its hooks need a running service: --once has no time for them")
         if self._journal.trouble is not None:
             return Eligibility(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
-        if self._journal.late:
+        if self._journal.late_records:
             return Eligibility(NO_JOURNAL, RESUMING)
         if decision.prepare and not record.plan.wanted_stages():
             return Eligibility(PREPARING, "its hooks are not planned")

@@ -16,7 +16,7 @@ from . import event_record as states
 from .clocks import Clocks
 from .event_record import EventRecord
 from .hooks.open_records import OpenRecords
-from .operator_pause import Pausing
+from .operator_pause import OperatorPause
 from .options import Mode
 from .telemetry.recorder import Recorder
 from .tracker import Tracker
@@ -33,7 +33,7 @@ class Approvals:
         clocks: Clocks,
         request: Callable[[], AbstractContextManager[None]],
         mode: Mode,
-        pausing: Pausing,
+        pausing: OperatorPause,
     ) -> None:
         self._client = client
         self._records = records
@@ -64,7 +64,7 @@ class Approvals:
         while requests:
             if not self._mode.dry_run and self._client.limiter.delay() > 0:
                 return None
-            if self._pausing.obstacle() is not None:  # the latest moment: it may have begun since the decision
+            if self._pausing.blocker() is not None:  # the latest moment: it may have begun since the decision
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:

@@ -25,7 +25,7 @@ from .impact import ImpactTracker
 from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Runner, Stop
-from .operator_pause import Pausing
+from .operator_pause import OperatorPause
 from .options import RunnerOptions
 from .policies import Policies
 from .poll_schedule import PollSchedule
@@ -60,20 +60,20 @@ def assemble(
         return datetime.fromtimestamp(clocks.wall(), timezone.utc)
 
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
-    scheduler = HookScheduler(executor, recorder, clocks, options.settings, now)
+    scheduler = HookScheduler(executor, recorder, clocks, options.hook_settings, now)
     health = HealthReporter(
         scheduler,
         recorder,
         clocks,
         now,
         notifier=options.notifier or Notifier({}, clocks),
-        heartbeat=None if directory is None else Heartbeat(directory, clocks, options.elsewhere),
+        heartbeat=None if directory is None else Heartbeat(directory, clocks, options.fallback_directory),
         textfile=options.textfile,
         readiness=options.readiness,
-        watch=options.watch,
+        watch=options.needs_watch,
     )
 
-    pausing = Pausing(directory or SERVICE_STATE, recorder, clocks, health.facts, options.previous.pause)
+    pausing = OperatorPause(directory or SERVICE_STATE, recorder, clocks, health.facts, options.previous.pause)
 
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, recorder, clocks, now, mode, pausing, drill=drill)

@@ -64,7 +64,7 @@ class Controller:
         if group is not None:
             if news:
                 self.decide_again()  # the other VMs wait for this one
-            if group.coordinator.collect():
+            if group.coordinator.collect_results():
                 self.decide_again()
                 news = True
         return news
@@ -85,7 +85,7 @@ class Controller:
         requests = self.reconciler.process(document, vm, age_seconds)
         # Without drills there is no document of theirs that would do this.
         self._drill_runner.reconciler.recover_nameless(vm)
-        self._health.documented(document)
+        self._health.record_document(document)
         self.impact.report(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
         return requests
 

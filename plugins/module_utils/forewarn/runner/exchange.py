@@ -172,11 +172,11 @@ class Exchange:
     def _handle_document(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:
             self._poller.note_fault(fault)
-            self._health.polled(fault.message)
+            self._health.record_poll(fault.message)
             self._finish()
             return
         self._poller.note_success()
-        self._health.polled(None, self._age())
+        self._health.record_poll(None, self._age())
         if self._identity.due:
             self._document, self._identity_deadline = document, self._clock() + IDENTITY_PATIENCE_SECONDS
             self._begin(INSTANCE, self._identity.fetch)

@@ -16,7 +16,7 @@ from ..errors import InputError, ServiceError
 from .controller import Controller
 from .exchange import Exchange
 from .hooks.recovery_requests import RecoveryRequests
-from .operator_pause import Pausing
+from .operator_pause import OperatorPause
 from .options import RunnerOptions
 from .poll_schedule import PollSchedule
 from .signals import Interrupted
@@ -54,7 +54,7 @@ class Runner:
         controller: Controller,
         exchange: Exchange,
         schedule: PollSchedule,
-        pausing: Pausing,
+        pausing: OperatorPause,
         recoveries: RecoveryRequests,
         recorder: Recorder,
         health: HealthReporter,
@@ -86,7 +86,7 @@ class Runner:
         try:
             self.resume()
             self.recorder.journal.commit()
-            self.health.started()
+            self.health.report_started()
             self._schedule.set_interval(interval_seconds)
             self._read_operator_requests()  # before what they concern is started
             self.advance_hooks()  # recoveries need no answer of the service
@@ -125,12 +125,12 @@ class Runner:
         first = self._tasks_at - self._options.clocks.monotonic() if exchange.busy else self._schedule.due_in()
         dues = (first, self.controller.next_in(), exchange.next_in())
         wait = max(0.0, min(due for due in dues if due is not None))
-        self.health.turning(wait)
+        self.health.report_alive(wait)
         self.controller.impact.wait(self._stop.wait, wait)
 
     def _stopped(self) -> None:
         clock, journal = self._options.clocks.monotonic, self.recorder.journal
-        self.health.stopping()
+        self.health.report_stopping()
         until = clock() + STOP_PATIENCE_SECONDS
         self._end_children()
         self._exchange.abandon(max(0.0, until - clock()))
@@ -167,18 +167,18 @@ class Runner:
         self.advance_hooks()
         if self._sink is not None:
             self._sink.vm_name = self.scheduler.vm_name
-            self._sink.keep()
-        self.health.keep()
+            self._sink.send_if_due()
+        self.health.report()
 
     def _read_operator_requests(self) -> None:
-        self._pausing.keep(sending=self._exchange.approval_in_flight)
+        self._pausing.report_change(sending=self._exchange.approval_in_flight)
         self._recoveries.read_requests()
 
     def advance_hooks(self) -> None:
         """Process the hooks that have ended, and start those that are due."""
         journal = self.recorder.journal
         if self._sink is not None:
-            self._sink.collect()
+            self._sink.collect_results()
         if self.controller.collect_results():
             self._schedule.poll_soon()
         self.controller.decide_about_late_records()  # before anything is started, and before requests that concern it
@@ -199,7 +199,7 @@ class Runner:
         if self._options.reload is None:
             return
         log, journal = self.recorder.log, self.recorder.journal
-        self.health.reloading()
+        self.health.report_reloading()
         problem = None
         try:
             configuration = self._options.reload()
@@ -214,8 +214,8 @@ class Runner:
             log.info("reloaded", digest=policies.digest, before=before)
             journal.note("reloaded", None, policy=policies.digest, before=before)
             self.controller.decide_again()
-            self.health.decided_by(policies)
-            self.health.watch_needs(configuration.look, configuration.missing)
+            self.health.record_policies(policies)
+            self.health.watch_needs(configuration.check, configuration.missing)
             self.health.facts.update(configuration.facts, interval_seconds=configuration.interval_seconds)
             self._schedule.set_interval(configuration.interval_seconds)
-        self.health.reloaded(problem)
+        self.health.report_reloaded(problem)

@@ -20,14 +20,14 @@ BEGAN, ENDED = "paused", "resumed"  # kinds of entries in the journal, and lines
 FACT = "pause"  # of the heartbeat: that the runner keeps a pause
 
 
-def told_by(beat: Beat) -> str | None:
+def reported_pause(beat: Beat) -> str | None:
     """Return the pause that a runner has reported, None if none lasted."""
     reported = beat.fields.get(FACT)
     name = (reported.get("identifier") or reported.get("problem")) if isinstance(reported, dict) else None
     return name if isinstance(name, str) else None
 
 
-class Pausing:
+class OperatorPause:
     """For the main thread alone; nothing here raises. A pause counts in the state directory ``directory``.
 
     ``told`` names the pause that the previous runner has reported. ``facts`` are for the heartbeat.
@@ -46,23 +46,23 @@ class Pausing:
         self._recorder = recorder
         self._clocks = clocks
         self._facts = facts
-        self._told = told
+        self._reported = told
         self._latest: Pause | None = None
 
-    def obstacle(self) -> Eligibility | None:
+    def blocker(self) -> Eligibility | None:
         """Return what keeps this VM from approving, by the file as it is now, or None."""
-        found = self._look()
+        found = self._current()
         if found is None:
             return None
         wait = None if found.problem is not None else max(0.0, found.until - self._clocks.wall())
         return Eligibility(PAUSED, found.in_words(), wait)
 
-    def keep(self, *, sending: bool) -> None:
+    def report_change(self, *, sending: bool) -> None:
         """Report a pause that has begun or is over.
 
         Not while an approval is under way (``sending``): once a pause is reported, none is sent any more.
         """
-        found = self._look()
+        found = self._current()
         if sending:
             return
         metrics = self._recorder.metrics
@@ -70,21 +70,21 @@ class Pausing:
         metrics.set("forewarn_pause_unreadable", 1.0 if found is not None and found.problem is not None else 0.0)
         self._facts[FACT] = None if found is None else found._asdict()
         name = None if found is None else found.identifier or found.problem
-        if name != self._told:
-            self._tell(found)
-            self._told = name
+        if name != self._reported:
+            self._report(found)
+            self._reported = name
 
-    def _look(self) -> Pause | None:
+    def _current(self) -> Pause | None:
         """Return the pause that lasts now."""
         self._latest = pause.look(self._directory, lambda path: self._inbox.read(path.name))
         return self._latest if self._latest is not None and self._latest.lasts(self._clocks.wall()) else None
 
-    def _tell(self, found: Pause | None) -> None:
+    def _report(self, found: Pause | None) -> None:
         journal, log, _metrics = self._recorder
         if found is None:
-            ended = self._latest is not None and self._latest.identifier == self._told
+            ended = self._latest is not None and self._latest.identifier == self._reported
             by = self._latest.ended_by if ended and self._latest is not None else None
-            fields: dict[str, Any] = {"pause": self._told, "by": by}
+            fields: dict[str, Any] = {"pause": self._reported, "by": by}
             log.info(ENDED, **fields)
             journal.note(ENDED, None, **fields)
             return

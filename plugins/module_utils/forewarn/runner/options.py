@@ -38,7 +38,7 @@ class Mode(NamedTuple):
 class Configuration(NamedTuple):
     """What a reload has read.
 
-    ``missing`` are sentences on what hooks need and lack; ``look`` returns them anew, None if they need nothing.
+    ``missing`` are sentences on what hooks need and lack; ``check`` returns them anew, None if they need nothing.
     ``facts`` are for the heartbeat.
     """
 
@@ -46,7 +46,7 @@ class Configuration(NamedTuple):
     shadow: Shadow | None
     interval_seconds: float
     missing: Sequence[str] = ()
-    look: NeedsCheck | None = None
+    check: NeedsCheck | None = None
     facts: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -74,7 +74,7 @@ class GroupOptions(NamedTuple):
 
 
 class RunnerOptions(NamedTuple):
-    """``directory`` is the state directory, None to keep nothing; ``elsewhere`` is one in memory, for the heartbeat
+    """``directory`` is the state directory, None to keep nothing; ``fallback_directory`` is one in memory, for the heartbeat
     when the disk is full. Without a ``requester`` the main thread makes the requests.
     """
 
@@ -82,16 +82,16 @@ class RunnerOptions(NamedTuple):
     log: Log
     mode: Mode = Mode()
     directory: str | None = None
-    settings: HookSettings = HookSettings()
+    hook_settings: HookSettings = HookSettings()
     metrics: Metrics | None = None
     textfile: str | None = None
     notifier: Notifier | None = None
     readiness: Readiness | None = None
     requester: Requester | None = None
-    elsewhere: str | None = None
+    fallback_directory: str | None = None
     shadow: Shadow | None = None
     reload: Callable[[], Configuration] | None = None
     previous: PreviousRunner = PreviousRunner()
-    watch: NeedsWatch | None = None
+    needs_watch: NeedsWatch | None = None
     sink: SinkSettings | None = None
     group: GroupOptions | None = None

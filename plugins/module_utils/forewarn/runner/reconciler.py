@@ -25,7 +25,7 @@ from .event_record import EventRecord, first
 from .hooks.dry_run_reporter import DryRunReporter
 from .hooks.notifications import BEGAN, DECIDED
 from .hooks.scheduler import HookScheduler
-from .operator_pause import Pausing
+from .operator_pause import OperatorPause
 from .options import Mode
 from .policies import Policies
 from .shadow import Shadow
@@ -50,7 +50,7 @@ class Reconciler:
         clocks: Clocks,
         now: Callable[[], datetime],
         mode: Mode,
-        pausing: Pausing,
+        pausing: OperatorPause,
         *,
         drill: bool = False,
     ) -> None:
@@ -135,13 +135,13 @@ class Reconciler:
             self._reporter.report_document(document)
         # An answer without a body, or one that can be read only in part, does not show all that is listed.
         whole = document.incarnation is not None and not document.problems
-        if self._journal.damaged_unknown and not self.drill:
+        if self._journal.unknown_damaged and not self.drill:
             listed = [event.key for event in document.events]
-            (self._journal.listed if whole else self._journal.suspect)(listed)
-        if self._journal.unread and whole and self._listed_first is None:
+            (self._journal.settle_doubts if whole else self._journal.doubt_listed)(listed)
+        if self._journal.has_unread_records and whole and self._listed_first is None:
             self._listed_first = frozenset(event.key for event in document.events)
         if self.group is not None and whole:
-            self.group.coordinator.listed([event.key for event in document.events])
+            self.group.coordinator.update_listed([event.key for event in document.events])
         gone = self.tracker.update(document, changed, age_seconds)
         for record in self.tracker.visibility_changes:
             self._records.save(record)
@@ -191,7 +191,7 @@ class Reconciler:
             tracked = self.tracker[decision.event]
             record = tracked.record
             if self.group is not None:
-                self.group.hold_back(decision, record, vm_name)
+                self.group.update_group_blocker(decision, record, vm_name)
             if decision.event.key not in shown:
                 continue
             blocker = self._gate.blocker(decision, record, now)
@@ -210,7 +210,7 @@ class Reconciler:
                 )
             found.append((decision, answer))
         if self.group is not None:
-            self.group.tell(vm_name)
+            self.group.publish(vm_name)
         return found
 
     def recover_nameless(self, vm: Vm, now: datetime | None = None) -> None:
@@ -296,7 +296,7 @@ class Reconciler:
         )
         if self._dry_run is not None and not record.nameless:
             self._dry_run.report_recover(record, outcome)
-        if self._journal.unread:
+        if self._journal.has_unread_records:
             self._ended_while_unreadable[record.event.key] = record
         self._scheduler.end_event(record, outcome)
 

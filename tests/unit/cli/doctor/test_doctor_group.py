@@ -22,7 +22,7 @@ MEMORY = "the memory of the tests"
 @pytest.fixture
 def server() -> MemoryServer:
     found = MemoryServer()
-    found.swap(KEY, semaphore.encoded(Semaphore()), "")
+    found.swap(KEY, semaphore.encode(Semaphore()), "")
     return found
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from forewarn.runner.groups import barrier
-from forewarn.runner.groups.barrier import FAILED, HELD, PREPARING, READY, Barrier, Closed, Statement, step
+from forewarn.runner.groups.barrier import FAILED, HELD, PREPARING, READY, Barrier, Closure, Statement, step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ def said(state: str, content: str = "c", reason: str = "") -> Statement:
 def test_whoever_is_ready_last_closes_it() -> None:
     first = step(Barrier(), "b", said(READY), NAMES)
     assert (first.closed, first.missing("c", NAMES)) == (None, ["A"])
-    assert step(first, "a", said(READY), NAMES).closed == Closed("c", "a")
+    assert step(first, "a", said(READY), NAMES).closed == Closure("c", "a")
 
 
 def test_one_that_fails_holds_or_prepares_keeps_it_open() -> None:
@@ -50,7 +50,7 @@ def test_who_no_longer_sees_the_event_opens_it_and_the_last_one_removes_it() -> 
     left = step(closed, "b", None, NAMES)
     assert (set(left.members), left.closed) == ({"a"}, None)
     assert step(left, "b", None, NAMES) == left
-    assert barrier.encoded(step(left, "A", None, NAMES), "event") is None
+    assert barrier.encode(step(left, "A", None, NAMES), "event") is None
 
 
 def test_another_reason_alone_is_not_written_and_a_long_one_is_cut_off() -> None:

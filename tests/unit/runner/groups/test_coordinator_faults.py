@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_read_is_reported(running: Group) -> None:
     ],
 )
 def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
-    kept = obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",), ("k",))})
+    kept = obligations.Obligations("a", {"key": obligations.EventObligations("id", ("k",), ("web",), ("k",))})
     obligations.write(str(tmp_path), kept)
     assert obligations.read(str(tmp_path)) == kept
     path = tmp_path / obligations.FILE_NAME
@@ -246,14 +246,16 @@ def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, An
 
 
 def test_a_file_of_an_earlier_runner_is_read_as_if_it_had_said_that_it_is_ready(tmp_path: Path) -> None:
-    obligations.write(str(tmp_path), obligations.Obligations("a", {"key": obligations.Owed("id", ("k",), ("web",))}))
+    obligations.write(
+        str(tmp_path), obligations.Obligations("a", {"key": obligations.EventObligations("id", ("k",), ("web",))})
+    )
     path = tmp_path / obligations.FILE_NAME
     data = json.loads(path.read_text())
     del data["events"]["key"]["ready"]
     path.write_text(json.dumps(data))
     found = obligations.read(str(tmp_path))
     assert found is not None
-    assert found.events == {"key": obligations.Owed("id", ("k",), ("web",), ("k",))}
+    assert found.events == {"key": obligations.EventObligations("id", ("k",), ("web",), ("k",))}
 
 
 def test_a_full_disk_keeps_it_from_asking(running: Group, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.groups import barrier, documents, semaphore
-from forewarn.runner.groups.barrier import Barrier, Closed, Statement
+from forewarn.runner.groups.barrier import Barrier, Closure, Statement
 from forewarn.runner.groups.documents import SharedDocumentError
 from forewarn.runner.groups.semaphore import HELD, RECOVERING, Release, Semaphore, Slot, Waiter
 from hypothesis import given
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 TEXTS = st.text(max_size=8)
 STATEMENTS = st.builds(Statement, TEXTS, st.sampled_from(barrier.STATES), TEXTS)
 BARRIERS = st.builds(
-    Barrier, st.dictionaries(TEXTS, STATEMENTS, min_size=1, max_size=4), st.none() | st.builds(Closed, TEXTS, TEXTS)
+    Barrier, st.dictionaries(TEXTS, STATEMENTS, min_size=1, max_size=4), st.none() | st.builds(Closure, TEXTS, TEXTS)
 )
 SLOTS = st.builds(Slot, st.dictionaries(TEXTS, st.sampled_from((HELD, RECOVERING))), st.booleans(), TEXTS, TEXTS)
 NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -40,17 +40,17 @@ JSON = st.recursive(
 
 @given(BARRIERS)
 def test_a_barrier_is_read_as_it_was_written(document: Barrier) -> None:
-    assert barrier.decoded(barrier.encoded(document, "event")) == document
+    assert barrier.decode(barrier.encode(document, "event")) == document
 
 
 @given(SEMAPHORES)
 def test_a_semaphore_is_read_as_it_was_written(document: Semaphore) -> None:
-    assert semaphore.decoded(semaphore.encoded(document)) == document
+    assert semaphore.decode(semaphore.encode(document)) == document
 
 
 @given(st.binary(max_size=60))
 def test_bytes_are_no_document(content: bytes) -> None:
-    for decoded in (barrier.decoded, semaphore.decoded):
+    for decoded in (barrier.decode, semaphore.decode):
         with pytest.raises(SharedDocumentError):
             decoded(content)
 
@@ -58,7 +58,7 @@ def test_bytes_are_no_document(content: bytes) -> None:
 @given(st.sampled_from(["members", "closed", "slots", "waiting", "releases", "forewarn"]), JSON)
 def test_a_damaged_document_is_refused_or_read_but_never_an_error(name: str, value: Any) -> None:
     whole: dict[str, Any] = {"members": {}, "closed": None, "slots": {}, "waiting": {}, "releases": []}
-    for schema, decoded in ((barrier.SCHEMA, barrier.decoded), (semaphore.SCHEMA, semaphore.decoded)):
+    for schema, decoded in ((barrier.SCHEMA, barrier.decode), (semaphore.SCHEMA, semaphore.decode)):
         data = {"forewarn": {"schema": schema, "version": 1}, **whole, name: value}
         try:
             decoded(json.dumps(data).encode())
@@ -69,7 +69,7 @@ def test_a_damaged_document_is_refused_or_read_but_never_an_error(name: str, val
 def test_a_newer_document_is_refused() -> None:
     data = {"forewarn": {"schema": "barrier", "version": 2}, "members": {}, "closed": None}
     with pytest.raises(SharedDocumentError, match="upgrade this VM"):
-        barrier.decoded(json.dumps(data).encode())
+        barrier.decode(json.dumps(data).encode())
 
 
 @given(TEXTS, TEXTS)

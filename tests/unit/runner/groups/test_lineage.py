@@ -9,7 +9,7 @@ import json
 
 import pytest
 from forewarn.runner.groups import lineage
-from forewarn.runner.groups.lineage import NONE, Memory, continued, lineage_of
+from forewarn.runner.groups.lineage import NONE, LineageMemory, lineage_of, with_next_lineage
 from forewarn.runner.groups.store import StoreFault
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -27,14 +27,14 @@ def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kep
     """The judge keeps every write ever made, and knows which of them the document rests on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lineage, "KEPT", kept)
-        memory = Memory(kept=True)
-        value, _ = continued(EMPTY, NONE)
+        memory = LineageMemory(kept=True)
+        value, _ = with_next_lineage(EMPTY, NONE)
         history: list[int] = [0]  # the writes that the document rests on, by their number of all that were made
         seen: list[int] = []
         backup, made, forked = (value, list(history)), 1, False
         for step in steps:
             if step == "write":
-                value, _ = continued(EMPTY, lineage_of(value))
+                value, _ = with_next_lineage(EMPTY, lineage_of(value))
                 history.append(made)
                 made += 1
             elif step == "back up":
@@ -57,15 +57,15 @@ def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kep
     "value", [None, b"", b"{", b"[]", b"{}", b'{"lineage":[]}', b'{"lineage":["a",0,""]}', b'{"lineage":["a",1,"b c"]}']
 )
 def test_what_has_no_lineage_is_for_others_to_judge(value: bytes | None) -> None:
-    memory = Memory(kept=True)
-    first, _ = continued(EMPTY, NONE)
+    memory = LineageMemory(kept=True)
+    first, _ = with_next_lineage(EMPTY, NONE)
     memory.read(first, "it")
     assert memory.read(value, "it") == NONE
     assert memory.read(first, "it").number == 1, "it has come back"
 
 
 def test_a_document_stays_what_it_was() -> None:
-    value, after = continued(b'{"forewarn":{"schema":"semaphore"},"slots":{}}', NONE)
+    value, after = with_next_lineage(b'{"forewarn":{"schema":"semaphore"},"slots":{}}', NONE)
     data = json.loads(value)
     assert data.pop("lineage") == [after.root, 1, after.root]
     assert data == {"forewarn": {"schema": "semaphore"}, "slots": {}}

@@ -100,11 +100,11 @@ def test_a_slot_whose_event_is_gone_is_freed_by_who_has_seen_that_and_waits() ->
 
 def test_a_person_frees_all_that_a_vm_holds_and_waits_for() -> None:
     document = after(("a", want("e", names="ab", at_most=2)), ("c", want("c", at_most=2)), ("a", want("a", at_most=2)))
-    freed = semaphore.released(document, "A", "jane", "it was deleted", "now")
+    freed = semaphore.force_release(document, "A", "jane", "it was deleted", "now")
     assert freed.slots["e"].names == {"b": HELD}
     assert [(each.name, each.by, each.why) for each in freed.releases] == [("a", "jane", "it was deleted")] * 2
-    assert semaphore.released(document, "c", "jane", "", "").waiting == {}
-    assert semaphore.released(freed, "a", "jane", "", "") == freed
+    assert semaphore.force_release(document, "c", "jane", "", "").waiting == {}
+    assert semaphore.force_release(freed, "a", "jane", "", "") == freed
 
 
 def test_who_joins_a_slot_beyond_the_limit_lets_it_count_as_soon_as_there_is_room() -> None:
@@ -121,7 +121,7 @@ def test_only_the_latest_releases_are_remembered() -> None:
     document = Semaphore()
     for number in range(semaphore.MOST_RELEASES + 5):
         document = step(document, "a", [want(f"e{number}", names="a")])
-        document = semaphore.released(document, "a", "jane", str(number), "now")
+        document = semaphore.force_release(document, "a", "jane", str(number), "now")
     assert [each.why for each in document.releases] == [str(number) for number in range(5, semaphore.MOST_RELEASES + 5)]
 
 

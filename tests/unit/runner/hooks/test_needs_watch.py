@@ -173,9 +173,9 @@ def test_each_change_is_logged_once_and_what_is_missing_is_in_all_reports(clocks
 
     def minute() -> None:
         clocks.now += CHECK_SECONDS
-        health.keep()
+        health.report()
         later.do()
-        health.keep()
+        health.report()
 
     assert lines() == [("error", "hook-missing", "a")]
     assert "\nforewarn_hook_needs_missing 1\n" in metrics.render()

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
     with monkeypatch.context() as patch:
         patch.setattr(os, "lstat", fails)
         journal.prune()
-    assert journal.cleared == []
+    assert journal.cleared_files == []
     assert journal.doubt("e")
     journal.close()
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
-from forewarn.runner.journal.schema import APPLICATION_ID, OPEN_LIVES, DamageError, dump, load
+from forewarn.runner.journal.schema import APPLICATION_ID, SELECT_OPEN_RECORDS, DamageError, dump, load
 from forewarn.runner.journal.writer import EventRow, Journal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,7 +131,7 @@ def test_a_start_looks_at_open_records_alone(tmp_path: Path) -> None:
 
     connection = sqlite3.connect(tmp_path / "journal.db")
     connection.set_progress_handler(count, 1)
-    assert len(connection.execute(OPEN_LIVES).fetchall()) == 1
+    assert len(connection.execute(SELECT_OPEN_RECORDS).fetchall()) == 1
     connection.close()
     assert 0 < steps < 200  # instructions of SQLite's machine: some ten a row that is looked at
 

@@ -57,7 +57,7 @@ def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: ManualClocks) 
         if number % 40 == 0:
             again, found = reopened(killed(tmp_path / "a", tmp_path / f"b{number}"), clocks)
             assert found == [1, *range(3, number + 1)]
-            assert (again.damaged, again.lost) == (0, [])
+            assert (again.damaged_count, again.losses) == (0, [])
             again.close()
     journal.close()
 
@@ -74,7 +74,7 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
     again, found = reopened(left, clocks)
     assert found == [1]
     assert again.damaged_keys == {record(3).key}
-    assert not again.damaged_unknown
+    assert not again.unknown_damaged
     assert again.doubt(record(1).key) is None
     reason = str(again.doubt(record(3).key))
     assert record(3).key in reason
@@ -88,7 +88,7 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
     assert again.damaged_keys == {record(3).key}
     Path(doubt.file).unlink()
     again.prune()
-    assert again.cleared == [doubt.file]
+    assert again.cleared_files == [doubt.file]
     assert again.doubt(record(3).key) is None
     commit(again)
     assert kinds(left)[-1] == "damage-cleared"
@@ -126,15 +126,15 @@ def test_more_open_records_than_the_mark_has_room_for(tmp_path: Path, clocks: Ma
     intact = killed(tmp_path / "a", tmp_path / "b")
     again, found = reopened(intact, clocks)
     assert len(found) == 298
-    assert not again.damaged
+    assert not again.damaged_count
     again.close()
     left = killed(tmp_path / "a", tmp_path / "c", "journal.db-wal")
     journal.close()
     again, found = reopened(left, clocks)
-    assert again.damaged_unknown
+    assert again.unknown_damaged
     assert again.doubt("any") is not None
-    again.listed([record(number).key for number in range(200, 250)])
-    assert not again.damaged_unknown
+    again.settle_doubts([record(number).key for number in range(200, 250)])
+    assert not again.unknown_damaged
     assert again.doubt("any") is None, "it is listed for the first time"
     assert again.doubt(record(210).key) is not None
     again.close()
@@ -165,7 +165,7 @@ def test_a_changed_record_is_kept_aside_and_held(
         assert journal.damaged_keys == {record(2).key}
         assert journal.doubt("another") is None
     else:
-        assert journal.damaged_unknown
+        assert journal.unknown_damaged
     commit(journal)
     journal.close()
     assert [row.id for row in JournalReader(str(tmp_path)).records(open_only=True)] == [1]
@@ -193,9 +193,9 @@ def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks
     file = tmp_path / DIRECTORY / "7-0.json"
     file.write_text("no json")
     journal, _found = reopened(tmp_path, clocks)
-    assert journal.damaged_unknown
+    assert journal.unknown_damaged
     assert str(file) in str(journal.doubt("a"))
-    journal.listed(["a"])
+    journal.settle_doubts(["a"])
     assert journal.damaged_keys == {"a"}
     assert "no json" in file.read_text()
     journal.close()

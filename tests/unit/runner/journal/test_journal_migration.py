@@ -124,7 +124,7 @@ def test_a_conversion_that_fails_leaves_the_older_file(older: Path, monkeypatch:
         assert version_and_columns(older)[0] == 2
     clocks.now += RETRY_SECONDS
     commit(journal)
-    assert journal.late == [record(1)]
+    assert journal.late_records == [record(1)]
     journal.close()
 
 

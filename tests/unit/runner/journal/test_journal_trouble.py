@@ -14,7 +14,7 @@ import pytest
 from forewarn.runner.journal import schema
 from forewarn.runner.journal import writer as journal_module
 from forewarn.runner.journal.reader import JournalReader
-from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_LIVES, RETRY_SECONDS, Journal
+from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_RECORDS, RETRY_SECONDS, Journal
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import commit, entries, kinds, opened, record, run_with_own_mounts
 
@@ -137,7 +137,7 @@ def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_reported(tmp_path:
     journal.note("document", None, number=3000, text="x" * MOST_WAITING_CHARACTERS)
     for number in range(3001, 3011):
         journal.note("document", None, number=number)
-    for number in range(1, MOST_WAITING_LIVES + 6):
+    for number in range(1, MOST_WAITING_RECORDS + 6):
         journal.save(record(number))
         journal.save(record(number, is_open=False))
     journal.save(record(9_999_999))
@@ -148,7 +148,7 @@ def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_reported(tmp_path:
     assert [entry.fields["number"] for entry in documents] == list(range(3001, 3011))
     assert recovered.fields["lost"] == 3001 + 5
     records = JournalReader(str(tmp_path)).records()
-    assert [row.id for row in records] == [*range(6, MOST_WAITING_LIVES + 6), 9_999_999]
+    assert [row.id for row in records] == [*range(6, MOST_WAITING_RECORDS + 6), 9_999_999]
     journal.note("state")
     commit(journal)
     assert len(entries(tmp_path)) == 12
@@ -251,9 +251,9 @@ def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Pa
     heal()
     (tmp_path / "away").rename(tmp_path / "journal.db")
     clocks.now += RETRY_SECONDS
-    assert journal.late == []
+    assert journal.late_records == []
     commit(journal)
-    assert journal.late == [record(1, state="prepared")]
+    assert journal.late_records == [record(1, state="prepared")]
     assert JournalReader(str(tmp_path)).records(open_only=True) == [record(1, state="prepared"), record(3)]
     (tmp_path / "journal.db").unlink()
     journal.note("state")
@@ -415,7 +415,7 @@ found["early"] = journal.commit()
 subprocess.run(["mount", "--options-mode", "ignore", "-o", "remount,rw", directory], check=True)
 clocks.now += 10
 found["healed"] = journal.commit()
-found["late"] = len(journal.late)
+found["late"] = len(journal.late_records)
 found["end"] = [row.id for row in JournalReader(directory).records()]
 journal.close()
 print(json.dumps(found))

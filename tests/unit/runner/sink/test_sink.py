@@ -69,12 +69,12 @@ class Rig:
 
     def attempts(self) -> int:
         """Return how many children were started so far, with what is due now."""
-        self.sink.keep()
+        self.sink.send_if_due()
         return len(self.children.started)
 
     def report(self, **report: Any) -> None:
         self.children.report(SendReport(**report))
-        self.sink.collect()
+        self.sink.collect_results()
 
     def begin(self) -> None:
         """Let the sink find out where it begins."""
@@ -230,7 +230,7 @@ def test_a_child_that_reports_nothing_is_a_failure(rig: Rig, result: HookResult)
     rig.begin()
     assert rig.attempts() == 2
     rig.children.end_with(result)
-    rig.sink.collect()
+    rig.sink.collect_results()
     assert "the process that sends it" in rig.lines()[-1]["reason"]
     rig.clocks.sleep(1)
     assert rig.attempts() == 3

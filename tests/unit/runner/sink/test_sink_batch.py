@@ -112,12 +112,12 @@ def test_without_a_journal_there_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_position_is_read_as_it_was_written(tmp_path: Path) -> None:
-    written = positions.fresh()._replace(acknowledged=3, checksum=9, begins=1, lost=2, rejected=1)
+    written = positions.new_position()._replace(acknowledged=3, checksum=9, begins=1, lost=2, rejected=1)
     positions.write(str(tmp_path), written)
     assert positions.read(str(tmp_path)) == written
     assert (tmp_path / positions.FILE_NAME).stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == [positions.FILE_NAME]
-    assert positions.fresh().stream != positions.fresh().stream
+    assert positions.new_position().stream != positions.new_position().stream
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "{", '{"stream": 1}', "\xff"])
@@ -128,5 +128,5 @@ def test_a_position_that_cannot_be_read_is_none(tmp_path: Path, content: str) ->
 
 @pytest.mark.parametrize("wrong", [{"acknowledged": "3"}, {"checksum": 1.5}, {"stream": ""}, {"lost": True}])
 def test_a_position_with_a_wrong_value_is_none(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    positions.write(str(tmp_path), positions.fresh()._replace(**wrong))
+    positions.write(str(tmp_path), positions.new_position()._replace(**wrong))
     assert positions.read(str(tmp_path)) is None

@@ -39,7 +39,7 @@ def prepared(made: EventRecord, status: str) -> EventRecord:
 
 def ready(clocks: ManualClocks, *records: EventRecord, vm_name: str | None = "web_0", **options: Any) -> bool:
     readiness = Readiness(clocks, LEAD, **options)
-    readiness.turning(records, vm_name, 1.0)
+    readiness.report_alive(records, vm_name, 1.0)
     return readiness.ready()
 
 
@@ -79,7 +79,7 @@ def test_a_held_event_counts_a_lead_before_it_starts(clocks: ManualClocks, state
     """A policy without hooks or approvals drains by the probe alone."""
     held = record(clocks, state)
     readiness = Readiness(clocks, LEAD)
-    readiness.turning([held], "web_0", 3600.0)
+    readiness.report_alive([held], "web_0", 3600.0)
     clocks.now += 659
     assert readiness.ready(), "61 s before NotBefore"
     clocks.now += 2
@@ -95,7 +95,7 @@ def test_a_preempt_is_within_the_lead_from_the_first_moment(clocks: ManualClocks
 
 def test_without_a_lead_a_held_event_counts_from_not_before_on(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, 0.0)
-    readiness.turning([record(clocks)], "web_0", 3600.0)
+    readiness.report_alive([record(clocks)], "web_0", 3600.0)
     clocks.now += 719
     assert readiness.ready()
     clocks.now += 2
@@ -116,11 +116,11 @@ def test_the_one_event_that_counts_is_enough(clocks: ManualClocks) -> None:
 def test_a_restart_does_not_forget_who_this_vm_is(clocks: ManualClocks) -> None:
     started = record(clocks, states.STARTED)
     readiness = Readiness(clocks, LEAD, "web_0")
-    readiness.turning([started], None, 1.0)
+    readiness.report_alive([started], None, 1.0)
     assert not readiness.ready()
-    readiness.turning([started], "web_7", 1.0)
+    readiness.report_alive([started], "web_7", 1.0)
     assert readiness.ready(), "the metadata know better"
-    readiness.turning([started], None, 1.0)
+    readiness.report_alive([started], None, 1.0)
     assert readiness.ready()
 
 
@@ -137,11 +137,11 @@ def test_before_the_first_turn_it_is_neither(clocks: ManualClocks) -> None:
 
 def test_a_loop_that_does_not_turn_is_not_alive(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, LEAD)
-    readiness.turning([], "web_0", 60.0)
+    readiness.report_alive([], "web_0", 60.0)
     clocks.now += 60 + 14
     assert readiness.alive()
     clocks.now += 2
     assert not readiness.alive()
     assert readiness.ready(), "what is not known to be disturbed is not taken out"
-    readiness.turning([], "web_0", 60.0)
+    readiness.report_alive([], "web_0", 60.0)
     assert readiness.alive()

@@ -36,7 +36,7 @@ def group(settings: GroupSettings, limited: bool, vm_name: str | None, endpoint:
         seconds = _try(store, f"{documents.prefix(settings.name)}doctor-{os.urandom(6).hex()}")
         found = store.read(documents.semaphore_key(settings.name)).value
         if found is not None:
-            semaphore.decoded(found)
+            semaphore.decode(found)
     except StoreFault as fault:
         hidden = not as_root and "ermission denied" in fault.message  # of a file
         return Check(NAME, NOT_CHECKED if hidden else TROUBLE, fault.message, AS_ROOT if hidden else fault.hint)

@@ -108,7 +108,7 @@ def credentials_directory(store: StoreSettings) -> str | None:
 def read_semaphore(group: Group) -> Semaphore | None:
     """Return the semaphore of the group, None if there is none. Raises StoreFault and SharedDocumentError."""
     found = group.store.read(documents.semaphore_key(group.name)).value
-    return None if found is None else semaphore.decoded(found)
+    return None if found is None else semaphore.decode(found)
 
 
 def change_semaphore(group: Group, step: Callable[[Semaphore | None], Semaphore]) -> None:
@@ -121,7 +121,7 @@ def change_semaphore(group: Group, step: Callable[[Semaphore | None], Semaphore]
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            transaction.change(group.store, key, _decoded, semaphore.encoded, step, time.monotonic, _pause)
+            transaction.change(group.store, key, _decoded, semaphore.encode, step, time.monotonic, _pause)
             return
         except StoreFault as fault:
             if not fault.unsure or fault.lasting or time.monotonic() >= until:
@@ -130,7 +130,7 @@ def change_semaphore(group: Group, step: Callable[[Semaphore | None], Semaphore]
 
 
 def _decoded(content: bytes | None) -> Semaphore | None:
-    return None if content is None else semaphore.decoded(content)
+    return None if content is None else semaphore.decode(content)
 
 
 def _pause(_attempt: int = 0) -> None:

@@ -72,7 +72,7 @@ def release(group: Group, vm: str, event: str | None, by: str, why: str, at: str
             raise InputError(f"{vm} holds no slot of group {group.name}{about}.", hint)
         freed.clear()
         freed.update(held)
-        return semaphore.released(document, vm, by, why, at, None if event is None else held)
+        return semaphore.force_release(document, vm, by, why, at, None if event is None else held)
 
     change_semaphore(group, step)
     return freed

@@ -94,8 +94,8 @@ def _event(group: Group, key: str) -> Iterator[dict[str, Any]]:
     if content is None:
         return
     try:
-        document = barrier.decoded(content)
-        event = documents.text_of(documents.loaded(barrier.SCHEMA, content), "event")
+        document = barrier.decode(content)
+        event = documents.text_of(documents.load(barrier.SCHEMA, content), "event")
     except SharedDocumentError as error:
         yield {"event": key, "problem": str(error), "members": [], "closed_by": None}
         return

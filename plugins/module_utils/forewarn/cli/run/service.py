@@ -26,7 +26,7 @@ from ...runner.hooks.needs import Needs, examine
 from ...runner.hooks.needs_watch import NeedsCheck, NeedsWatch
 from ...runner.impact import downtime
 from ...runner.loop import Runner
-from ...runner.operator_pause import told_by
+from ...runner.operator_pause import reported_pause
 from ...runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
 from ...runner.poller import VmIdentity, identity_client
 from ...runner.requester import InlineRequester, Requester, ThreadRequester
@@ -73,7 +73,7 @@ def serve(
     finally:
         # Outside ``stop``: a reader of --once may be slow, and a signal then ends the command as it ends any other.
         log.close(None if mode.once and stop.received is None else LOG_PATIENCE_SECONDS)
-    if mode.once and log.unread:  # a service has raised it already
+    if mode.once and log.reader_gone:  # a service has raised it already
         raise BrokenPipeError
 
 
@@ -120,11 +120,11 @@ def _serve(
         notifier,
         readiness=readiness,
         requester=requester,
-        elsewhere=elsewhere,
+        fallback_directory=elsewhere,
         shadow=None if setup.shadow is None else Shadow(setup.shadow),
         reload=lambda: _reloaded(read_again(), setup, mode),
         previous=_previous(beat, clocks),
-        watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
+        needs_watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
         sink=None if mode.once else _sink(args, settings),
         group=None if mode.once or mode.dry_run else _group(setup, client, stop, clocks),
     )
@@ -236,7 +236,7 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
     health.facts.update(vm_given=args.vm_name is not None, options=setup.options, program=commands.ROOT)
     health.facts.update(_facts(setup))
-    health.decided_by(setup.policies)
+    health.record_policies(setup.policies)
     python = ".".join(str(part) for part in sys.version_info[:3])
     metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
     metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
@@ -245,7 +245,7 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
 def _previous(beat: Beat | None, clocks: Clocks) -> PreviousRunner:
     if beat is None:
         return PreviousRunner()
-    return PreviousRunner(_last_poll(beat), downtime(beat, clocks), told_by(beat))
+    return PreviousRunner(_last_poll(beat), downtime(beat, clocks), reported_pause(beat))
 
 
 def _last_poll(beat: Beat | None) -> Stamp | None:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 from ...imds.errors import GARBAGE, HTTP
 from .address import Address
 from .azure_login import AzureLogin
-from .https import KeptConnection, StoreReply
+from .https import PersistentConnection, StoreReply
 from .store import LOGIN, TOO_LARGE, StoreFault, Versioned, check_swap
 from .tls import TlsFiles
 
@@ -64,7 +64,7 @@ class AzureBlob:
         self._where = host + container.path
         self.name = f"Azure Blob at {self._where}"
         self._path = container.path
-        self._connection = KeptConnection(container, files)
+        self._connection = PersistentConnection(container, files)
         self._login = login
         self._attempt_seconds, self._whole_seconds = timeout_seconds, whole_seconds
 
@@ -75,7 +75,7 @@ class AzureBlob:
 
     def read(self, key: str) -> Versioned:
         """Return the newest value. Raises StoreFault."""
-        reply = self._ask("GET", f"/{quote(key)}", "")
+        reply = self._request("GET", f"/{quote(key)}", "")
         if reply.status == 200:
             return Versioned(reply.body, self._etag(reply, unsure=False))
         if reply.status == 404 and _code(reply) == "BlobNotFound":
@@ -87,12 +87,12 @@ class AzureBlob:
         check_swap(key, value, version)
         condition = {"If-Match": version} if version else {"If-None-Match": "*"}
         if value is None:
-            reply = self._ask("DELETE", f"/{quote(key)}", "", condition, write=True)
+            reply = self._request("DELETE", f"/{quote(key)}", "", condition, write=True)
             if reply.status == 202:
                 return ""
         else:
             headers = {**condition, "x-ms-blob-type": "BlockBlob", "Content-Type": "application/octet-stream"}
-            reply = self._ask("PUT", f"/{quote(key)}", "", headers, value, write=True)
+            reply = self._request("PUT", f"/{quote(key)}", "", headers, value, write=True)
             if reply.status == 201:
                 return self._etag(reply, unsure=True)
         if reply.status in (404, 409, 412) and _code(reply) in _CHANGED:
@@ -108,7 +108,7 @@ class AzureBlob:
             query = f"restype=container&comp=list&prefix={quote(prefix, safe='')}"
             if marker:
                 query += f"&marker={quote(marker, safe='')}"
-            reply = self._ask("GET", "", query, deadline=deadline)
+            reply = self._request("GET", "", query, deadline=deadline)
             if reply.status != 200:
                 raise self._refusal(reply, write=False)
             try:
@@ -124,7 +124,7 @@ class AzureBlob:
             if not marker:
                 return sorted(found)
 
-    def _ask(
+    def _request(
         self,
         method: str,
         path: str,

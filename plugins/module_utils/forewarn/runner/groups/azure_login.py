@@ -15,7 +15,7 @@ from urllib.parse import quote
 from ...imds.endpoint import parse_endpoint
 from ...imds.errors import GARBAGE, HTTP
 from .address import Address
-from .https import KeptConnection
+from .https import PersistentConnection
 from .store import LOGIN, StoreFault
 from .tls import TlsFiles
 
@@ -62,18 +62,18 @@ class SasLogin:
 
     def credentials(self, deadline: float) -> Credentials:  # noqa: ARG002 - a file takes no time
         """Return the SAS."""
-        self._sas = self._sas or self._checked()
+        self._sas = self._sas or self._read_sas()
         return Credentials(self._sas, {})
 
     def renew(self, invalid: bool) -> bool:  # noqa: ARG002 - another may be allowed more
         """Read it again; return whether it is another one."""
-        refused, self._sas = self._sas, self._checked()
+        refused, self._sas = self._sas, self._read_sas()
         return refused != self._sas
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    def _checked(self) -> str:
+    def _read_sas(self) -> str:
         sas = self._read().lstrip("?")
         if "sig=" not in sas or not _SAS.fullmatch(sas):
             raise StoreFault("the secret is not a SAS, like sv=…&sr=c&sp=rcwdl&…&sig=….", kind=LOGIN, lasting=True)
@@ -91,7 +91,7 @@ class IdentityLogin:
 
     def __init__(self, endpoint: str, client_id: str | None = None) -> None:
         place = parse_endpoint(endpoint)
-        self._connection = KeptConnection(Address(place.host, place.port, False, place.prefix), TlsFiles())
+        self._connection = PersistentConnection(Address(place.host, place.port, False, place.prefix), TlsFiles())
         self._target = place.prefix + _TOKEN_TARGET
         if client_id is not None:
             self._target += "&client_id=" + quote(client_id, safe="")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .documents import dumped, loaded, object_of, text_of
+from .documents import dump, load, object_of, text_of
 
 SCHEMA = "barrier"
 # What a VM says of itself. ``READY``: it is prepared, or has nothing to prepare, and its policies approve.
@@ -30,7 +30,7 @@ class Statement(NamedTuple):
     reason: str = ""
 
 
-class Closed(NamedTuple):
+class Closure(NamedTuple):
     """All VMs were ready for this ``content``, as the VM ``by`` has found. It approves; should it be silent, others."""
 
     content: str
@@ -41,9 +41,9 @@ class Barrier(NamedTuple):
     """The document of one event. ``members`` has statements by the VM's name in lower case."""
 
     members: Mapping[str, Statement] = MappingProxyType({})
-    closed: Closed | None = None
+    closed: Closure | None = None
 
-    def closed_for(self, content: str) -> Closed | None:
+    def closed_for(self, content: str) -> Closure | None:
         """Return who has closed it for this content, if anybody has."""
         return self.closed if self.closed is not None and self.closed.content == content else None
 
@@ -70,27 +70,27 @@ def step(document: Barrier, me: str, own: Statement | None, names: Sequence[str]
         # If it was closed for an earlier content of the event, this VM no longer sees that.
         document = Barrier({**document.members, me: own._replace(reason=own.reason[:LONGEST_REASON])}, closed)
     if own.state == READY and closed is None and not document.missing(own.content, names):
-        document = document._replace(closed=Closed(own.content, me))
+        document = document._replace(closed=Closure(own.content, me))
     return document
 
 
-def encoded(document: Barrier, event_id: str) -> bytes | None:
+def encode(document: Barrier, event_id: str) -> bytes | None:
     """Return the document as bytes, None to remove it: nobody says anything any more."""
     if not document.members:
         return None
     closed = None if document.closed is None else document.closed._asdict()
     members = {name: said._asdict() for name, said in sorted(document.members.items())}
-    return dumped(SCHEMA, {"event": event_id, "members": members, "closed": closed})
+    return dump(SCHEMA, {"event": event_id, "members": members, "closed": closed})
 
 
-def decoded(content: bytes | None) -> Barrier:
+def decode(content: bytes | None) -> Barrier:
     """Return the document that a store has. Raises SharedDocumentError for anything that ``encoded`` does not write."""
     if content is None:
         return Barrier()
-    data = loaded(SCHEMA, content)
+    data = load(SCHEMA, content)
     members = {name: _statement(said) for name, said in object_of(data, "members").items()}
     closed = data.get("closed")
-    return Barrier(members, None if closed is None else Closed(text_of(closed, "content"), text_of(closed, "by")))
+    return Barrier(members, None if closed is None else Closure(text_of(closed, "content"), text_of(closed, "by")))
 
 
 def _statement(data: Any) -> Statement:

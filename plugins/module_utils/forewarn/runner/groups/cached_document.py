@@ -11,7 +11,7 @@ from typing import Any
 from ...imds.errors import Fault
 from .barrier import Barrier
 from .intent import Need
-from .lineage import Memory
+from .lineage import LineageMemory
 from .semaphore import Semaphore
 
 # An approval rests on nothing that was read earlier than this.
@@ -30,7 +30,7 @@ class CachedDocument:
     ``document`` first had the value ``closed``.
     """
 
-    def __init__(self, fence: bool, memory: Memory) -> None:
+    def __init__(self, fence: bool, memory: LineageMemory) -> None:
         self.document: Any = None
         self.at = 0.0
         self.fence = fence
@@ -41,7 +41,7 @@ class CachedDocument:
         self.closed: object = None
         self.since = 0.0
 
-    def read(self, document: Any, at: float) -> None:
+    def update(self, document: Any, at: float) -> None:
         """Take in what was read, or written."""
         self.document, self.at = document, at
         self.fence, self.failures, self.due, self.fault = False, 0, 0.0, None
@@ -49,7 +49,7 @@ class CachedDocument:
         if closed != self.closed:
             self.closed, self.since = closed, at
 
-    def failed(self, fault: Fault, due: float) -> None:
+    def record_fault(self, fault: Fault, due: float) -> None:
         """Note that it could not be read or written, and is not to be asked for before ``due``."""
         self.failures += 1
         self.fault, self.due, self.fence = fault, due, self.fence or fault.unsure
@@ -70,11 +70,11 @@ def why_not_ready(document: Barrier, content: str, names: Sequence[str], me: str
     """Return which VMs of an event are not known to ``me`` to be ready, None if its barrier is closed."""
     if document.closed_for(content) is not None:
         return None
-    missing = [_said(document, name, content) for name in document.missing(content, names) if name.lower() != me]
+    missing = [_member_text(document, name, content) for name in document.missing(content, names) if name.lower() != me]
     return f"waits for {_listed(missing)}" if missing else "the group's store is being told that this VM is ready"
 
 
-def _said(document: Barrier, name: str, content: str) -> str:
+def _member_text(document: Barrier, name: str, content: str) -> str:
     said = document.members.get(name.lower())
     if said is None:
         return f"{name}, which has said nothing"

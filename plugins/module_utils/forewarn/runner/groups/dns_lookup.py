@@ -23,7 +23,7 @@ class _Search:
         self._found: SocketAddresses = []
         self._error: BaseException | None = None
         try:
-            start_new_thread(self._work, ())
+            start_new_thread(self._run, ())
         except RuntimeError as error:  # too many threads
             raise OSError(str(error)) from error
 
@@ -40,7 +40,7 @@ class _Search:
             raise self._error
         return self._found
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
@@ -56,17 +56,17 @@ class Lookup:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._known: SocketAddresses = []
-        self._under_way: _Search | None = None  # one at a time, however long the resolver hangs
+        self._running: _Search | None = None  # one at a time, however long the resolver hangs
 
     def addresses(self, seconds: float) -> SocketAddresses:
         """Return the addresses, or those from before where a search fails or takes too long. Raises OSError."""
         if _is_numeric(self._host):
             return _search(self._host, self._port)
-        search = self._under_way = self._under_way or _Search(self._host, self._port)
+        search = self._running = self._running or _Search(self._host, self._port)
         try:
             if not search.wait(seconds):
                 raise socket.timeout("the name lookup timed out")
-            self._under_way = None
+            self._running = None
             self._known = search.result()
         except OSError:
             if not self._known:

@@ -58,13 +58,13 @@ def semaphore_key(group: str) -> str:
     return f"{prefix(group)}limit"
 
 
-def dumped(schema: str, data: Mapping[str, Any]) -> bytes:
+def dump(schema: str, data: Mapping[str, Any]) -> bytes:
     """Return a document as JSON in ASCII."""
     header = {"schema": schema, "version": _VERSION}
     return json.dumps({"forewarn": header, **data}, separators=(",", ":")).encode("ascii")
 
 
-def loaded(schema: str, content: bytes) -> Mapping[str, Any]:
+def load(schema: str, content: bytes) -> Mapping[str, Any]:
     """Return what ``dumped`` wrote. Raises SharedDocumentError."""
     try:
         data = json.loads(content.decode("utf-8"))

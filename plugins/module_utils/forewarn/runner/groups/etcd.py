@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from ...imds.errors import GARBAGE
 from .address import Address
-from .etcd_answers import Header, encoded, header_of, is_expired, object_of, refusal, rows_of, swapped_of, token_of
-from .https import KeptConnection, StoreReply
+from .etcd_answers import Header, encode, header_of, is_expired, object_of, refusal, rows_of, swapped_of, token_of
+from .https import PersistentConnection, StoreReply
 from .store import LOGIN, LOST_DATA, StoreFault, Versioned, check_swap
 from .tls import TlsFiles
 
@@ -43,9 +43,9 @@ class Etcd:
         whole_seconds: float = WHOLE_SECONDS,
     ) -> None:
         self.name = "etcd at " + ", ".join(endpoint.where for endpoint in endpoints)
-        self._connections = [KeptConnection(endpoint, files or TlsFiles()) for endpoint in endpoints]
+        self._connections = [PersistentConnection(endpoint, files or TlsFiles()) for endpoint in endpoints]
         self._user, self._password = user, password
-        self._tokens: dict[KeptConnection, str] = {}  # for each member: others may not know its tokens
+        self._tokens: dict[PersistentConnection, str] = {}  # for each member: others may not know its tokens
         self._attempt_seconds, self._whole_seconds = timeout_seconds, whole_seconds
         self._newest: Header | None = None
 
@@ -65,7 +65,7 @@ class Etcd:
                 raise ValueError("is about another key")
             return Versioned(found[0].value, found[0].mod_revision)
 
-        return self._ask("/v3/kv/range", {"key": encoded(key)}, read)
+        return self._request("/v3/kv/range", {"key": encode(key)}, read)
 
     def list(self, prefix: str) -> builtins.list[str]:
         """Return the keys that begin with a prefix, sorted. Raises StoreFault."""
@@ -77,8 +77,8 @@ class Etcd:
             return found
 
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        request = {"key": encoded(prefix), "range_end": encoded(end), "keys_only": True}
-        return self._ask("/v3/kv/range", request, read)
+        request = {"key": encode(prefix), "range_end": encode(end), "keys_only": True}
+        return self._request("/v3/kv/range", request, read)
 
     def swap(self, key: str, value: bytes | None, version: str) -> str | None:
         """Write or remove if the key still has ``version``. Raises StoreFault, which may be ``unsure``."""
@@ -89,13 +89,13 @@ class Etcd:
                 return None
             return "" if value is None else str(header_of(answer).revision)
 
-        change: Mapping[str, Any] = {"request_delete_range": {"key": encoded(key)}}
+        change: Mapping[str, Any] = {"request_delete_range": {"key": encode(key)}}
         if value is not None:
-            change = {"request_put": {"key": encoded(key), "value": encoded(value)}}
-        unchanged = {"key": encoded(key), "target": "MOD", "result": "EQUAL", "mod_revision": version or "0"}
-        return self._ask("/v3/kv/txn", {"compare": [unchanged], "success": [change]}, written, write=True)
+            change = {"request_put": {"key": encode(key), "value": encode(value)}}
+        unchanged = {"key": encode(key), "target": "MOD", "result": "EQUAL", "mod_revision": version or "0"}
+        return self._request("/v3/kv/txn", {"compare": [unchanged], "success": [change]}, written, write=True)
 
-    def _ask(
+    def _request(
         self, path: str, request: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], _T], write: bool = False
     ) -> _T:
         """Ask one endpoint after another until one answers. Raises StoreFault."""
@@ -120,7 +120,7 @@ class Etcd:
 
     def _attempt(
         self,
-        connection: KeptConnection,
+        connection: PersistentConnection,
         path: str,
         body: bytes,
         parse: Callable[[Mapping[str, Any]], _T],
@@ -144,7 +144,7 @@ class Etcd:
         self._notice(header, connection.where)
         return found
 
-    def _send(self, connection: KeptConnection, path: str, body: bytes, deadline: float) -> StoreReply:
+    def _send(self, connection: PersistentConnection, path: str, body: bytes, deadline: float) -> StoreReply:
         headers = _HEADERS
         if self._user is not None:
             if connection not in self._tokens:
@@ -152,7 +152,7 @@ class Etcd:
             headers = {**_HEADERS, "Authorization": self._tokens[connection]}
         return connection.exchange("POST", path, headers, body, deadline)
 
-    def _login(self, connection: KeptConnection, user: str, deadline: float) -> str:
+    def _login(self, connection: PersistentConnection, user: str, deadline: float) -> str:
         body = json.dumps({"name": user, "password": self._password()}).encode("ascii")
         try:
             reply = connection.exchange("POST", "/v3/auth/authenticate", _HEADERS, body, deadline)

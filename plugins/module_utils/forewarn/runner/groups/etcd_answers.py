@@ -79,7 +79,7 @@ _REFUSALS = (
 )
 
 
-def encoded(data: str | bytes) -> str:
+def encode(data: str | bytes) -> str:
     """Return a key or a value as requests have it."""
     return base64.b64encode(data.encode("ascii") if isinstance(data, str) else data).decode("ascii")
 

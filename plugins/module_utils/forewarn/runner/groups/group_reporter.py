@@ -13,7 +13,7 @@ from ..telemetry.recorder import Recorder
 from . import cached_document
 from .cached_document import CachedDocument
 from .intent import Intent
-from .obligations import Owed
+from .obligations import EventObligations
 
 CLOSED, FREE = "barrier-closed", "slot-free"
 
@@ -28,14 +28,14 @@ class GroupReporter:
         self._facts = facts
         self._problem: str | None = None
         self._metrics.count("forewarn_group_requests_total", 0.0, result="failed")  # so that the first is an increase
-        self._said: dict[tuple[str, str], str] = {}  # by Event.key and group or barrier: the last line of the log
+        self._last_lines: dict[tuple[str, str], str] = {}  # by Event.key and group or barrier: the last line of the log
 
-    def asked(self, *, failed: bool, swaps: int = 0) -> None:
+    def count_request(self, *, failed: bool, swaps: int = 0) -> None:
         """Count a document that was looked at; all swaps but the last met a conflict."""
         self._metrics.count("forewarn_group_requests_total", result="failed" if failed else "ok")
         self._metrics.count("forewarn_group_conflicts_total", float(max(0, swaps - 1)))
 
-    def problem(self, fault: Fault | None) -> None:
+    def report_problem(self, fault: Fault | None) -> None:
         """Note why the store does not do what is asked, None if it does. It is logged if it differs from before."""
         message = None if fault is None else fault.message
         self._metrics.set("forewarn_group_store_up", 1.0 if fault is None else 0.0)
@@ -47,41 +47,41 @@ class GroupReporter:
             self._log.warning("group-store-failed", reason=message, hint=fault.hint or None)
         self._problem = message
 
-    def idle(self) -> None:
+    def clear_problem(self) -> None:
         """Forget the problem: nobody asks the store now, and nobody knows how it is."""
         self._problem = None
         self._metrics.replace("forewarn_group_store_up", {})
 
-    def unknown(self, error: ValueError) -> None:
+    def report_unreadable_file(self, error: ValueError) -> None:
         """Report that the file of what this VM owes cannot be read."""
         reason = f"what this VM still holds in the group's store is not known: {error}"
         hint = "Does it hold a slot? See forewarn group status, and forewarn group release."
         self._log.error("group-trouble", reason=reason, hint=hint)
 
-    def slot(
-        self, known: CachedDocument | None, key: str, me: str, owed: Owed, group: str, intent: Intent | None
+    def report_slot(
+        self, known: CachedDocument | None, key: str, me: str, owed: EventObligations, group: str, intent: Intent | None
     ) -> None:
         """Report how it stands with this VM's slot for an event, if that has changed."""
         if known is not None and known.document is not None:
-            self._say(cached_document.slot_line(known.document, key, me), key, group, owed, group, intent)
+            self._report_once(cached_document.slot_line(known.document, key, me), key, group, owed, group, intent)
 
-    def barrier(
-        self, known: CachedDocument | None, key: str, me: str, owed: Owed, where: str, intent: Intent | None
+    def report_barrier(
+        self, known: CachedDocument | None, key: str, me: str, owed: EventObligations, where: str, intent: Intent | None
     ) -> None:
         """Report that this VM has closed a barrier, once."""
         closed = None if known is None or known.document is None else known.document.closed
         if closed is not None and closed.by == me:
-            self._say(CLOSED, key, where, owed, self._group, intent)
+            self._report_once(CLOSED, key, where, owed, self._group, intent)
 
-    def taken_back(self, key: str, where: str, owed: Owed, intent: Intent | None) -> None:
+    def report_withdrawal(self, key: str, where: str, owed: EventObligations, intent: Intent | None) -> None:
         """Report that a slot was given back, and forget what was said of it, or of a barrier."""
-        line = self._said.pop((key, where), "")
+        line = self._last_lines.pop((key, where), "")
         if line and line != CLOSED:
             self._write(FREE, owed, where, intent)
 
-    def tell(self, taking_back: int) -> None:
+    def update_facts(self, taking_back: int) -> None:
         """Set the metrics and the facts; of ``taking_back`` events something has still to be taken back."""
-        lines = list(self._said.values())
+        lines = list(self._last_lines.values())
         slots, waiting = sum(map(lines.count, cached_document.HOLDING)), lines.count(cached_document.WAITS)
         self._metrics.set("forewarn_group_slots", float(slots))
         self._metrics.set("forewarn_group_waiting", float(waiting))
@@ -94,12 +94,14 @@ class GroupReporter:
             "taking_back": taking_back,
         }
 
-    def _say(self, line: str, key: str, where: str, owed: Owed, group: str, intent: Intent | None) -> None:
-        if line and line != self._said.get((key, where)):
-            self._said[key, where] = line
+    def _report_once(
+        self, line: str, key: str, where: str, owed: EventObligations, group: str, intent: Intent | None
+    ) -> None:
+        if line and line != self._last_lines.get((key, where)):
+            self._last_lines[key, where] = line
             self._write(line, owed, group, intent)
 
-    def _write(self, line: str, owed: Owed, group: str, intent: Intent | None) -> None:
+    def _write(self, line: str, owed: EventObligations, group: str, intent: Intent | None) -> None:
         fields: Mapping[str, Any] = {"event_id": owed.event_id, "group": group}
         self._log.info(line, **fields)
         self._journal.note(line, None if intent is None else intent.record, **fields)

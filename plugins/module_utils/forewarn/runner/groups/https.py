@@ -32,7 +32,7 @@ class StoreReply(NamedTuple):
     body: bytes
 
 
-class KeptConnection:
+class PersistentConnection:
     """Requests to the server of one address. Not thread-safe."""
 
     def __init__(self, address: Address, files: TlsFiles) -> None:

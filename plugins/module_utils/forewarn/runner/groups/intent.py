@@ -93,6 +93,6 @@ def statement_of(decision: Decision, content: str, blocked: Eligibility | None) 
     return Statement(content, states.get(blocked.code, barrier.HELD), blocked.reason)
 
 
-def what_of(event: Event) -> str:
+def event_label(event: Event) -> str:
     """Return the event in a few words, for people who look at the store."""
     return f"{event.event_type or 'event'} {event.event_id}"[:120]

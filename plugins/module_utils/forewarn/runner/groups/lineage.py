@@ -46,7 +46,7 @@ def lineage_of(value: bytes | None) -> Lineage:
     return found if right and root else NONE
 
 
-def continued(value: bytes, before: Lineage) -> tuple[bytes, Lineage]:
+def with_next_lineage(value: bytes, before: Lineage) -> tuple[bytes, Lineage]:
     """Return a document, a JSON object with members, as the next write after ``before``."""
     token = os.urandom(4).hex()
     after = Lineage(before.root or token, before.number + 1, (*before.tokens, token)[-KEPT:])
@@ -54,7 +54,7 @@ def continued(value: bytes, before: Lineage) -> tuple[bytes, Lineage]:
     return b'%s,"%s":%s}' % (value[:-1], _NAME.encode("ascii"), told.encode("ascii")), after
 
 
-class Memory:
+class LineageMemory:
     """What this VM has seen last of one document. Once that has gone on from an older state, nothing rests on it.
 
     ``kept``: nobody removes the document and writes it anew.
@@ -85,6 +85,6 @@ class Memory:
         self._seen = found
         return found
 
-    def wrote(self, lineage: Lineage) -> None:
+    def record_write(self, lineage: Lineage) -> None:
         """Take in what this VM has written."""
         self._seen = lineage

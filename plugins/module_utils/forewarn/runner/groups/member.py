@@ -18,7 +18,7 @@ from ..hooks.scheduler import HookScheduler
 from ..journal.writer import Journal
 from . import documents
 from .coordinator import Coordinator
-from .intent import Intent, Need, need_of, statement_of, what_of
+from .intent import Intent, Need, event_label, need_of, statement_of
 from .semaphore import FORCE, TAKE, Want
 
 
@@ -31,7 +31,7 @@ class Member:
         self._journal = journal
         self._intents: dict[str, Intent] = {}
 
-    def hold_back(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
+    def update_group_blocker(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
         """Let the event's preparation wait, if time allows: for a slot, or until nobody takes this VM for ready."""
         if record.group_blocker is not None and record.obstacle == record.group_blocker.reason:
             record.obstacle = ""  # it is found anew when its hooks are due
@@ -71,25 +71,25 @@ class Member:
         else:  # nobody waits for it any more
             group = need.group if need is not None and affected else ""
             untold = Intent(event.event_id, record.identifier, group=group, slot=group != "")
-            self._intents[event.key] = self.coordinator.started(event.key, untold)
+            self._intents[event.key] = self.coordinator.started_intent(event.key, untold)
         names = event.resources if needs else ()
         return self.coordinator.agreement(event.key, record.content, barrier_key, names, need)
 
-    def tell(self, vm_name: str | None) -> None:
+    def publish(self, vm_name: str | None) -> None:
         """Tell the store what has been noted since the last time, and which events this VM recovers from."""
         ours = [record for record in self._scheduler.records if not record.drill]
         known = {record.event.key for record in ours}
         listed = {record.event.key for record in ours if record.listed}
         for record in ours:
             key = record.event.key
-            if record.state == states.RECOVERING and key not in listed and self.coordinator.owes(key):
+            if record.state == states.RECOVERING and key not in listed and self.coordinator.has_obligations(key):
                 self._intents[key] = Intent(record.event.event_id, record.identifier, recovering=True)
         intents, self._intents = self._intents, {}
-        self.coordinator.tell(vm_name, intents, known, self._may_end)
+        self.coordinator.publish(vm_name, intents, known, self._may_end)
 
     def _may_end(self, key: str) -> bool:
         """Return whether it is certain that nothing is left to recover of an event that has no record any more."""
-        return not (self._journal.unread or self._journal.late) and self._journal.doubt(key) is None
+        return not (self._journal.has_unread_records or self._journal.late_records) and self._journal.doubt(key) is None
 
     def _need(self, decision: Decision, vm_name: str | None) -> Need | None:
         return None if vm_name is None else need_of(decision, vm_name, self.coordinator.settings)
@@ -149,6 +149,6 @@ class Member:
             need.names,
             need.at_most,
             None if moment is None else moment.timestamp(),
-            what_of(event),
+            event_label(event),
             now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )

@@ -19,7 +19,7 @@ _MAX_BYTES = 1024 * 1024
 _SCHEMA = {"schema": "obligations", "version": 1}
 
 
-class Owed(NamedTuple):
+class EventObligations(NamedTuple):
     """For one event: the keys of ``barriers`` in which this VM may have a statement, the groups of its ``slots``.
 
     In those of ``ready`` it may have said that it is ready. ``event_id`` is for people.
@@ -35,7 +35,7 @@ class Obligations(NamedTuple):
     """``vm`` is the name under which they were written, ``events`` are by ``Event.key``."""
 
     vm: str
-    events: Mapping[str, Owed]
+    events: Mapping[str, EventObligations]
 
 
 def read(directory: str) -> Obligations | None:
@@ -46,7 +46,7 @@ def read(directory: str) -> Obligations | None:
             data = json.loads(file.read(_MAX_BYTES).decode("utf-8"))
         if data["forewarn"] != _SCHEMA or not isinstance(data["vm"], str):
             raise ValueError("another version has written it")
-        return Obligations(data["vm"], {key: _owed(value) for key, value in data["events"].items()})
+        return Obligations(data["vm"], {key: _event_obligations(value) for key, value in data["events"].items()})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -70,9 +70,9 @@ def write(directory: str, obligations: Obligations) -> None:
     draft.replace(path)
 
 
-def _owed(data: Mapping[str, Any]) -> Owed:
+def _event_obligations(data: Mapping[str, Any]) -> EventObligations:
     ready = data.get("ready", data["barriers"])  # earlier runners did not keep it: it may have been said in any
     texts = data["event_id"], *data["barriers"], *data["slots"], *ready
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("it is damaged")
-    return Owed(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]), tuple(ready))
+    return EventObligations(data["event_id"], tuple(data["barriers"]), tuple(data["slots"]), tuple(ready))

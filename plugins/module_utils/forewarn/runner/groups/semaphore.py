@@ -14,7 +14,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .documents import SharedDocumentError, dumped, list_of, loaded, object_of, text_of
+from .documents import SharedDocumentError, dump, list_of, load, object_of, text_of
 
 SCHEMA = "semaphore"
 # What a VM wants for one of its events.
@@ -117,21 +117,21 @@ def step(
     me = me.lower()
     for want in sorted(wants, key=lambda each: (each.state not in (RECOVER, RELEASE), each.place)):
         if want.state in (RECOVER, RELEASE):
-            document = _leave(document, me, want)
+            document = _without_vm(document, me, want)
             continue
         slot = document.slots.get(want.key)
         if slot is not None and me in slot.names:
-            document = _kept(document, slot, want)
+            document = _granted_if_room(document, slot, want)
         elif want.state == FORCE:
-            document = _taken(document, me, want)
+            document = _with_slot(document, me, want)
         else:
             if not may_take(document, me, want, passed_over):
                 document = _without_orphans(document, me, orphans, want.at)
             if may_take(document, me, want, passed_over):
-                document = _taken(document, me, want)
+                document = _with_slot(document, me, want)
                 document = document._replace(waiting=_without(document.waiting, *passed_over))
             elif len(want.names) <= want.at_most:
-                document = _waiting(document, want)
+                document = _with_waiter(document, want)
     return document
 
 
@@ -149,7 +149,7 @@ def is_granted(document: Semaphore, key: str, name: str) -> bool:
     return slot is not None and slot.granted and name.lower() in slot.names
 
 
-def released(
+def force_release(
     document: Semaphore, name: str, by: str, why: str, at: str, keys: Collection[str] | None = None
 ) -> Semaphore:
     """Return the document without the VM's slots, or those for the events ``keys``: a person, or a proof, frees them.
@@ -171,7 +171,7 @@ def released(
     return Semaphore(slots, waiting, tuple(releases[-MOST_RELEASES:]))
 
 
-def _kept(document: Semaphore, slot: Slot, want: Want) -> Semaphore:
+def _granted_if_room(document: Semaphore, slot: Slot, want: Want) -> Semaphore:
     """Let a slot beyond the limit count as one within it, once there is room for all VMs of the event."""
     names = {**dict.fromkeys(want.names, HELD), **slot.names}
     if slot.granted or not document.has_room(want.key, names, want.at_most):
@@ -179,7 +179,7 @@ def _kept(document: Semaphore, slot: Slot, want: Want) -> Semaphore:
     return document._replace(slots={**document.slots, want.key: slot._replace(names=names, granted=True)})
 
 
-def _taken(document: Semaphore, me: str, want: Want) -> Semaphore:
+def _with_slot(document: Semaphore, me: str, want: Want) -> Semaphore:
     """Take the slots of all VMs of the event, if there is room; otherwise, by force, that of this VM alone."""
     before = document.slots.get(want.key, Slot({}, False, want.what, want.at))
     granted = document.has_room(want.key, {*want.names, me, *before.names}, want.at_most)
@@ -188,7 +188,7 @@ def _taken(document: Semaphore, me: str, want: Want) -> Semaphore:
     return document._replace(slots={**document.slots, want.key: slot}, waiting=_without(document.waiting, want.key))
 
 
-def _waiting(document: Semaphore, want: Want) -> Semaphore:
+def _with_waiter(document: Semaphore, want: Want) -> Semaphore:
     before = document.waiting.get(want.key)
     waiter = Waiter(want.names, want.not_before, want.what, want.at if before is None else before.since)
     if before == waiter:
@@ -196,7 +196,7 @@ def _waiting(document: Semaphore, want: Want) -> Semaphore:
     return document._replace(waiting={**document.waiting, want.key: waiter})
 
 
-def _leave(document: Semaphore, me: str, want: Want) -> Semaphore:
+def _without_vm(document: Semaphore, me: str, want: Want) -> Semaphore:
     slots = dict(document.slots)
     slot = slots.get(want.key)
     if slot is not None and me in slot.names:
@@ -216,7 +216,7 @@ def _without_orphans(document: Semaphore, me: str, orphans: Collection[str], at:
     for key in sorted(set(orphans) & set(document.slots)):
         for name, what in sorted(document.slots[key].names.items()):
             if what == HELD and name != me:
-                document = released(document, name, me, why, at, (key,))
+                document = force_release(document, name, me, why, at, (key,))
     return document
 
 
@@ -224,18 +224,18 @@ def _without(waiting: Mapping[str, Waiter], *keys: str) -> Mapping[str, Waiter]:
     return {key: waiter for key, waiter in waiting.items() if key not in keys}
 
 
-def encoded(document: Semaphore) -> bytes:
+def encode(document: Semaphore) -> bytes:
     """Return the document as bytes."""
     slots = {key: {**slot._asdict(), "names": dict(slot.names)} for key, slot in sorted(document.slots.items())}
     waiting = {key: waiter._asdict() for key, waiter in sorted(document.waiting.items())}
-    return dumped(
+    return dump(
         SCHEMA, {"slots": slots, "waiting": waiting, "releases": [each._asdict() for each in document.releases]}
     )
 
 
-def decoded(content: bytes) -> Semaphore:
+def decode(content: bytes) -> Semaphore:
     """Return the document that a store has. Raises SharedDocumentError for anything that ``encoded`` does not write."""
-    data = loaded(SCHEMA, content)
+    data = load(SCHEMA, content)
     return Semaphore(
         {key: _slot(slot) for key, slot in object_of(data, "slots").items()},
         {key: _waiter(waiter) for key, waiter in object_of(data, "waiting").items()},

@@ -23,14 +23,14 @@ _LONGEST_POLL_SECONDS = 10.0
 _MOST_GONE = 1000
 
 
-class Queue:
+class QueueWatch:
     """Who waits at the head of one group's queue, and does not take what is free."""
 
     def __init__(self) -> None:
         self._free_for: dict[str, float] = {}  # by Event.key: how long it has had room, at the head
         self._looked_at: float | None = None
 
-    def look(self, document: Semaphore, at: float, at_most: int, own: Collection[str]) -> None:
+    def update(self, document: Semaphore, at: float, at_most: int, own: Collection[str]) -> None:
         """Take in the document as it was ``at`` a time. ``own`` are the events of this VM."""
         gap = 0.0 if self._looked_at is None else min(max(0.0, at - self._looked_at), _LONGEST_LOOK_SECONDS)
         self._looked_at = at
@@ -51,7 +51,7 @@ class Queue:
         return frozenset(key for key, seconds in self._free_for.items() if seconds >= PASSED_OVER_SECONDS)
 
 
-class Gone:
+class OrphanWatch:
     """The events that this VM has seen listed, and does not any more, or that name it and are not listed to it."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Gone:
         self._gone_for: dict[str, float] = {}
         self._polled_at: float | None = None
 
-    def listed(self, keys: Collection[str], at: float) -> None:
+    def update_listed(self, keys: Collection[str], at: float) -> None:
         """Take in what a whole document lists, by ``Event.key``."""
         gap = 0.0 if self._polled_at is None else min(max(0.0, at - self._polled_at), _LONGEST_POLL_SECONDS)
         self._polled_at = at
@@ -72,7 +72,7 @@ class Gone:
             del self._gone_for[key]
         self._listed = frozenset(keys)
 
-    def unlisted(self, keys: Collection[str]) -> None:
+    def add_unlisted(self, keys: Collection[str]) -> None:
         """Take in events that name this VM, as the store has it: one that is not listed may be over."""
         for key in keys:
             if key not in self._listed:

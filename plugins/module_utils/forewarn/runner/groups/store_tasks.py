@@ -20,23 +20,23 @@ from .store import CERTIFICATE, LOGIN, LOST_DATA, StoreFault
 WAITING_SECONDS, QUEUE_SECONDS, QUEUE_STEP_SECONDS = 5.0, 1.0, 0.02
 _UNREACHABLE = (TIMEOUT, REFUSED, CONNECTION, CERTIFICATE, LOGIN)
 
-Result = Union[transaction.Changed, Fault]
+StoreResult = Union[transaction.ChangeResult, Fault]
 
 
-class Task(NamedTuple):
+class StoreTask(NamedTuple):
     """One document to look at: ``key`` is that of a barrier, or the group of a semaphore with its ``wants``.
 
     ``step`` makes the document that there should be of the one that there is. ``fence``: it is written even if nothing
-    changes. ``event`` is the barrier's, ``over`` whether this VM has nothing more to say there.
+    changes. ``event`` is the barrier's, ``withdraws`` whether this VM has nothing more to say there.
     """
 
     cached: CachedDocument
     key: str
     step: Callable[[Any], Any]
-    request: Callable[[], transaction.Changed]
+    request: Callable[[], transaction.ChangeResult]
     fence: bool
     event: str | None = None
-    over: bool = False
+    withdraws: bool = False
     wants: tuple[Want, ...] = ()
 
     def due_at(self, now: float, me: str, intents: Mapping[str, Intent]) -> float | None:
@@ -79,9 +79,9 @@ def want_of(key: str, group: str, intent: Intent | None) -> Want | None:
     return intent.want if intent.group == group else None
 
 
-def ask(requests: Sequence[Callable[[], transaction.Changed]]) -> list[Result]:
+def run_requests(requests: Sequence[Callable[[], transaction.ChangeResult]]) -> list[StoreResult]:
     """Make one request after another. Once the store cannot be reached, it is not tried for the others."""
-    results: list[Result] = []
+    results: list[StoreResult] = []
     for request in requests:
         last = results[-1] if results else None
         if isinstance(last, Fault) and last.kind in _UNREACHABLE:
@@ -94,10 +94,10 @@ def ask(requests: Sequence[Callable[[], transaction.Changed]]) -> list[Result]:
     return results
 
 
-def decoded_semaphore(group: str, content: bytes | None) -> Semaphore:
+def decode_semaphore(group: str, content: bytes | None) -> Semaphore:
     """Return the semaphore. Raises SharedDocumentError, and StoreFault where there is none."""
     if content is None:
         text = f"the store has no semaphore of group {group}: it was never created, or the store has lost its data."
         hint = "When no VM of the group is disturbed: forewarn group create."
         raise StoreFault(text, hint, kind=LOST_DATA, lasting=True)
-    return semaphore.decoded(content)
+    return semaphore.decode(content)

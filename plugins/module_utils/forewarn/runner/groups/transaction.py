@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...imds.errors import GARBAGE
 from .documents import SharedDocumentError
-from .lineage import NONE, Memory, continued
+from .lineage import NONE, LineageMemory, with_next_lineage
 from .store import CONFLICT, Store, StoreFault
 
 # With 200 VMs at one document the last has its turn within about a second.
@@ -18,7 +18,7 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.002, 0.25
 PATIENCE_SECONDS = 5.0
 
 
-class Changed(NamedTuple):
+class ChangeResult(NamedTuple):
     """The document as the store has it now, and when it was certainly current (monotonic, seconds).
 
     ``swaps`` counts the swaps that somebody else forestalled, and the last one.
@@ -39,8 +39,8 @@ def change(
     pause: Callable[[int], None],
     *,
     fence: bool = False,
-    memory: Memory | None = None,
-) -> Changed:
+    memory: LineageMemory | None = None,
+) -> ChangeResult:
     """Return the document after ``step``.
 
     ``fence``: write it even if nothing changes, so that no earlier write of this VM, whose answer was lost, can still
@@ -49,7 +49,7 @@ def change(
     """
     until = clock() + PATIENCE_SECONDS
     swaps = 0
-    memory = memory or Memory()
+    memory = memory or LineageMemory()
     while True:
         at = clock()
         found = store.read(key)
@@ -60,16 +60,16 @@ def change(
             raise StoreFault(f"{key} in the store cannot be used: {error}", kind=GARBAGE, lasting=True) from error
         after = step(before)
         if after == before and not fence:
-            return Changed(after, at, swaps)
+            return ChangeResult(after, at, swaps)
         value = encode(after)
         if value is None and found.version == "":
-            return Changed(after, at, swaps)  # there is nothing, and nothing is to be there
+            return ChangeResult(after, at, swaps)  # there is nothing, and nothing is to be there
         swaps += 1
         if value is not None:
-            value, lineage = continued(value, lineage)
+            value, lineage = with_next_lineage(value, lineage)
         if store.swap(key, value, found.version) is not None:
-            memory.wrote(lineage if value is not None else NONE)
-            return Changed(after, at, swaps)
+            memory.record_write(lineage if value is not None else NONE)
+            return ChangeResult(after, at, swaps)
         if clock() >= until:
             text = f"other VMs changed {key} each time that this one wanted to, {swaps} times."
             raise StoreFault(text, kind=CONFLICT)

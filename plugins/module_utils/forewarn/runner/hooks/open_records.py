@@ -41,7 +41,7 @@ class OpenRecords(List[EventRecord]):
                 record = EventRecord.of(row)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
-                self._journal.distrust(row, f"{error.__class__.__name__}: {error}")
+                self._journal.mark_damaged(row, f"{error.__class__.__name__}: {error}")
                 continue
             resumed.append(record)
         self.extend(resumed)

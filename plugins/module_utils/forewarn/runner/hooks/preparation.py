@@ -142,7 +142,7 @@ class Preparation:
         """Return why a prepare hook that is due cannot be started now, "" if it can; make sure that it can soon."""
         if self._journal.trouble is not None:
             return f"nobody could promise its recovery: {self._journal.trouble}"
-        if self._journal.late:
+        if self._journal.late_records:
             return RESUMING
         if record.group_blocker is not None:
             return record.group_blocker.reason

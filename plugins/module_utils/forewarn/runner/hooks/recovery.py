@@ -68,7 +68,7 @@ class Recovery:
         keeper = self._still_needed_by(record, run)
         if keeper is not None:  # what a drill runs may do less than what a real event needs
             return f"it would undo what the drill {keeper.event.event_id}, which is listed, has prepared"
-        keeper = self._still_needed_by(record, run, unread=self._journal.unread)
+        keeper = self._still_needed_by(record, run, unread=self._journal.has_unread_records)
         if keeper is not None:
             event_id = keeper.event.event_id
             return f"the journal cannot be read: event {event_id}, which is listed, may have been prepared"

@@ -67,9 +67,9 @@ class HookScheduler:
 
     def resume_late_records(self, grace_seconds: float = GRACE_SECONDS) -> list[EventRecord] | None:
         """Resume the records that the journal could not read at the start, and can now; None if there are none."""
-        if not self._journal.late:
+        if not self._journal.late_records:
             return None
-        rows, self._journal.late = self._journal.late, []
+        rows, self._journal.late_records = self._journal.late_records, []
         return self.resume_records(rows, grace_seconds)
 
     def resume_records(self, rows: Sequence[EventRow], grace_seconds: float = GRACE_SECONDS) -> list[EventRecord]:

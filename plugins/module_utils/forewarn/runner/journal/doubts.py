@@ -57,7 +57,9 @@ class Doubts:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._unread = str(Path(directory, DIRECTORY))  # the file of the one doubt while the directory cannot be read
+        self._directory_file = str(
+            Path(directory, DIRECTORY)
+        )  # the file of the one doubt while the directory cannot be read
         self._doubts: dict[str, Doubt] = {}
         self._unwritten: set[str] = set()
         self._reasons: dict[str, str] = {}
@@ -74,12 +76,12 @@ class Doubts:
     def load(self) -> None:
         """Read what is there."""
         self._doubts = {doubt.file: doubt for doubt in read(self._directory)}
-        self._look()
+        self._index()
 
     @property
-    def unread(self) -> bool:
+    def directory_unread(self) -> bool:
         """Whether the directory could not be read yet, so that any event may be meant."""
-        return self._unread in self._doubts
+        return self._directory_file in self._doubts
 
     def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
         """Keep aside what is left of the records; return the new doubts."""
@@ -93,15 +95,15 @@ class Doubts:
             doubt = Doubt(file, None if loss.key is None else (loss.key,), loss.reason, loss.record, wall)
             self._put(doubt)
             news.append(doubt)
-        self._look()
+        self._index()
         return news
 
-    def settle(self, keys: Collection[str]) -> None:
+    def assign_keys(self, keys: Collection[str]) -> None:
         """Note which events those without a name can be: these and no others."""
         for doubt in list(self._doubts.values()):
-            if doubt.keys is None and doubt.file != self._unread:
+            if doubt.keys is None and doubt.file != self._directory_file:
                 self._put(doubt._replace(keys=tuple(sorted(keys))))
-        self._look()
+        self._index()
 
     def reason(self, key: str) -> str | None:
         """Return why an event is in doubt, or None."""
@@ -113,21 +115,21 @@ class Doubts:
         """Write what could not be written before; return the doubts whose files somebody has removed."""
         if not self._doubts:
             return []
-        if self.unread:
-            del self._doubts[self._unread]
+        if self.directory_unread:
+            del self._doubts[self._directory_file]
             self._doubts = {**{doubt.file: doubt for doubt in read(self._directory)}, **self._doubts}
-            self._look()
+            self._index()
         for file in sorted(self._unwritten):
             self._put(self._doubts[file])
         gone = [doubt for doubt in self._doubts.values() if doubt.file not in self._unwritten and _is_gone(doubt.file)]
         for doubt in gone:
             del self._doubts[doubt.file]
         if gone:
-            self._look()
+            self._index()
         return gone
 
     @property
-    def kept(self) -> bool:
+    def all_written(self) -> bool:
         """Whether all of them are on the disk."""
         return not self._unwritten
 
@@ -140,7 +142,7 @@ class Doubts:
         else:
             self._unwritten.discard(doubt.file)
 
-    def _look(self) -> None:
+    def _index(self) -> None:
         self._reasons = {key: doubt.in_words() for doubt in self._doubts.values() for key in doubt.keys or ()}
         self.unknown = any(doubt.keys is None for doubt in self._doubts.values())
 

@@ -36,7 +36,7 @@ class Mark(NamedTuple):
     records: Mapping[int, tuple[int, str]] = {}
 
 
-class Stock(NamedTuple):
+class JournalContents(NamedTuple):
     """What lies in a database: intact open records with their checksums, rows that are damaged, and its own mark."""
 
     intact: Mapping[int, tuple[EventRow, int]]
@@ -55,7 +55,7 @@ class Loss(NamedTuple):
     record: str
 
 
-class Reconciled(NamedTuple):
+class IntegrityReport(NamedTuple):
     """Which records to go on with, what is lost, and by how many commits the database lags behind."""
 
     records: tuple[EventRow, ...]
@@ -114,20 +114,20 @@ class MarkFile:
                 os.close(file)
 
 
-def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Reconciled:
+def check_integrity(stock: JournalContents, beside: Mark | None, replaced: bool) -> IntegrityReport:
     """Return which open records can be relied on.
 
     ``beside`` is the mark in the file. ``replaced``: the database was too damaged to be read, and this is a new one.
     """
     count = 0 if stock.mark is None else stock.mark.commits
     if beside is not None and (stock.mark is None or beside.commits >= count):
-        return _by_the_file(stock, beside, max(0, beside.commits - count))
+        return _compare_with_file(stock, beside, max(0, beside.commits - count))
     if replaced:
-        return Reconciled((), (Loss(None, None, "the journal was damaged, and what it held is not known", ""),), 0)
-    return _by_itself(stock)
+        return IntegrityReport((), (Loss(None, None, "the journal was damaged, and what it held is not known", ""),), 0)
+    return _check_alone(stock)
 
 
-def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Reconciled:
+def _compare_with_file(stock: JournalContents, beside: Mark, behind: int) -> IntegrityReport:
     """The file is at least as new as the database: each record that it names has to be there."""
     records = dict(stock.intact)
     damaged = {row.id: row for row in stock.damaged}
@@ -153,10 +153,10 @@ def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Reconciled:
             row = records.pop(identifier)[0]
             losses.append(Loss(row.key, identifier, "its record may be an older one", json.dumps(row._asdict())))
         losses.append(Loss(None, None, "records of events have gone missing from the journal, or are older ones", ""))
-    return Reconciled(tuple(row for row, _sum in records.values()), tuple(losses), behind)
+    return IntegrityReport(tuple(row for row, _sum in records.values()), tuple(losses), behind)
 
 
-def _by_itself(stock: Stock) -> Reconciled:
+def _check_alone(stock: JournalContents) -> IntegrityReport:
     """There is no file, or it lags behind: the database has to agree with itself."""
     records = tuple(row for row, _sum in stock.intact.values())
     losses = [
@@ -165,13 +165,13 @@ def _by_itself(stock: Stock) -> Reconciled:
     ]
     mark = stock.mark
     if mark is not None and mark.number == UNCOUNTED:
-        return Reconciled(records, tuple(losses), 0)
+        return IntegrityReport(records, tuple(losses), 0)
     if mark is None:
         losses.append(Loss(None, None, "the journal does not show how many events are open: it is damaged", ""))
     elif mark.number != len(records) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
         losses.append(Loss(None, None, f"the journal has {len(records)} of {mark.number} events that are open", ""))
-    return Reconciled(records, tuple(losses), 0)
+    return IntegrityReport(records, tuple(losses), 0)
 
 
-def _digest(records: Mapping[int, object], stock: Stock) -> int:
+def _digest(records: Mapping[int, object], stock: JournalContents) -> int:
     return digest_of((identifier, stock.intact[identifier][1]) for identifier in records)

@@ -22,7 +22,7 @@ class NoJournal(Journal):
         """Return no records."""
         return []
 
-    def distrust(self, row: EventRow, why: str) -> None:
+    def mark_damaged(self, row: EventRow, why: str) -> None:
         """Forget it."""
 
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:

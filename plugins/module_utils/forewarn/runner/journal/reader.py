@@ -14,17 +14,17 @@ from ...errors import InputError
 from ..clocks import Stamp
 from .schema import (
     FILE_NAME,
-    SELECT_LIVES,
+    SELECT_RECORDS,
     DamageError,
     EventRow,
     checksum,
     clean,
-    damaged_record,
+    decode_damaged_row,
+    decode_row,
     explain,
     is_damage,
     load,
     read,
-    record_of,
 )
 
 _AT_ONCE = 200  # entries; a page or two on a screen
@@ -84,7 +84,7 @@ class JournalReader:
             conditions.append(f"id IN ({', '.join('?' * len(ids))})")
             values += ids
         values.append(-1 if limit is None else limit)
-        query = f"{SELECT_LIVES} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+        query = f"{SELECT_RECORDS} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
         return [_record_of(row) for row in reversed(self._rows(query, values))]
 
     def entries(
@@ -167,9 +167,9 @@ class JournalReader:
 
 def _record_of(row: tuple[Any, ...]) -> EventRow:
     try:
-        return record_of(row)
+        return decode_row(row)
     except DamageError:
-        damaged = damaged_record(row)
+        damaged = decode_damaged_row(row)
         return EventRow(damaged.id or 0, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
 
 

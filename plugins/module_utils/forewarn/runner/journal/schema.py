@@ -50,8 +50,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO mark VALUES (1, 0, -1, 0, checksum(0, -1, 0))",
     ),
 )
-SELECT_LIVES = "SELECT id, key, state, open, data, saved, sum FROM lives"
-OPEN_LIVES = SELECT_LIVES + " WHERE open = 1 ORDER BY id"
+SELECT_RECORDS = "SELECT id, key, state, open, data, saved, sum FROM lives"
+SELECT_OPEN_RECORDS = SELECT_RECORDS + " WHERE open = 1 ORDER BY id"
 
 # There is no other writer, but a reader that repairs a WAL, or an operator who copies the file, may lock it briefly.
 BUSY_SECONDS = 1.0
@@ -228,16 +228,16 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
     return []
 
 
-def record_of(row: tuple[Any, ...]) -> EventRow:
-    """Return a row of SELECT_LIVES. Raises DamageError."""
+def decode_row(row: tuple[Any, ...]) -> EventRow:
+    """Return a row of SELECT_RECORDS. Raises DamageError."""
     identifier, key, state, is_open, data, saved, found = row
     if checksum(identifier, key, state, is_open, saved, data) != found:
         raise DamageError("a row is not what was written: its checksum does not fit")
     return EventRow(identifier, key, state, bool(is_open), load(data))
 
 
-def damaged_record(row: tuple[Any, ...]) -> DamagedRow:
-    """Return what is known of a row of SELECT_LIVES that ``record_of`` has refused."""
+def decode_damaged_row(row: tuple[Any, ...]) -> DamagedRow:
+    """Return what is known of a row of SELECT_RECORDS that ``record_of`` has refused."""
     identifier, key, _state, _is_open, data, *_rest = row
     named = None
     with suppress(DamageError):

@@ -18,25 +18,25 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from ...errors import InputError
 from ..clocks import Clocks
 from .doubts import Doubts
-from .integrity import Loss, Mark, MarkFile, Reconciled, Stock, digest_of, examine
+from .integrity import IntegrityReport, JournalContents, Loss, Mark, MarkFile, check_integrity, digest_of
 from .retention import prune
 from .schema import (
     FILE_NAME,
-    OPEN_LIVES,
+    SELECT_OPEN_RECORDS,
     DamagedRow,
     DamageError,
     EventRow,
     checksum,
     clean,
     connect,
-    damaged_record,
+    decode_damaged_row,
+    decode_row,
     dump,
     explain,
     is_damage,
     load,
     move_aside,
     read,
-    record_of,
     which_files,
 )
 
@@ -50,7 +50,7 @@ RETRY_SECONDS = 10.0  # between attempts to heal
 PRUNE_SECONDS = 3600.0
 # What may wait in memory while nothing can be written: characters of entries, and records that have ended meanwhile.
 MOST_WAITING_CHARACTERS = 1024 * 1024
-MOST_WAITING_LIVES = 1000
+MOST_WAITING_RECORDS = 1000
 _UPSERT = (
     "INSERT INTO lives (id, key, state, open, saved, data, sum, seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id) DO UPDATE SET key = excluded.key, state = excluded.state, open = excluded.open,"
@@ -61,7 +61,7 @@ _SELECT_MARK = "SELECT count, number, digest, sum FROM mark WHERE id = 1"
 _T = TypeVar("_T")
 
 
-class _EventRecord(NamedTuple):
+class _EncodedRow(NamedTuple):
     """A row as it goes into the file."""
 
     id: int
@@ -88,46 +88,46 @@ class Journal:
     """The journal of the runner that has locked ``directory``; for one thread. ``open`` opens it.
 
     ``trouble`` is why nothing can be kept now, None while all is well. ``moved_aside`` is the new path of a damaged
-    file. ``late`` are the open records of an earlier run that only a later commit could read. ``lost`` are sentences
-    about what is no longer known, and ``cleared`` files that a person has removed: who logs them clears both lists.
+    file. ``late_records`` are the open records of an earlier run that only a later commit could read. ``losses`` are sentences
+    about what is no longer known, and ``cleared_files`` files that a person has removed: who logs them clears both lists.
     """
 
     def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
         self.trouble: str | None = None
         self.moved_aside: str | None = None
-        self.late: list[EventRow] = []
-        self.lost: list[str] = []
-        self.cleared: list[str] = []
+        self.late_records: list[EventRow] = []
+        self.losses: list[str] = []
+        self.cleared_files: list[str] = []
         self._doubts = Doubts(directory)
         self._mark_file = MarkFile(directory)
-        self._before: frozenset[str] = frozenset()  # keys of the intact records of an earlier run
+        self._earlier_keys: frozenset[str] = frozenset()  # keys of the intact records of an earlier run
         self._path = str(Path(directory, FILE_NAME))
         self._clocks = clocks
         self._max_bytes = max_bytes
         self._connection: sqlite3.Connection | None = None
         self._files: object = None
         self._entries: deque[_Entry] = deque()
-        self._waiting = 0  # characters in them
-        self._unsaved: dict[int, _EventRecord] = {}
-        self._open: dict[int, _EventRecord] = {}  # written or not: a new file must have them too
+        self._waiting_characters = 0  # characters in them
+        self._unsaved: dict[int, _EncodedRow] = {}
+        self._open: dict[int, _EncodedRow] = {}  # written or not: a new file must have them too
         self._unread = True
         self._replaced = False  # the file, before it could be read
-        self._count = 0  # commits, of earlier runs too
-        self._marked: frozenset[int] = frozenset()  # the open records in the latest durable mark
-        self._noted = 0  # entries that were ever added
-        self._lost = 0
-        self._interruption: str | None = None  # why what is kept has a gap, until an entry records it
-        self._interrupted_at = 0.0
+        self._commits = 0  # commits, of earlier runs too
+        self._marked_ids: frozenset[int] = frozenset()  # the open records in the latest durable mark
+        self._entries_added = 0  # entries that were ever added
+        self._entries_lost = 0
+        self._gap_reason: str | None = None  # why what is kept has a gap, until an entry records it
+        self._gap_began_at = 0.0
         self._retry_at = 0.0
         self._prune_at = 0.0
-        self._written = 0  # characters since the last prune
+        self._characters_since_prune = 0  # characters since the last prune
 
     def open(self) -> list[EventRow]:
         """Open or create the file; return the open records, oldest first, even if the file can only be read."""
         self._doubts.load()
         if self._try(lambda _connection: True) is None:
             self._read_only()
-        records, self.late = self.late, []
+        records, self.late_records = self.late_records, []
         return records
 
     @property
@@ -136,19 +136,19 @@ class Journal:
         return self._doubts.keys
 
     @property
-    def damaged_unknown(self) -> bool:
-        """Whether something was lost about unknown events. See ``listed``."""
+    def unknown_damaged(self) -> bool:
+        """Whether something was lost about unknown events. See ``settle_doubts``."""
         return self._doubts.unknown
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """How many records are kept aside because something was lost and nobody has dealt with it."""
         return len(self._doubts)
 
     @property
-    def unread(self) -> bool:
-        """Whether ``late`` has records, or an earlier run may have left open records that are not read yet."""
-        if self.late:
+    def has_unread_records(self) -> bool:
+        """Whether ``late_records`` has records, or an earlier run may have left open records that are not read yet."""
+        if self.late_records:
             return True
         if not self._unread or self.trouble is None:
             return False
@@ -156,7 +156,7 @@ class Journal:
         return mark is None or mark.number != 0
 
     @property
-    def unkept(self) -> frozenset[int]:
+    def unsaved_ids(self) -> frozenset[int]:
         """The ids of open records whose current state the file does not have, because of ``trouble``."""
         if self.trouble is None:
             return frozenset()
@@ -168,47 +168,49 @@ class Journal:
         What was kept of it is damaged or has gone missing, and nobody has dealt with that yet.
         """
         reason = self._doubts.reason(key)
-        if self._doubts.unread:  # it may be named there
+        if self._doubts.directory_unread:  # it may be named there
             return reason
-        return None if reason is None or (key in self._before and key not in self._doubts.keys) else reason
+        return None if reason is None or (key in self._earlier_keys and key not in self._doubts.keys) else reason
 
-    def listed(self, keys: Iterable[str]) -> None:
+    def settle_doubts(self, keys: Iterable[str]) -> None:
         """Note what the first document since the loss lists: what comes later is new, and not in doubt."""
-        self._doubts.settle(frozenset(keys) - self._before)
+        self._doubts.assign_keys(frozenset(keys) - self._earlier_keys)
 
-    def suspect(self, keys: Iterable[str]) -> None:
+    def doubt_listed(self, keys: Iterable[str]) -> None:
         """Note what an incomplete document has listed since the loss: these events may be concerned.
 
         This is written down, since after a restart their own records look like those of an earlier run.
         """
-        if self._doubts.unread:  # every event is held until it is known whether anything was lost
+        if self._doubts.directory_unread:  # every event is held until it is known whether anything was lost
             return
-        new = frozenset(keys) - self._before - self._doubts.keys
+        new = frozenset(keys) - self._earlier_keys - self._doubts.keys
         reason = "something was lost before, and it is not known of which events"
-        self._lose(Loss(key, None, reason, "") for key in sorted(new))
+        self._record_losses(Loss(key, None, reason, "") for key in sorted(new))
 
-    def distrust(self, row: EventRow, why: str) -> None:
+    def mark_damaged(self, row: EventRow, why: str) -> None:
         """Set an unusable record aside: nothing is done for its event until a person has dealt with it."""
         self._open.pop(row.id, None)
-        self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
+        self._record_losses(
+            [Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))]
+        )
         self.save(row._replace(open=False))
 
     @property
-    def written(self) -> int:
+    def entries_written(self) -> int:
         """How many entries this runner has written."""
-        return self._noted - len(self._entries)
+        return self._entries_added - len(self._entries)
 
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
         """Add an entry with the current time to what the next commit writes. Fields that are None are left out."""
         entry = self._entry(record_id, kind, {name: value for name, value in fields.items() if value is not None})
         self._entries.append(entry)
-        self._noted += 1
-        self._waiting += len(entry.fields)
+        self._entries_added += 1
+        self._waiting_characters += len(entry.fields)
         self._trim()
 
     def save(self, row: EventRow) -> None:
         """Add a record as it is now to what the next commit writes."""
-        stored = self._stored(row)
+        stored = self._encode(row)
         self._unsaved[row.id] = stored
         if row.open:
             self._open[row.id] = stored
@@ -224,7 +226,7 @@ class Journal:
         if self.trouble is not None:
             if self._clocks.monotonic() < self._retry_at:
                 return False
-        elif not self._entries and not self._unsaved and self._interruption is None:
+        elif not self._entries and not self._unsaved and self._gap_reason is None:
             return True
         return self._try(self._write) is not None
 
@@ -243,13 +245,13 @@ class Journal:
         At most once an hour, or after an eighth of ``max_bytes`` was written.
         """
         for doubt in self._doubts.refresh():
-            self.cleared.append(doubt.file)
+            self.cleared_files.append(doubt.file)
             self.note("damage-cleared", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
         now = self._clocks.monotonic()
-        due = now >= self._prune_at or self._written > self._max_bytes // 8
+        due = now >= self._prune_at or self._characters_since_prune > self._max_bytes // 8
         if self.trouble is None and self._connection is not None and due:
             self._prune_at = now + PRUNE_SECONDS
-            self._written = 0
+            self._characters_since_prune = 0
             self._try(lambda connection: prune(connection, self._max_bytes))
 
     def close(self) -> None:
@@ -269,7 +271,7 @@ class Journal:
             return None
         for attempt in (1, 2):
             try:
-                return work(self._connected())
+                return work(self._connect())
             except InputError as error:
                 problem: str | None = str(error)
             except (OSError, sqlite3.Error, DamageError, UnicodeDecodeError) as error:
@@ -283,17 +285,17 @@ class Journal:
                 break
         return None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         if self._connection is not None:
             if self._files == which_files(self._path):
                 return self._connection
             # A file without a name would keep nothing.
             self._disconnect()
-            self._interrupt(f"{self._path} was removed or replaced while it was in use")
+            self._begin_gap(f"{self._path} was removed or replaced while it was in use")
         self._connection = connect(self._path)
         self._files = which_files(self._path)
         if self._unread:
-            self._take_stock(_stock(self._connection.execute))
+            self._load(_read_contents(self._connection.execute))
         # It may be another file than before: an empty one, or one of yesterday.
         self._unsaved = {**self._open, **self._unsaved}
         return self._connection
@@ -314,37 +316,37 @@ class Journal:
         except ImportError:
             return
         with suppress(OSError, InputError, sqlite3.Error, DamageError, UnicodeDecodeError):
-            self._take_stock(_stock(lambda query: read(self._path, query)))
+            self._load(_read_contents(lambda query: read(self._path, query)))
 
-    def _take_stock(self, stock: Stock) -> None:
+    def _load(self, stock: JournalContents) -> None:
         """Go on with the records that can be relied on. Raises DamageError if the file has to be moved aside."""
         beside = self._mark_file.read()
-        found = examine(stock, beside, self._replaced)
+        found = check_integrity(stock, beside, self._replaced)
         self._unread = False
-        self._count = max(mark.commits for mark in (stock.mark, beside, Mark(0, 0, 0)) if mark is not None)
-        self.late = [row for row in found.records if row.id not in self._open]
-        self._before |= {row.key for row in self.late}
-        stored = {row.id: self._stored(row) for row in self.late}
+        self._commits = max(mark.commits for mark in (stock.mark, beside, Mark(0, 0, 0)) if mark is not None)
+        self.late_records = [row for row in found.records if row.id not in self._open]
+        self._earlier_keys |= {row.key for row in self.late_records}
+        stored = {row.id: self._encode(row) for row in self.late_records}
         self._open.update(stored)
-        self._report(found)
+        self._report_integrity(found)
         if stock.damaged:
             raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
         kept = {row.id for row in found.records}
         for row, _sum in stock.intact.values():  # what is over or in doubt must not be found again
             if row.id not in kept:
-                self._unsaved[row.id] = self._stored(row._replace(open=False))
+                self._unsaved[row.id] = self._encode(row._replace(open=False))
 
-    def _report(self, found: Reconciled) -> None:
+    def _report_integrity(self, found: IntegrityReport) -> None:
         if found.behind:
             text = f"{self._path} is older than it was: {found.behind} commits have gone missing"
-            self._interrupt(text)
+            self._begin_gap(text)
             if not found.losses:
-                self.lost.append(f"{text}. No event was open that it does not have")
-        self._lose(found.losses)
+                self.losses.append(f"{text}. No event was open that it does not have")
+        self._record_losses(found.losses)
 
-    def _lose(self, losses: Iterable[Loss]) -> None:
+    def _record_losses(self, losses: Iterable[Loss]) -> None:
         for doubt in self._doubts.add(losses, self._clocks.wall()):
-            self.lost.append(doubt.in_words())
+            self.losses.append(doubt.in_words())
             self.note("record-damaged", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
 
     def _move_aside(self, why: str) -> str | None:
@@ -355,7 +357,7 @@ class Journal:
             self.moved_aside = move_aside(self._path, self._clocks.wall())
         except (OSError, InputError) as error:
             return f"{why} and cannot be moved aside: {explain(error, self._path)}"
-        self._interrupt(f"{why}; it was moved to {self.moved_aside}")
+        self._begin_gap(f"{why}; it was moved to {self.moved_aside}")
         return None
 
     # Trouble
@@ -363,32 +365,32 @@ class Journal:
     def _fail(self, why: str) -> None:
         self._disconnect()
         self.trouble = why
-        self._interrupt(why)
+        self._begin_gap(why)
         self._retry_at = self._clocks.monotonic() + RETRY_SECONDS
         self._trim()
 
-    def _interrupt(self, why: str) -> None:
-        if self._interruption is None:
-            self._interrupted_at = self._clocks.monotonic()
-            self._interruption = why
+    def _begin_gap(self, why: str) -> None:
+        if self._gap_reason is None:
+            self._gap_began_at = self._clocks.monotonic()
+            self._gap_reason = why
 
     def _trim(self) -> None:
         """Bound what waits in memory while nothing can be written."""
         if self.trouble is None:
             return
-        while self._waiting > MOST_WAITING_CHARACTERS:
-            self._waiting -= len(self._entries.popleft().fields)
-            self._lost += 1
+        while self._waiting_characters > MOST_WAITING_CHARACTERS:
+            self._waiting_characters -= len(self._entries.popleft().fields)
+            self._entries_lost += 1
         ended = [identifier for identifier, record in self._unsaved.items() if not record.open]
-        for identifier in ended[: max(0, len(ended) - MOST_WAITING_LIVES)]:
+        for identifier in ended[: max(0, len(ended) - MOST_WAITING_RECORDS)]:
             del self._unsaved[identifier]
-            self._lost += 1
+            self._entries_lost += 1
 
     # Writing
 
-    def _stored(self, row: EventRow) -> _EventRecord:
+    def _encode(self, row: EventRow) -> _EncodedRow:
         values = (row.id, clean(row.key), clean(row.state), int(row.open), self._clocks.wall(), dump(row.data))
-        return _EventRecord(*values, checksum(*values), self._noted)  # type: ignore[arg-type]  # 1 for True, as it is read
+        return _EncodedRow(*values, checksum(*values), self._entries_added)  # type: ignore[arg-type]  # 1 for True, as it is read
 
     def _entry(self, record_id: int | None, kind: str, fields: Mapping[str, Any]) -> _Entry:
         values = (record_id, clean(kind), *self._clocks.stamp(), dump(fields))
@@ -397,46 +399,48 @@ class Journal:
     def _write(self, connection: sqlite3.Connection) -> bool:
         sums = {record.id: (record.sum, record.key) for record in self._open.values()}
         digest = digest_of((identifier, found) for identifier, (found, _key) in sums.items())
-        mark = Mark(self._count + 1, len(sums), digest, sums)
+        mark = Mark(self._commits + 1, len(sums), digest, sums)
         connection.execute("BEGIN IMMEDIATE")
         ((newest,),) = connection.execute("SELECT coalesce(max(id), 0) FROM entries")
-        written = self._noted - len(self._entries)
+        written = self._entries_added - len(self._entries)
         for record in self._unsaved.values():
             connection.execute(_UPSERT, (*record[:7], newest + max(0, record.noted - written)))
         connection.executemany(_INSERT, self._entries)
-        if self._interruption is not None:
-            gap = round(self._clocks.monotonic() - self._interrupted_at, 3)
-            fields = {"reason": self._interruption, "seconds": gap, "lost": self._lost}
+        if self._gap_reason is not None:
+            gap = round(self._clocks.monotonic() - self._gap_began_at, 3)
+            fields = {"reason": self._gap_reason, "seconds": gap, "lost": self._entries_lost}
             connection.execute(_INSERT, self._entry(None, "journal-recovered", fields))
         values = (mark.commits, mark.number, mark.digest)
         connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, checksum(*values)))
         connection.execute("COMMIT")
-        self._count = mark.commits
-        if self._doubts.kept:  # otherwise the file has what is not written down elsewhere
+        self._commits = mark.commits
+        if self._doubts.all_written:  # otherwise the file has what is not written down elsewhere
             # A killed process loses nothing that it has written. Only a change of the open records is worth a wait.
-            durable = self._marked != frozenset(sums)
-            self._marked = frozenset(sums)
+            durable = self._marked_ids != frozenset(sums)
+            self._marked_ids = frozenset(sums)
             self._mark_file.write(mark, durable)
-        self._written += self._waiting + sum(len(record.data) for record in self._unsaved.values())
+        self._characters_since_prune += self._waiting_characters + sum(
+            len(record.data) for record in self._unsaved.values()
+        )
         self._unsaved.clear()
         self._entries.clear()
-        self._waiting = 0
-        if self._interruption is not None:
-            self._noted += 1
-        self.trouble = self._interruption = None
-        self._lost = 0
+        self._waiting_characters = 0
+        if self._gap_reason is not None:
+            self._entries_added += 1
+        self.trouble = self._gap_reason = None
+        self._entries_lost = 0
         return True
 
 
-def _stock(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> Stock:
+def _read_contents(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> JournalContents:
     """Return what is in the file that ``ask`` queries."""
     intact: dict[int, tuple[EventRow, int]] = {}
     damaged: list[DamagedRow] = []
-    for row in ask(OPEN_LIVES):
+    for row in ask(SELECT_OPEN_RECORDS):
         try:
-            record = record_of(row)
+            record = decode_row(row)
         except DamageError:  # noqa: PERF203 - a few rows, once
-            damaged.append(damaged_record(row))
+            damaged.append(decode_damaged_row(row))
         else:
             if record.open:
                 intact[record.id] = record, row[-1]
@@ -444,4 +448,4 @@ def _stock(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> Stock:
     for count, number, digest, found in ask(_SELECT_MARK):
         if checksum(count, number, digest) == found:
             mark = Mark(count, number, digest)
-    return Stock(intact, tuple(damaged), mark)
+    return JournalContents(intact, tuple(damaged), mark)

@@ -31,7 +31,7 @@ class Position(NamedTuple):
     rejected: int = 0
 
 
-def fresh(lost: int = 0, rejected: int = 0) -> Position:
+def new_position(lost: int = 0, rejected: int = 0) -> Position:
     """Return the position before a new journal's first entry."""
     return Position(os.urandom(8).hex(), lost=lost, rejected=rejected)
 

@@ -72,7 +72,7 @@ class Sink:
         self._unsaved = False
         self._sending = False
         self._due: float | None = clocks.monotonic()  # what an earlier runner has not sent is sent now
-        self._seen = 0  # entries that this runner had written when the batch was begun
+        self._entries_seen = 0  # entries that this runner had written when the batch was begun
         self._behind = 0  # after it
         self._most_rows = MOST_ROWS
         self._failures = 0
@@ -82,21 +82,21 @@ class Sink:
             self._metrics.count(name, 0.0)  # so that the first is an increase
         self._metrics.count("forewarn_sink_requests_total", 0.0, result="failed")
 
-    def keep(self) -> None:
+    def send_if_due(self) -> None:
         """Start what is due. Call it at each tick."""
         now = self._clocks.monotonic()
-        if self._due is None and not self._sending and self._journal.written > self._seen:
+        if self._due is None and not self._sending and self._journal.entries_written > self._entries_seen:
             self._due = now + LINGER_SECONDS
         if self._due is not None and not self._sending and now >= self._due:
             self._start()
-        self._tell()
+        self._update_facts()
 
-    def collect(self) -> None:
+    def collect_results(self) -> None:
         """Take in the report of a child that has ended. Call it when the executor has woken the main thread."""
         for _token, result in self._executor.take_results():
             self._sending = False
-            self._take(_report_of(result))
-            self._tell()
+            self._handle_report(_report_of(result))
+            self._update_facts()
 
     def close(self) -> None:
         """End the request that is under way. What it has not sent, the next runner sends."""
@@ -109,7 +109,7 @@ class Sink:
         if self._position is None:
             self._position = positions.read(self._directory)
             if self._position is None:
-                self._position, self._unsaved = positions.fresh(), True
+                self._position, self._unsaved = positions.new_position(), True
         try:
             if self._unsaved:  # before anything is sent under a name that could be forgotten
                 self._save()
@@ -119,7 +119,7 @@ class Sink:
                 SendReport(problem=f"{self._directory}: {error}" if isinstance(error, OSError) else str(error))
             )
             return
-        self._seen = self._journal.written
+        self._entries_seen = self._journal.entries_written
         self._sending = True
         self._executor.start(_TOKEN, command)
 
@@ -147,13 +147,13 @@ class Sink:
             argv, commands.BASE_ENVIRONMENT, json.dumps(request).encode("ascii") + b"\n", CHILD_SECONDS
         )
 
-    def _take(self, report: SendReport) -> None:
+    def _handle_report(self, report: SendReport) -> None:
         if report.problem is not None:
             self._failed(report)
             return
-        before = self._position or positions.fresh()
+        before = self._position or positions.new_position()
         if report.replaced:
-            self._position, self._unsaved = positions.fresh(before.lost, before.rejected), True
+            self._position, self._unsaved = positions.new_position(before.lost, before.rejected), True
             self._log.warning(
                 "sink-new-stream",
                 reason="the journal is not the one of which entries were sent; all that it has is sent",
@@ -181,11 +181,11 @@ class Sink:
                 self._save()
             except OSError as error:  # it is sent again under the same numbers if the runner ends before it is kept
                 self._log.warning("sink-failed", reason=f"{self._directory}: {error.strerror or error}")
-            self._say_what_is_missing(report, before.acknowledged)
+            self._report_losses(report, before.acknowledged)
         if report.behind:
             self._due = self._clocks.monotonic()
 
-    def _say_what_is_missing(self, report: SendReport, before: int) -> None:
+    def _report_losses(self, report: SendReport, before: int) -> None:
         if report.lost:
             self._metrics.count("forewarn_sink_entries_lost_total", report.lost)
             reason = "the journal had to remove entries before they were sent"
@@ -235,8 +235,8 @@ class Sink:
 
     # What is said about it
 
-    def _tell(self) -> None:
-        behind = self._behind + self._journal.written - self._seen
+    def _update_facts(self) -> None:
+        behind = self._behind + self._journal.entries_written - self._entries_seen
         position = self._position
         self._metrics.set("forewarn_sink_entries_behind", float(behind))
         self._facts["sink"] = {

@@ -60,31 +60,31 @@ class HealthReporter:
         self._watch = watch
         self._missing: Sequence[str] = ()  # what hooks need, in sentences
         self._started = clocks.stamp()
-        self._beaten: Mapping[str, Any] = {}
-        self._beaten_at = 0.0
-        self._counted: Sequence[object] | None = None
-        self._counted_at = 0.0
+        self._last_beat: Mapping[str, Any] = {}
+        self._last_beat_at = 0.0
+        self._last_snapshot: Sequence[object] | None = None
+        self._last_snapshot_at = 0.0
         self._textfile_problem: str | None = None
         self._problems: Sequence[str] = ()  # of the last document
         self._journal_trouble: str | None = None
 
-    def started(self) -> None:
+    def report_started(self) -> None:
         """Report that the runner works; the first answer of the service may take 2 minutes more (SE-05)."""
         self._notifier.ready("Waiting for the first answer of the service")
         self._notifier.watchdog()
-        self._beat(self._scheduler.records)
-        self.turning(0.0)
+        self._write_heartbeat(self._scheduler.records)
+        self.report_alive(0.0)
 
-    def turning(self, within_seconds: float) -> None:
+    def report_alive(self, within_seconds: float) -> None:
         """Report that the main loop has done what was due, and means to go on ``within_seconds``."""
         if self._readiness is not None:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
             records, name = self._scheduler.records, self._scheduler.vm_name
-            unread = self._journal.unread or self._journal.damaged > 0
-            self._readiness.turning(records, name, within_seconds, unread=unread)
+            unread = self._journal.has_unread_records or self._journal.damaged_count > 0
+            self._readiness.report_alive(records, name, within_seconds, unread=unread)
 
-    def polled(self, fault: str | None, age_seconds: float = 0.0) -> None:
+    def record_poll(self, fault: str | None, age_seconds: float = 0.0) -> None:
         """Note the result of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
@@ -93,22 +93,22 @@ class HealthReporter:
             self._metrics.set("forewarn_last_good_poll_timestamp_seconds", latest.wall)
             self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(latest))
 
-    def documented(self, document: Document) -> None:
+    def record_document(self, document: Document) -> None:
         """Note what could not be read in the last document: it may hide what is scheduled."""
         self._problems = document.problems
 
-    def keep(self) -> None:
+    def report(self) -> None:
         """Do what is due at a tick."""
         self._report_journal()
         news = None if self._watch is None else self._watch.take_result()
         if news is not None:
             self._report_missing(news)
         records = self._scheduler.records
-        self._beat(records)
-        if self._notifier.heard:
+        self._write_heartbeat(records)
+        if self._notifier.enabled:
             self._notifier.status(self.status(records))
             self._notifier.watchdog()
-        self._count(records)
+        self._update_metrics(records)
         self._journal.prune()
 
     def health(self) -> tuple[bool, str]:
@@ -125,7 +125,7 @@ class HealthReporter:
             return False, f"the service was last asked {duration_text(age)} ago"
         return True, f"the service answered {duration_text(age)} ago"
 
-    def decided_by(self, policies: Policies) -> None:
+    def record_policies(self, policies: Policies) -> None:
         """Note which policies the runner uses."""
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
@@ -137,17 +137,17 @@ class HealthReporter:
             self._watch.set_check(look)
         self._report_missing(missing)
 
-    def reloading(self) -> None:
+    def report_reloading(self) -> None:
         """Report that the configuration is read again."""
         self._notifier.reloading()
 
-    def reloaded(self, problem: str | None) -> None:
+    def report_reloaded(self, problem: str | None) -> None:
         """Report that this is done; ``problem`` is why the new configuration is not used, or None."""
         self.facts["reload_problem"] = problem
         self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
         self._notifier.ready(self.status(self._scheduler.records))
 
-    def stopping(self) -> None:
+    def report_stopping(self) -> None:
         """Report that the runner stops."""
         self._notifier.stopping()
 
@@ -194,7 +194,7 @@ class HealthReporter:
             text += f", not before {moment:%H:%M:%S} UTC"
         return text
 
-    def _beat(self, records: Sequence[EventRecord]) -> None:
+    def _write_heartbeat(self, records: Sequence[EventRecord]) -> None:
         if self._heartbeat is None:
             return
         news = {
@@ -204,7 +204,7 @@ class HealthReporter:
             "fault": self.fault,
             "events": sum(1 for record in records if record.listed),
             "journal_trouble": self._journal.trouble,
-            **self._unkept(records),
+            **self._unsaved_events(records),
             "document_problems": len(self._problems) or None,
             "document_problem": self._problems[0] if self._problems else None,
             "vm": self._scheduler.vm_name,
@@ -213,13 +213,13 @@ class HealthReporter:
         # Only while the machine may be reset at any moment is a write to the disk each second worth it.
         durable = any(record.state in (states.APPROVED, states.STARTED) and not record.drill for record in records)
         now = self._clocks.monotonic()
-        if durable or news != self._beaten or now - self._beaten_at >= HEARTBEAT_SECONDS:
-            self._beaten, self._beaten_at = news, now
+        if durable or news != self._last_beat or now - self._last_beat_at >= HEARTBEAT_SECONDS:
+            self._last_beat, self._last_beat_at = news, now
             self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
 
-    def _unkept(self, records: Sequence[EventRecord]) -> dict[str, Any]:
+    def _unsaved_events(self, records: Sequence[EventRecord]) -> dict[str, Any]:
         """Return what ``forewarn status`` cannot read in the journal, because it cannot be written."""
-        unkept = self._journal.unkept
+        unkept = self._journal.unsaved_ids
         events = [record for record in records if record.identifier in unkept]
         if not events:
             return {}
@@ -246,12 +246,12 @@ class HealthReporter:
             hint = "What an earlier run had prepared and not recovered is no longer known: is anything still drained?"
             self._log.error("journal-trouble", reason=reason, hint=hint)
             self._journal.moved_aside = None
-        for text in self._journal.lost:
+        for text in self._journal.losses:
             self._log.error("record-damaged", reason=text, hint="The events concerned are held until then.")
-        for file in self._journal.cleared:
+        for file in self._journal.cleared_files:
             self._log.info("damage-cleared", file=file)
-        self._journal.lost.clear()
-        self._journal.cleared.clear()
+        self._journal.losses.clear()
+        self._journal.cleared_files.clear()
         if trouble == self._journal_trouble:
             return
         self._journal_trouble = trouble
@@ -261,7 +261,7 @@ class HealthReporter:
             hint = "Events with hooks are held until it can be written again."
             self._log.error("journal-trouble", reason=trouble, hint=hint)
 
-    def _count(self, records: Sequence[EventRecord]) -> None:
+    def _update_metrics(self, records: Sequence[EventRecord]) -> None:
         failing = {
             record.identifier: len(record.plan.failing_runs())
             for record in records
@@ -279,11 +279,11 @@ class HealthReporter:
         ]
         snapshot.append(len(self._problems))
         now = self._clocks.monotonic()
-        if snapshot == self._counted and now - self._counted_at < TEXTFILE_SECONDS:
+        if snapshot == self._last_snapshot and now - self._last_snapshot_at < TEXTFILE_SECONDS:
             return
-        self._counted, self._counted_at = snapshot, now
+        self._last_snapshot, self._last_snapshot_at = snapshot, now
         self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
-        self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged))
+        self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged_count))
         self._metrics.set("forewarn_document_problems", float(len(self._problems)))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
         self._metrics.set("forewarn_hooks_running", float(sum(len(record.plan.active_runs()) for record in records)))

@@ -45,7 +45,7 @@ class Log:
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._writer: LogWriter | None = None
         self._descriptor = -1
-        self._half = False  # the last line has no end, for example on a full disk
+        self._line_unfinished = False  # the last line has no end, for example on a full disk
 
     @property
     def lost(self) -> int:
@@ -73,7 +73,7 @@ class Log:
             self._writer.close(seconds)
 
     @property
-    def unread(self) -> bool:
+    def reader_gone(self) -> bool:
         """Whether nobody reads the thread's lines any more."""
         return self._writer is not None and self._writer.broken
 
@@ -124,11 +124,11 @@ class Log:
         from .log_writer import HalfError, write_all
 
         try:
-            write_all(self._descriptor, b"\n" * self._half + forms[-1])
+            write_all(self._descriptor, b"\n" * self._line_unfinished + forms[-1])
         except HalfError:
-            self._half = True
+            self._line_unfinished = True
             raise
-        self._half = False
+        self._line_unfinished = False
 
 
 def text_line(name: str, fields: Mapping[str, Any]) -> str:

@@ -84,12 +84,12 @@ class LogWriter:
 
     def _start(self) -> None:
         try:
-            start_new_thread(self._work, ())
+            start_new_thread(self._run, ())
         except RuntimeError:  # too many threads; the next line tries again
             return
         self._started = True
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self.broken:
@@ -101,11 +101,11 @@ class LogWriter:
             try:
                 self._deliver(self._about_lost(line) if isinstance(line, int) else line)
             except BrokenPipeError:
-                self._ended(broken=True)
+                self._record_delivery(broken=True)
             except OSError:
-                self._ended(failed=count or 1, lost=0 if count else 1)
+                self._record_delivery(failed=count or 1, lost=0 if count else 1)
             else:
-                self._ended()
+                self._record_delivery()
 
     def _next(self) -> Forms | int | None:
         """Return what to deliver next: a line, the number of lines that were lost, or None."""
@@ -125,7 +125,7 @@ class LogWriter:
                 self._idle.release()
             return None
 
-    def _ended(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
+    def _record_delivery(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
         """Note how a delivery ended: ``failed`` lines have yet to be reported, ``lost`` more are lost."""
         with self._lock:
             self._failing = failed > 0

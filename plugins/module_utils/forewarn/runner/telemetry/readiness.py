@@ -19,7 +19,7 @@ from ..event_record import EventRecord
 LATE_SECONDS = 15.0
 
 
-class _Turn(NamedTuple):
+class _LoopReport(NamedTuple):
     """What a turn of the main loop reported. Replaced as a whole, so no reader sees half of one."""
 
     next_by: float  # monotonic
@@ -30,7 +30,7 @@ class _Turn(NamedTuple):
 class Readiness:
     """From ``lead_seconds`` before NotBefore on this VM is not ready, whatever is decided.
 
-    ``vm_name`` is the last known name of this VM, until ``turning`` has a newer one. ``drills``: a drill counts as an
+    ``vm_name`` is the last known name of this VM, until ``report_alive`` has a newer one. ``drills``: a drill counts as an
     event.
     """
 
@@ -39,9 +39,9 @@ class Readiness:
         self._lead_seconds = lead_seconds
         self._vm_name = vm_name
         self._drills = drills
-        self._turn: _Turn | None = None
+        self._report: _LoopReport | None = None
 
-    def turning(
+    def report_alive(
         self, records: Iterable[EventRecord], vm_name: str | None, within_seconds: float, *, unread: bool = False
     ) -> None:
         """Report a turn. The next one is meant to come ``within_seconds``. For the main thread.
@@ -57,20 +57,20 @@ class Readiness:
             if record.listed and record.event.not_before is not None
         ]
         left = (record for record in counted if record.affected and record not in ours)
-        self._turn = _Turn(
+        self._report = _LoopReport(
             self._clocks.monotonic() + within_seconds + LATE_SECONDS,
-            unread or any(_disturbed(record) for record in ours) or any(_touched(record) for record in left),
+            unread or any(_disturbed(record) for record in ours) or any(_has_acted(record) for record in left),
             min(times, default=None),
         )
 
     def alive(self) -> bool:
         """Return whether the main loop turns. From any thread."""
-        turn = self._turn
+        turn = self._report
         return turn is not None and self._clocks.monotonic() <= turn.next_by
 
     def ready(self) -> bool:
         """Return whether, as far as is known, this VM neither drains nor will soon be disturbed. From any thread."""
-        turn = self._turn
+        turn = self._report
         if turn is None or turn.disturbed:
             return False
         return turn.not_before is None or turn.not_before - self._clocks.wall() > self._lead_seconds
@@ -84,11 +84,11 @@ def _disturbed(record: EventRecord) -> bool:
     return (
         record.state in (states.APPROVED, states.STARTED, states.RECOVERING)
         or record.event.event_status == "Started"
-        or _touched(record)
+        or _has_acted(record)
     )
 
 
-def _touched(record: EventRecord) -> bool:
+def _has_acted(record: EventRecord) -> bool:
     """Return whether something was done for an event, which counts even if the event no longer names this VM."""
     # The service may act on an approval, whatever happened to the event.
     return record.plan.has_begun() or record.approvals > 0

@@ -36,42 +36,42 @@ class Notifier:
         self._next_watchdog = clocks.monotonic()
 
     @property
-    def heard(self) -> bool:
+    def enabled(self) -> bool:
         """Whether there is a service manager to notify."""
         return self._address is not None
 
     def ready(self, status: str) -> None:
         """Notify that the start or a reload is over."""
         line = _line(status)
-        self._surely(f"READY=1\nSTATUS={line}")
+        self._send_reliably(f"READY=1\nSTATUS={line}")
         self._status = line
 
     def status(self, text: str) -> None:
         """Notify the status: a sentence for ``systemctl status``. It is sent only if it has changed."""
         line = _line(text)
-        if line != self._status and self._catch_up() and self._send(f"STATUS={line}"):
+        if line != self._status and self._flush() and self._send(f"STATUS={line}"):
             self._status = line
 
     def reloading(self) -> None:
         """Notify that a reload has begun; ``ready`` must follow."""
         # By the time, Type=notify-reload knows that this answers its latest signal and not an older one.
-        self._surely(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
+        self._send_reliably(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
 
     def stopping(self) -> None:
         """Notify that the stop has begun."""
-        self._surely("STOPPING=1")
+        self._send_reliably("STOPPING=1")
 
     def watchdog(self) -> None:
         """Notify, twice per WatchdogSec=, that the loop turns. Call it every tick."""
         now = self._clocks.monotonic()
-        if self._catch_up() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
+        if self._flush() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
             self._next_watchdog = now + self._interval
 
-    def _surely(self, message: str) -> None:
+    def _send_reliably(self, message: str) -> None:
         self._pending = [*self._pending, message][-_MOST_PENDING:]
-        self._catch_up()
+        self._flush()
 
-    def _catch_up(self) -> bool:
+    def _flush(self) -> bool:
         """Send what is pending; return whether systemd has accepted all of it."""
         while self._pending:
             if not self._send(self._pending[0]):
