@@ -38,7 +38,6 @@ class Machine(Stage):
             self.scheduler,
             self.recorder,
             self.world.clocks(),
-            self.now,
             notifier=Notifier({}, self.world.clocks()),
             readiness=self.readiness,
         )

@@ -47,7 +47,7 @@ class Stage:
         self.metrics = Metrics()
         self.journal = self.new_journal()
         self.recorder = Recorder(self.journal, self.log, self.metrics)
-        self.scheduler = HookScheduler(executor, self.recorder, self.world.clocks(), HookSettings(), self.now)
+        self.scheduler = HookScheduler(executor, self.recorder, self.world.clocks(), HookSettings())
         with leftovers_in(self.world):
             self.scheduler.resume()
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from ..imds.client import Client
@@ -56,16 +55,12 @@ def assemble(
     journal = NoJournal(clocks) if directory is None else Journal(directory, clocks)
     recorder = Recorder(journal, log, options.metrics or Metrics())
 
-    def now() -> datetime:
-        return datetime.fromtimestamp(clocks.wall(), timezone.utc)
-
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
-    scheduler = HookScheduler(executor, recorder, clocks, options.hook_settings, now)
+    scheduler = HookScheduler(executor, recorder, clocks, options.hook_settings)
     health = HealthReporter(
         scheduler,
         recorder,
         clocks,
-        now,
         notifier=options.notifier or Notifier({}, clocks),
         heartbeat=None if directory is None else Heartbeat(directory, clocks, options.fallback_directory),
         textfile=options.textfile,
@@ -76,7 +71,7 @@ def assemble(
     pausing = OperatorPause(directory or SERVICE_STATE, recorder, clocks, health.facts, options.previous.pause)
 
     def reconciler(drill: bool) -> Reconciler:
-        return Reconciler(policies, scheduler, recorder, clocks, now, mode, pausing, drill=drill)
+        return Reconciler(policies, scheduler, recorder, clocks, mode, pausing, drill=drill)
 
     approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, pausing)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,10 @@ class Clocks:
     def wall(self) -> float:
         """Return the seconds since 1970."""
         return time.time()
+
+    def utc_now(self) -> datetime:
+        """Return the wall-clock time as an aware UTC time."""
+        return datetime.fromtimestamp(self.wall(), timezone.utc)
 
     def stamp(self, age_seconds: float = 0.0) -> Stamp:
         """Return this moment, or the one ``age_seconds`` ago."""

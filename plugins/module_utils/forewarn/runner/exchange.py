@@ -50,6 +50,7 @@ class Exchange:
         self._identity = identity
         self._approvals = approvals
         self._controller = controller
+        self._tracker = controller.reconciler.tracker
         self._schedule = schedule
         self._health = health
         self._log = log
@@ -82,20 +83,19 @@ class Exchange:
             document = self._poller.read()
             if document.events:
                 self._identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
-        tracker = self._controller.reconciler.tracker
         failed: dict[str, Fault] = {}  # the latest fault of an event's approval, by Event.key
         while True:  # each request rests on a document of its own
             requests, fault = self._controller.process(document), None
-            events = self._approvals.next_request(requests, tracker)
+            events = self._approvals.next_request(requests, self._tracker)
             if events is not None:
-                fault = self._approvals.send(events, tracker, document)
+                fault = self._approvals.send(events, self._tracker, document)
             for event in document.events:
                 if event.event_status == "Started" or (events is not None and event in events):
                     failed.pop(event.key, None)
                     if fault is not None and event.event_status != "Started":
                         failed[event.key] = fault
             passing = [key for key, fault in failed.items() if isinstance(fault, PassingFault)]
-            wait = tracker.retry_in(passing)
+            wait = self._tracker.retry_in(passing)
             if not (requests or fault is not None or wait) or self._clock() + wait > until:
                 break
             with request():
@@ -135,15 +135,15 @@ class Exchange:
             return
         if self._request_kind != APPROVAL:
             self._log.warning("interrupted", reason="the service was being asked, and had not answered")
-        elif self._requester.wait(seconds):
-            fault = self._requester.take_response().fault
-            self._approvals.handle_response(self._events_in_request, self._controller.reconciler.tracker, fault)
+            return
+        if self._requester.wait(seconds):
+            fault: Fault | None = self._requester.take_response().fault
         else:
             reason = "an approval was under way; whether it took effect is unknown"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
             fault.unsure = True
-            self._approvals.handle_response(self._events_in_request, self._controller.reconciler.tracker, fault)
+        self._approvals.handle_response(self._events_in_request, self._tracker, fault)
 
     def _begin(self, kind: str, request: Callable[[], object]) -> None:
         self._request_kind = kind
@@ -164,9 +164,7 @@ class Exchange:
             self._document_without_identity = None
             self._finish(poll_soon=self._process_waiting_document())  # an approval needs another document
         else:
-            again = self._approvals.handle_response(
-                self._events_in_request, self._controller.reconciler.tracker, answer.fault
-            )
+            again = self._approvals.handle_response(self._events_in_request, self._tracker, answer.fault)
             self._finish(poll_soon=self._more_requests or again)
 
     def _handle_document(self, document: Document, fault: Fault | None, fresh: bool) -> None:
@@ -182,7 +180,7 @@ class Exchange:
             self._begin(INSTANCE, self._identity.fetch)
             return
         requests = self._controller.process(document, self._age())
-        events = self._approvals.next_request(requests, self._controller.reconciler.tracker) if fresh else None
+        events = self._approvals.next_request(requests, self._tracker) if fresh else None
         if events is None:
             self._finish(poll_soon=bool(requests) and not fresh)
             return

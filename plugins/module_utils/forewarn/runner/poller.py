@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks the service: for the document at every tick, for the VM's identity until it is known. No fault ends this."""
+"""Requests to the service: for the document at every tick, for the VM's identity until it is known."""
 
 from __future__ import annotations
 
@@ -21,41 +21,54 @@ from .telemetry.recorder import Recorder
 IDENTITY_TIMEOUT_SECONDS = 2.0
 
 
-def fault_log(log: Log, what: str, clock: Callable[[], float], journal: Journal | None = None) -> FaultLog:
-    """Return a log of the faults of one kind of request; ``what`` names it, as in ``poll-failed``."""
+class RequestStatus:
+    """Whether requests of one kind succeed, and when the next is due. ``kind`` names them, as in ``poll-failed``."""
 
-    def news(fault: Fault) -> None:
-        lasting = isinstance(fault, LastingFault)
-        write = log.error if lasting else log.warning
-        fields = {"kind": fault.kind, "status": fault.status, "lasting": lasting, "reason": fault.message}
-        write(f"{what}-failed", **fields, hint=fault.hint or None)
-        if journal is not None:
-            journal.note(f"{what}-failed", None, **fields)
-
-    def over(failures: int, seconds: float) -> None:
-        fields = {"failures": failures, "after_seconds": round(seconds, 3)}
-        log.info(f"{what}-recovered", **fields)
-        if journal is not None:
-            journal.note(f"{what}-recovered", None, **fields)
-
-    return FaultLog(news, over, clock)
-
-
-class Poller:
-    """Polls when a tick finds it due: at once after a success, after the retry policy's delay after a fault."""
-
-    def __init__(self, client: Client, recorder: Recorder, clock: Callable[[], float]) -> None:
-
-        self._client = client
-        self._metrics = recorder.metrics
+    def __init__(self, kind: str, log: Log, clock: Callable[[], float], journal: Journal | None = None) -> None:
+        self._kind = kind
+        self._log = log
+        self._journal = journal
         self._clock = clock
         self._retry = RetryPolicy(clock=clock)
-        self._faults = fault_log(recorder.log, "poll", clock, recorder.journal)
+        self._faults = FaultLog(self._report_fault, self._report_recovery, clock)
 
     @property
     def due(self) -> bool:
-        """Whether the service may be asked now."""
+        """Whether the next request may be made: at once, or after a fault when the retry policy allows it."""
         return is_due(self._retry, self._clock())
+
+    def note_success(self) -> None:
+        """Note that the service answered."""
+        self._retry.succeeded()
+        self._faults.succeeded()
+
+    def note_fault(self, fault: Fault) -> None:
+        """Note that the service did not answer."""
+        self._retry.failed(fault)
+        self._faults.failed(fault)
+
+    def _report_fault(self, fault: Fault) -> None:
+        lasting = isinstance(fault, LastingFault)
+        write = self._log.error if lasting else self._log.warning
+        fields = {"kind": fault.kind, "status": fault.status, "lasting": lasting, "reason": fault.message}
+        write(f"{self._kind}-failed", **fields, hint=fault.hint or None)
+        if self._journal is not None:
+            self._journal.note(f"{self._kind}-failed", None, **fields)
+
+    def _report_recovery(self, failures: int, seconds: float) -> None:
+        fields = {"failures": failures, "after_seconds": round(seconds, 3)}
+        self._log.info(f"{self._kind}-recovered", **fields)
+        if self._journal is not None:
+            self._journal.note(f"{self._kind}-recovered", None, **fields)
+
+
+class Poller(RequestStatus):
+    """Requests the document."""
+
+    def __init__(self, client: Client, recorder: Recorder, clock: Callable[[], float]) -> None:
+        super().__init__("poll", recorder.log, clock, recorder.journal)
+        self._client = client
+        self._metrics = recorder.metrics
 
     @property
     def affordable(self) -> bool:
@@ -71,21 +84,15 @@ class Poller:
         """Return the document as it is now. Runs in the requester's thread. Raises Fault."""
         return self._client.read_once()
 
-    def note_success(self) -> None:
-        """Note that the service answered."""
-        self._retry.succeeded()
-        self._faults.succeeded()
-
     def note_fault(self, fault: Fault) -> None:
-        """Note that it did not."""
-        self._retry.failed(fault)
-        self._faults.failed(fault)
+        """Note that the service did not answer."""
+        super().note_fault(fault)
         self._metrics.count("forewarn_poll_errors_total", kind=fault.kind)
 
 
 def identity_client(client: Client) -> Client:
     """Return a client that asks the same service, briefly, within the same request budget."""
-    asking = Client(
+    brief = Client(
         client.endpoint.url,
         client.api_version,
         connect_timeout=IDENTITY_TIMEOUT_SECONDS,
@@ -93,11 +100,11 @@ def identity_client(client: Client) -> Client:
         first_read_timeout=IDENTITY_TIMEOUT_SECONDS,
         sleep=client.sleep,
     )
-    asking.limiter = client.limiter
-    return asking
+    brief.limiter = client.limiter
+    return brief
 
 
-class VmIdentity:
+class VmIdentity(RequestStatus):
     """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata.
 
     Until these answer, the VM has the name that an earlier runner knew since the machine was booted.
@@ -106,19 +113,16 @@ class VmIdentity:
     def __init__(
         self, client: Client, name: str | None, log: Log, clock: Callable[[], float], earlier_name: str | None = None
     ) -> None:
+        super().__init__("identity", log, clock)
         self.vm = Vm(name=name or earlier_name)
         self._client = client
         self._name = name
-        self._log = log
-        self._clock = clock
-        self._retry = RetryPolicy(clock=clock)
-        self._faults = fault_log(log, "identity", clock)
         self._known = False
 
     @property
     def due(self) -> bool:
         """Whether to ask now: it is not known yet."""
-        return not self._known and is_due(self._retry, self._clock())
+        return not self._known and super().due
 
     @property
     def nameless(self) -> bool:
@@ -130,24 +134,17 @@ class VmIdentity:
         return self._client.instance(patience_seconds)
 
     def refresh(self, patience_seconds: float = 0.0) -> None:
-        """Ask and take in the answer, unless it is known or not due."""
+        """Request the identity, unless it is known or not due."""
         if not self.due:
             return
         try:
-            vm = self.fetch(patience_seconds)
+            self.set_identity(self.fetch(patience_seconds))
         except Fault as fault:
             self.note_fault(fault)
-        else:
-            self.set_identity(vm)
-
-    def note_fault(self, fault: Fault) -> None:
-        """Note that the service did not answer."""
-        self._retry.failed(fault)
-        self._faults.failed(fault)
 
     def set_identity(self, vm: Vm) -> None:
-        """Take in the service's answer."""
-        self._faults.succeeded()
+        """Keep the answer of the instance metadata."""
+        self.note_success()
         self._known = True
         self.vm = vm if self._name is None else replace(vm, name=self._name)
         self._client.close()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import Agreement, Eligibility
@@ -48,7 +48,6 @@ class Reconciler:
         scheduler: HookScheduler,
         recorder: Recorder,
         clocks: Clocks,
-        now: Callable[[], datetime],
         mode: Mode,
         pausing: OperatorPause,
         *,
@@ -65,7 +64,6 @@ class Reconciler:
         self._records = scheduler.records
         self._journal = recorder.journal
         self._clocks = clocks
-        self._now = now
         self._mode = mode
         self._gate = ApprovalGate(scheduler, recorder.journal, mode, pausing)
         self._reporter = DecisionReporter(recorder, drill)
@@ -157,7 +155,7 @@ class Reconciler:
             if record.event.event_status == "Started" and self._scheduler.note_started(record)
         ]
         hidden = tuple(record.event for record in self.tracker.hidden_records if record.confirmed)
-        now = self._now()
+        now = self._clocks.utc_now()
         self.recover_nameless(vm, now)
         if changed or hidden != self._hidden or self._outdated(vm):
             self._hidden = hidden
@@ -173,7 +171,7 @@ class Reconciler:
 
         Nothing is approved: that takes a fresh document.
         """
-        now = self._now()
+        now = self._clocks.utc_now()
         self.recover_nameless(vm, now)
         if self._document_with_hidden.events and self._facts is not None and self._outdated(vm):
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
@@ -220,7 +218,7 @@ class Reconciler:
         """
         if vm.name is None and not self.nameless:
             return
-        now = self._now() if now is None else now
+        now = self._clocks.utc_now() if now is None else now
         for record in [record for record in self._records if record.nameless and not record.listed]:
             if record.drill != self.drill:
                 continue

@@ -18,7 +18,7 @@ from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.etcd import Etcd
 from forewarn.runner.groups.settings import SecretSource, StoreSettings, open_store, store_settings
 from forewarn.runner.groups.store import LOGIN, StoreFault, Versioned
-from forewarn.runner.state.secrets import read_secret
+from forewarn.runner.state.trust import read_secret
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.servers.scripted_imds import AnsweringServer, Request, ScriptedServer, status

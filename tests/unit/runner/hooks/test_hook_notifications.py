@@ -17,7 +17,6 @@ from forewarn.runner.hooks.commands import Command, HookSettings
 from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, HookProcess, HookResult
 from forewarn.runner.hooks.notifications import LONGEST_SECONDS, MOST_NOTIFYING
 from forewarn.runner.hooks.scheduler import HookScheduler
-from forewarn.runner.telemetry.log import utc_now
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
 from hypothesis import given
@@ -79,7 +78,7 @@ class Scene:
         journal: Any = MemoryJournal(World(), Kept())
         recorder = Recorder(journal, self.log, Metrics())
         executor: Any = self.receivers
-        self.scheduler = HookScheduler(executor, recorder, self.clocks, HookSettings(), utc_now)
+        self.scheduler = HookScheduler(executor, recorder, self.clocks, HookSettings())
 
     def record(self, event_id: str, *hooks: dict[str, Any]) -> EventRecord:
         record = self.scheduler.records.open(Event(event_id), False)

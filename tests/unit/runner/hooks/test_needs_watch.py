@@ -161,7 +161,7 @@ def test_each_change_is_logged_once_and_what_is_missing_is_in_all_reports(clocks
     recorder = Recorder(NoJournal(clocks), Log(stream, "json", lambda: NOW), metrics)
     watch = NeedsWatch(clocks.monotonic, later)
     scheduler: Any = NoHooks()
-    health = HealthReporter(scheduler, recorder, clocks, lambda: NOW, notifier=Notifier({}, clocks), watch=watch)
+    health = HealthReporter(scheduler, recorder, clocks, notifier=Notifier({}, clocks), watch=watch)
     missing = ["a", "b"]
     health.watch_needs(lambda: tuple(missing), ("a",))
 

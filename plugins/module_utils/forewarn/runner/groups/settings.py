@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...policy.structure import stays_here
-from ..state.secrets import read_secret
+from ..state.trust import read_secret
 from .address import Address, parse_address
 from .documents import GROUP_WORDS, is_group
 from .store import LOGIN, Store, StoreFault

@@ -9,7 +9,7 @@ would have to be recovered; recoveries that are due run all the same, except tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -63,7 +63,6 @@ class RunningHooks:
         journal: Journal,
         clocks: Clocks,
         settings: commands.HookSettings,
-        now: Callable[[], datetime],
     ) -> None:
         self.hooks: dict[Hashable, RunningHook] = {}
         self.vm_name: str | None = None
@@ -72,11 +71,10 @@ class RunningHooks:
         self._journal = journal
         self._clocks = clocks
         self._settings = settings
-        self._now = now
 
     def seconds_to_not_before(self, event: Event) -> float | None:
         """Return the seconds until NotBefore, None if the service has named none. Negative ones are over."""
-        return None if event.not_before is None else (event.not_before - self._now()).total_seconds()
+        return None if event.not_before is None else (event.not_before - self._clocks.utc_now()).total_seconds()
 
     def seconds_left(self, event: Event) -> float | None:
         """Return how long a prepare hook may run before NotBefore, None if the service has named none."""

@@ -8,8 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 from ...policy.decision import Verdict
 from .. import event_record as states
@@ -31,19 +30,12 @@ from .running_hooks import GRACE_SECONDS, SHORTEST_PAUSE_SECONDS, RunningHooks
 class HookScheduler:
     """The hooks of all events. ``preparation`` knows what time they have left. For the main thread alone."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        recorder: Recorder,
-        clocks: Clocks,
-        settings: commands.HookSettings,
-        now: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, executor: Executor, recorder: Recorder, clocks: Clocks, settings: commands.HookSettings) -> None:
         self._executor = executor
         self._journal, self._log, _metrics = recorder
         self._clocks = clocks
         self.records = records = OpenRecords(recorder, clocks, settings)
-        self._running = RunningHooks(executor, records, self._journal, clocks, settings, now)
+        self._running = RunningHooks(executor, records, self._journal, clocks, settings)
         self.preparation = Preparation(records, self._running, self._journal, clocks)
         self._recovery = Recovery(records, self._running, self._journal, clocks)
         self._notifications = Notifications(executor, records, self._running, clocks)

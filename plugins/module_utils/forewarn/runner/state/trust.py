@@ -21,6 +21,7 @@ from ...errors import InputError
 from ...imds.endpoint import parse_endpoint
 
 _MOST_LINKS = 40  # as many as Linux follows
+_MAX_SECRET_BYTES = 64 * 1024
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -87,6 +88,26 @@ def check_secret(path: str) -> None:
         raise InputError(f"the secret {path}: {error.strerror}.") from error
     if mode & stat.S_IROTH:
         raise InputError(f"the secret {path} is readable by everybody.", f"Run: chmod o-r {_quoted(path)}")
+
+
+def read_secret(path: str) -> bytes:
+    """Return a file's content without white space around it: one line, or nothing.
+
+    Raises InputError, whose text has none of the content, also for more than one line or more than 64 KiB.
+    """
+    check_secret(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not block
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(_MAX_SECRET_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"the secret {path} cannot be read: {error.strerror}") from error
+    if len(content) > _MAX_SECRET_BYTES:
+        raise InputError(f"the secret {path} is longer than {_MAX_SECRET_BYTES} bytes")
+    secret = content.strip()
+    if not secret or len(secret.splitlines()) > 1:
+        raise InputError(f"the secret {path} is empty, or not one line")
+    return secret
 
 
 def _is_near(host: str) -> bool:

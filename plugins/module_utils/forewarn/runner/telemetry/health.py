@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import __version__
@@ -38,7 +37,6 @@ class HealthReporter:
         scheduler: HookScheduler,
         recorder: Recorder,
         clocks: Clocks,
-        now: Callable[[], datetime],
         *,
         notifier: Notifier,
         heartbeat: Heartbeat | None = None,
@@ -52,7 +50,6 @@ class HealthReporter:
         self._scheduler = scheduler
         self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
-        self._now = now
         self._notifier = notifier
         self._heartbeat = heartbeat
         self._textfile = textfile
