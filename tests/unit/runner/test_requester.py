@@ -34,7 +34,7 @@ def test_an_answer_is_there_once_and_with_its_time(requester: Requester) -> None
     assert before <= answer.at <= time.monotonic()
     assert not requester.busy
     assert not requester.has_response
-    with pytest.raises(ValueError, match="no answer"):
+    with pytest.raises(ValueError, match="no result"):
         requester.take_response()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.events import Vm
-from forewarn.runner.journal import writer as journals
+from forewarn.runner.journal import schema
 from tools.worlds.runner_world import VMS
 from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, match
 
@@ -47,8 +47,8 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(journals, "connect", fails)
-        patch.setattr(journals, "read", fails)
+        patch.setattr(schema, "connect", fails)
+        patch.setattr(schema, "read", fails)
         story.start()
         story.go(3)
         assert story.instance.runner.recorder.journal.trouble
@@ -156,7 +156,7 @@ def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
     event = story.schedule()
     story.go(3)
     with monkeypatch.context() as patch:
-        patch.setattr(journals, "connect", cannot)
+        patch.setattr(schema, "connect", cannot)
         story.instance.runner.recorder.journal._disconnect()
         story.cancel_event(event, 4)
         (line,) = [fields for _level, line, fields in story.instance.log.lines if line == "hook-waits"]

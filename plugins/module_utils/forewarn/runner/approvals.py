@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sending approvals, and their results."""
+"""Sends approvals, and handles their results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Approvals:
         clocks: Clocks,
         request: Callable[[], AbstractContextManager[None]],
         mode: Mode,
-        pausing: OperatorPause,
+        operator_pause: OperatorPause,
     ) -> None:
         self._client = client
         self._records = records
@@ -41,11 +41,11 @@ class Approvals:
         self._clocks = clocks
         self._request = request
         self._mode = mode
-        self._pausing = pausing
-        self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
+        self._operator_pause = operator_pause
+        self._failure: tuple[object, ...] | None = None  # the latest, since the service took an approval
 
     def send(self, events: Sequence[Event], tracker: Tracker, document: Document) -> Fault | None:
-        """Send a request now, and take in the result, which is returned."""
+        """Send a request now, and handle its result; return its fault, if any."""
         try:
             with self._request():
                 self.send_request(events, document)
@@ -56,7 +56,7 @@ class Approvals:
         return None
 
     def next_request(self, requests: list[list[Event]], tracker: Tracker) -> list[Event] | None:
-        """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
+        """Take the next request out of ``requests``, record in the journal that it will be sent, and return its events.
 
         None if nothing can be sent now: in a dry run, during an operator's pause, or while the request budget is used
         up, since the document that the request rests on would be stale by the time it is sent.
@@ -64,7 +64,7 @@ class Approvals:
         while requests:
             if not self._mode.dry_run and self._client.limiter.delay() > 0:
                 return None
-            if self._pausing.blocker() is not None:  # the latest moment: it may have begun since the decision
+            if self._operator_pause.blocker() is not None:  # the latest moment: it may have begun since the decision
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:
@@ -80,10 +80,10 @@ class Approvals:
         self._client.approve(ids, document.incarnation, min(ends, default=None))
 
     def handle_response(self, events: Sequence[Event], tracker: Tracker, fault: Fault | None = None) -> bool:
-        """Take in the result of a request. Return whether another document should be asked for at once.
+        """Handle the result of a request; return whether the next poll should come soon.
 
-        That decides whether an approval is sent again that was not sent, or perhaps not taken; and when several events
-        were refused together, it lets each be approved by itself.
+        Its document shows whether an approval that was not sent, or perhaps not taken, is still due; and when several
+        events were refused together, each is approved by itself.
         """
         if fault is None:
             self._failure = None
@@ -102,7 +102,7 @@ class Approvals:
         return fault.unsure or fault.kind == NOT_SENT
 
     def simulate(self, events: Sequence[Event], tracker: Tracker) -> list[str]:
-        """Do all but send, for drills; return the ids of their events."""
+        """Do everything but send, for drills; return the ids of their events."""
         if not events:
             return []
         self._report_simulation(events, tracker)
@@ -118,7 +118,7 @@ class Approvals:
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
 
     def _record_approvals(self, events: Sequence[Event], tracker: Tracker) -> None:
-        """Note that the events are approved; in a drill, that they would be."""
+        """Record that the events are approved; in a drill, that they would be."""
         tracker.record_approvals(events)
         records = tracker.records_of(events)
         real = [record for record in records if not record.drill]
@@ -133,7 +133,7 @@ class Approvals:
         self._journal.commit()
 
     def _write_ahead(self, events: Sequence[Event], tracker: Tracker) -> bool:
-        """Write down what is about to be sent; return whether it may be. An event without hooks needs no journal."""
+        """Commit the intention to send to the journal; return whether to send. Without hooks, no journal is needed."""
         records = tracker.records_of(events)
         if any(record.drill for record in records):
             raise ValueError("the approval of a drill is never sent")

@@ -68,12 +68,12 @@ def assemble(
         watch=options.needs_watch,
     )
 
-    pausing = OperatorPause(directory or SERVICE_STATE, recorder, clocks, health.facts, options.previous.pause)
+    operator_pause = OperatorPause(directory or SERVICE_STATE, recorder, clocks, health.facts, options.previous.pause)
 
     def reconciler(drill: bool) -> Reconciler:
-        return Reconciler(policies, scheduler, recorder, clocks, mode, pausing, drill=drill)
+        return Reconciler(policies, scheduler, recorder, clocks, mode, operator_pause, drill=drill)
 
-    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, pausing)
+    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, operator_pause)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
     controller = Controller(
         reconciler(drill=False),
@@ -99,7 +99,7 @@ def assemble(
     )
     recoveries = RecoveryRequests(directory or os.devnull, scheduler.records, recorder)  # no file can be below it
     sink = _sink(options, recorder, wake, health)
-    return Runner(options, controller, exchange, schedule, pausing, recoveries, recorder, health, stop, sink)
+    return Runner(options, controller, exchange, schedule, operator_pause, recoveries, recorder, health, stop, sink)
 
 
 def _sink(options: RunnerOptions, recorder: Recorder, wake: Callable[[], None], health: HealthReporter) -> Sink | None:

@@ -20,12 +20,12 @@ from .telemetry.health import HealthReporter
 
 
 class Controller:
-    """Hands each document to its reconciler: ``reconciler`` for real events, the one of ``rehearsal`` for drills."""
+    """Hands each document to its reconciler: ``reconciler`` for real events, that of ``drill_runner`` for drills."""
 
     def __init__(
         self,
         reconciler: Reconciler,
-        rehearsal: DrillRunner,
+        drill_runner: DrillRunner,
         scheduler: HookScheduler,
         identity: VmIdentity,
         health: HealthReporter,
@@ -34,10 +34,10 @@ class Controller:
         self.reconciler = reconciler
         self.scheduler = scheduler
         self.impact = impact
-        self._drill_runner = rehearsal
+        self._drill_runner = drill_runner
         self._identity = identity
         self._health = health
-        self._document_processed = False  # a document, since the last ``refresh_decisions``
+        self._document_processed = False  # since the last ``refresh_decisions``
 
     def resume(self, previous: PreviousRunner) -> None:
         """Resume what the previous runner left."""
@@ -49,16 +49,13 @@ class Controller:
             self.impact.add_reboot(previous.down_seconds)
 
     def close(self) -> None:
-        """Abandon what the group's store is asked, and end the hooks."""
+        """Abandon the requests to the group's store, and end the hooks."""
         if self.reconciler.group is not None:
             self.reconciler.group.coordinator.close()
         self.scheduler.close()
 
     def collect_results(self) -> bool:
-        """Process the hooks that have ended and what the group's store has answered; return whether to poll soon.
-
-        An event that is prepared, or on which the group has agreed, may be approved, which takes a fresh document.
-        """
+        """Process hooks that have ended, and answers of the group's store; return whether an approval may be due."""
         news = self.scheduler.collect_results()
         group = self.reconciler.group
         if group is not None:
@@ -70,7 +67,7 @@ class Controller:
         return news
 
     def next_in(self) -> float | None:
-        """Return the seconds until something is due for a hook or the group's store by the time alone, or None."""
+        """Return the seconds until a hook or a request to the group's store is due by the time alone, or None."""
         group = self.reconciler.group
         dues = (self.scheduler.next_in(), None if group is None else group.coordinator.next_in())
         return min((due for due in dues if due is not None), default=None)
@@ -83,7 +80,7 @@ class Controller:
         for reconciler in self._reconcilers():
             reconciler.nameless = self._identity.nameless
         requests = self.reconciler.process(document, vm, age_seconds)
-        # Without drills there is no document of theirs that would do this.
+        # When no drill is active, nothing else triggers this.
         self._drill_runner.reconciler.recover_nameless(vm)
         self._health.record_document(document)
         self.impact.report(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
@@ -95,7 +92,7 @@ class Controller:
             reconciler.decide_again(self._identity.vm)
 
     def refresh_decisions(self) -> None:
-        """Do what is due once in a while, whether the service answers or not."""
+        """Decide again unless a document came since the last call, and continue the drills."""
         if not self._document_processed:  # the service is silent, or answers with errors
             self.decide_again()
         self._document_processed = False
@@ -109,13 +106,13 @@ class Controller:
         self._drill_runner.advance(self._identity.vm, listed, next(recovering, None))
 
     def decide_about_late_records(self) -> None:
-        """Resume records that the journal could not read at the start but can now, then decide again."""
+        """Resume the records that the journal can read only now, if there are any, and decide again."""
         if self.resume_late_records():
             self.decide_again()  # they were planned by the policies of that time
             self.continue_drills()
 
     def resume_late_records(self, grace_seconds: float = GRACE_SECONDS) -> bool:
-        """Resume what the journal could read only now; return whether there was anything.
+        """Resume records that the journal could not read at the start but can now; return whether there were any.
 
         Hooks of the previous runner that still run have ``grace_seconds`` to end.
         """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of an event on this VM: its states, what moves it on, and how the journal keeps it.
+"""The record of an event on this VM: its states, their transitions, and its form in the journal.
 
 The table below is the whole machine. docs/runner-states.md draws it.
 """
@@ -29,12 +29,12 @@ APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recover
 HOLD, APPROVE = "hold", "approve"  # the decision
 BEGIN, READY, FAIL = "begin", "ready", "fail"  # the prepare hooks: the first is started, all succeeded, one failed
 SENT = "sent"  # the service took the approval
-RESET = "reset"  # the preparation no longer counts: the content has changed, or no hook is asked for any more
+RESET = "reset"  # the preparation no longer counts: the content has changed, or no hook is wanted any more
 START = "start"  # the service lists it as Started
 LEAVE = "leave"  # it is no longer listed, and something is to be recovered
 FINISH, CANCEL = "finish", "cancel"  # it is no longer listed, and nothing is left to do
 
-FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # how it ended: Record.outcome
+FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # EventRecord.outcome
 
 _LEAVING = {LEAVE: RECOVERING, FINISH: DONE, CANCEL: CANCELLED}
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
@@ -54,7 +54,7 @@ OPEN = (*LISTED, RECOVERING)
 
 
 class EventRecord:
-    """One event from the moment it is listed until everything is undone. ``identifier`` is unique, and rises."""
+    """An event from when it is first listed until everything is undone. ``identifier`` is unique, and rises."""
 
     def __init__(self, identifier: int, event: Event, seen: Stamp, drill: bool = False) -> None:
         self.identifier = identifier
@@ -69,11 +69,11 @@ class EventRecord:
         self.approvals = 0
         self.content_approvals = 0  # how many of these are of the current content
         self.approved_at: Stamp | None = None
-        self.unanswered = False  # an approval was sent, or was about to be, and no answer has come
+        self.unanswered = False  # an approval was sent, or was about to be, and has no answer
         self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
         self.revision = 0  # how often the content has changed
         self.affected = False  # it has named this VM
-        # This VM did not know its name when the policies were asked. If the event is over, they are asked again.
+        # This VM did not know its name when the policies decided. If the event has ended, they decide again.
         self.nameless = False
         self.missing = False  # the latest answers could not tell whether it is still listed
         self.plan = Plan()
@@ -82,10 +82,10 @@ class EventRecord:
         self.simulation: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has reported of it
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
-        self.confirmed = False  # seen since the runner started; not kept
-        self.undecided = False  # the policies cannot be asked about it, or this VM has no name; not kept
-        self.obstacle = ""  # why its preparation does not go on by itself; not kept
-        self.group_blocker: Eligibility | None = None  # why its group lets no prepare hook start yet; not kept
+        self.confirmed = False  # seen since the runner started; not saved
+        self.undecided = False  # the policies cannot decide, or this VM has no name; not saved
+        self.obstacle = ""  # why its preparation does not go on by itself; not saved
+        self.group_blocker: Eligibility | None = None  # why its group delays its prepare hooks; not saved
 
     @property
     def listed(self) -> bool:
@@ -109,7 +109,7 @@ class EventRecord:
         return self.started_at is not None or self.outcome in (FINISHED, UNSEEN)
 
     def update_content(self, event: Event) -> bool:
-        """Note the content of the event as it is listed now; return whether it has changed.
+        """Update the content to that of the event as listed now; return whether it has changed.
 
         An event in doubt changes nothing: what cannot be read may be the same as before.
         """
@@ -122,28 +122,28 @@ class EventRecord:
         return changed
 
     def add_notify_hooks(self, hooks: Sequence[Mapping[str, Any]]) -> bool:
-        """Take in the notify hooks of a decision; return whether anything is new.
+        """Add the notify hooks of a decision; return whether anything is new.
 
         Earlier hooks stay: a later decision may name none. The latest value of a hook's body replaces the earlier one.
         """
-        asked = [as_asked(hook) for hook in hooks if "content" in hook]
-        kept = [hook for hook in self.notify if "content" not in hook or hook in hooks or as_asked(hook) not in asked]
+        before, renewed = self.notify, [as_asked(hook) for hook in hooks if "content" in hook]
+        self.notify = [
+            hook for hook in before if "content" not in hook or hook in hooks or as_asked(hook) not in renewed
+        ]
         for hook in hooks:
-            if hook not in kept:
-                kept.append(hook)
-        changed = kept != self.notify
-        self.notify = kept
-        return changed
+            if hook not in self.notify:
+                self.notify.append(hook)
+        return self.notify != before
 
     def copy_event(self, shown: EventRecord) -> bool:
-        """Take the event from a record of it that was shown later; return whether its content has changed."""
+        """Copy the event from a record that a document showed later; return whether the content has changed."""
         if shown.content == "":  # it could not be read then
             return False
         self.event = shown.event
         return self._set_content(shown.content)
 
     def merge(self, other: EventRecord) -> None:
-        """Take over what another record knows of the same event: one of the two could not be read for a while.
+        """Merge another record of the same event into this one: one of the two could not be read for a while.
 
         An approval of other content counts only for how the event may have ended.
         """
@@ -157,19 +157,19 @@ class EventRecord:
             self.approved_at = other.approved_at or self.approved_at
             self.content_approvals += other.content_approvals
 
-    def step(self, what: str) -> bool:
-        """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
-        after = TRANSITIONS[self.state].get(what, self.state)
+    def step(self, transition: str) -> bool:
+        """Apply an input; one that the table does not name changes nothing. Return whether the state has changed."""
+        after = TRANSITIONS[self.state].get(transition, self.state)
         changed = after != self.state
         self.state = after
         return changed
 
     def closing_input(self) -> str:
-        """Return the input that closes it, by its outcome."""
+        """Return the input that closes the record, by its outcome."""
         return CANCEL if self.outcome == CALLED_OFF else FINISH
 
     def as_row(self) -> EventRow:
-        """Return it as the journal keeps it."""
+        """Return the row of the journal."""
         data = {
             "id": self.identifier,
             "event": self.event.as_dict(),
@@ -226,8 +226,8 @@ class EventRecord:
         return record
 
 
-def first(record: EventRecord) -> tuple[bool, int]:
-    """Return the sort key of records of one event. The one to go on with is first: nothing was begun for the others.
+def merge_order(record: EventRecord) -> tuple[bool, int]:
+    """Return the sort key of records of one event. The first stays: nothing was begun for the others.
 
     Their numbers alone do not decide: they come from a clock that may be set.
     """
@@ -235,14 +235,14 @@ def first(record: EventRecord) -> tuple[bool, int]:
 
 
 def content_of(event: Event) -> str:
-    """Return a digest of what a preparation and an approval rest on: type, Resources, source and duration.
+    """Return a digest of what a preparation and an approval depend on: type, Resources, source and duration.
 
     If one of these changes under one EventId, neither counts any longer. The order and case of Resources do not matter,
     nor do NotBefore, Description and EventStatus.
     """
     names = sorted({name.lower() for name in event.resources})
-    what = [event.event_type, names, event.event_source, event.duration_in_seconds]
-    return hashlib.sha256(json.dumps(what).encode("ascii")).hexdigest()[:32]
+    content = [event.event_type, names, event.event_source, event.duration_in_seconds]
+    return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()[:32]
 
 
 def with_known_fields(before: Event, event: Event) -> Event:

@@ -4,7 +4,7 @@
 """The runner's exchange with the service: documents, the VM's identity, approvals.
 
 One request follows another, and the main thread waits for none. An approval is the first request after the document
-that the decision rests on; while it is under way no other document is asked for.
+that the decision rests on; while it is in flight no other document is requested.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.health import HealthReporter
 from .telemetry.log import Log
 
-# A document waits this long for the VM's identity, which usually takes some milliseconds.
+# Delay the decision about a document this long while the VM's identity is requested: usually some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
 # With --once a person or a script waits for the end.
 ONCE_PATIENCE_SECONDS, ONCE_IDENTITY_PATIENCE_SECONDS = 30.0, 10.0
 
 
 class Exchange:
-    """For the main thread alone. ``controller`` decides what to approve, ``health`` notes each poll."""
+    """For the main thread alone. ``controller`` decides what to approve, ``health`` counts each poll."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Exchange:
         self._clock = clock
         self._request_kind = ""  # of the request in flight
         self._events_in_request: list[Event] = []  # the events that it approves
-        self._more_requests = False  # further requests would have followed it
+        self._more_requests = False  # that this one leaves to a later document
         self._document: Document | None = None  # waits for the VM's identity
         self._document_at = 0.0  # when it, or ``_document_without_identity``, was answered
         self._identity_deadline = 0.0
-        self._document_without_identity: Document | None = None  # the document that was decided before that
+        self._document_without_identity: Document | None = None
 
     @property
     def busy(self) -> bool:
@@ -74,7 +74,7 @@ class Exchange:
         return self._requester.busy and self._request_kind == APPROVAL
 
     def run_once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
-        """Read the document patiently, decide and approve, without another thread. ``request`` is around all reading.
+        """Read the document patiently, decide and approve, without another thread. ``request`` wraps each request.
 
         Raises ServiceError if the service did not do what was asked, Interrupted if a signal ended ``request``.
         """
@@ -104,7 +104,7 @@ class Exchange:
             raise fault
 
     def poll(self) -> None:
-        """Request the document, if no request is in flight and the service may be asked now."""
+        """Request the document, if no request is in flight and a poll is due."""
         if self.busy:
             return
         if self._poller.due:
@@ -113,7 +113,7 @@ class Exchange:
             self._schedule.request_done()
 
     def handle_responses(self) -> bool:
-        """Handle what the service has answered, and make the next request. Return whether there was anything."""
+        """Handle the responses of the service, and make the requests that follow; return whether there were any."""
         news = False
         while self._requester.has_response:
             self._handle_response()
@@ -125,11 +125,11 @@ class Exchange:
         return news
 
     def next_in(self) -> float | None:
-        """Return the seconds until ``handle_responses`` has something to do even without an answer, or None."""
+        """Return the seconds until ``handle_responses`` has something to do even without a response, or None."""
         return None if self._document is None else max(0.0, self._identity_deadline - self._clock())
 
     def abandon(self, seconds: float) -> None:
-        """Abandon all requests. An approval under way still has ``seconds``; after that its result is unknown."""
+        """Abandon all requests. An approval in flight still has ``seconds``; after that its result is unknown."""
         self._document = None
         if not self.busy:
             return
@@ -188,7 +188,7 @@ class Exchange:
         self._begin(APPROVAL, partial(self._approvals.send_request, events, document))
 
     def _process_waiting_document(self) -> bool:
-        """Decide about the document that has waited; return whether there is anything to approve."""
+        """Decide about the document that waits; return whether there is anything to approve."""
         document, self._document = self._document, None
         return document is not None and bool(self._controller.process(document, self._age()))
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Delay the periodic tasks this long while a request is in flight.
 TASKS_PATIENCE_SECONDS = 0.1
-# For an approval that is in flight when the stop signal comes.
+# An approval that is in flight when the stop signal comes has this long.
 STOP_PATIENCE_SECONDS = 0.5
 
 
@@ -46,7 +46,7 @@ class Stop(Protocol):
 
 
 class Runner:
-    """Decides by policy about what the service lists, runs the hooks, and approves. ``assembly`` puts it together."""
+    """Decides by policy about the service's events, runs the hooks, and approves. ``assembly`` puts it together."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Runner:
         controller: Controller,
         exchange: Exchange,
         schedule: PollSchedule,
-        pausing: OperatorPause,
+        operator_pause: OperatorPause,
         recoveries: RecoveryRequests,
         recorder: Recorder,
         health: HealthReporter,
@@ -68,7 +68,7 @@ class Runner:
         self._options = options
         self._exchange = exchange
         self._schedule = schedule
-        self._pausing = pausing
+        self._operator_pause = operator_pause
         self._recoveries = recoveries
         self._stop = stop
         self._sink = sink
@@ -160,7 +160,7 @@ class Runner:
             self._run_periodic_tasks()
 
     def _run_periodic_tasks(self) -> None:
-        """Do what is due after each answer of the service, and once an interval without one."""
+        """Run what is due after each response of the service, and once an interval without one."""
         self._tasks_at = self._options.clocks.monotonic() + self._schedule.interval
         self.controller.refresh_decisions()
         self._read_operator_requests()
@@ -171,7 +171,7 @@ class Runner:
         self.health.report()
 
     def _read_operator_requests(self) -> None:
-        self._pausing.report_change(sending=self._exchange.approval_in_flight)
+        self._operator_pause.report_change(approval_in_flight=self._exchange.approval_in_flight)
         self._recoveries.read_requests()
 
     def advance_hooks(self) -> None:
@@ -183,10 +183,10 @@ class Runner:
             self._schedule.poll_soon()
         self.controller.decide_about_late_records()  # before anything is started, and before requests that concern it
         self._recoveries.carry_out()
-        waited = journal.trouble is not None
+        blocked = journal.trouble is not None
         self.scheduler.advance()
         saved = journal.commit()
-        if waited and saved:  # what had to wait for the journal is due now
+        if blocked and saved:  # what the journal has delayed is due now
             self.controller.decide_about_late_records()
             self.scheduler.advance()
             saved = journal.commit()
@@ -194,7 +194,7 @@ class Runner:
             self._recoveries.remove_done()
 
     def _reload(self) -> None:
-        """Read the configuration again. If it is invalid, the runner goes on with what it had."""
+        """Read the configuration again. If it is invalid, the runner keeps the one that it has."""
         self._stop.reload = False
         if self._options.reload is None:
             return

@@ -17,20 +17,20 @@ from .telemetry.heartbeat import Beat
 from .telemetry.recorder import Recorder
 
 BEGAN, ENDED = "paused", "resumed"  # kinds of entries in the journal, and lines in the log
-FACT = "pause"  # of the heartbeat: that the runner keeps a pause
+FACT = "pause"  # of the heartbeat
 
 
 def reported_pause(beat: Beat) -> str | None:
-    """Return the pause that a runner has reported, None if none lasted."""
-    reported = beat.fields.get(FACT)
-    name = (reported.get("identifier") or reported.get("problem")) if isinstance(reported, dict) else None
+    """Return the name of the pause that a runner has reported last, None if it had ended."""
+    fact = beat.fields.get(FACT)
+    name = (fact.get("identifier") or fact.get("problem")) if isinstance(fact, dict) else None
     return name if isinstance(name, str) else None
 
 
 class OperatorPause:
-    """For the main thread alone; nothing here raises. A pause counts in the state directory ``directory``.
+    """For the main thread alone; nothing here raises. The file of the pause is below the state ``directory``.
 
-    ``told`` names the pause that the previous runner has reported. ``facts`` are for the heartbeat.
+    ``reported`` names the pause that the previous runner has reported. ``facts`` are for the heartbeat.
     """
 
     def __init__(
@@ -39,31 +39,31 @@ class OperatorPause:
         recorder: Recorder,
         clocks: Clocks,
         facts: MutableMapping[str, Any],
-        told: str | None = None,
+        reported: str | None = None,
     ) -> None:
         self._inbox = Inbox(directory, pause.DIRECTORY, "pause")
         self._directory = directory
         self._recorder = recorder
         self._clocks = clocks
         self._facts = facts
-        self._reported = told
+        self._reported = reported
         self._latest: Pause | None = None
 
     def blocker(self) -> Eligibility | None:
-        """Return what keeps this VM from approving, by the file as it is now, or None."""
+        """Return the pause that lasts now as a reason not to approve, or None."""
         found = self._current()
         if found is None:
             return None
         wait = None if found.problem is not None else max(0.0, found.until - self._clocks.wall())
         return Eligibility(PAUSED, found.in_words(), wait)
 
-    def report_change(self, *, sending: bool) -> None:
-        """Report a pause that has begun or is over.
+    def report_change(self, *, approval_in_flight: bool) -> None:
+        """Report a pause that has begun or ended.
 
-        Not while an approval is under way (``sending``): once a pause is reported, none is sent any more.
+        Not with an ``approval_in_flight``: once a pause is reported, no approval reaches the service any more.
         """
         found = self._current()
-        if sending:
+        if approval_in_flight:
             return
         metrics = self._recorder.metrics
         metrics.set("forewarn_paused", 0.0 if found is None else 1.0)

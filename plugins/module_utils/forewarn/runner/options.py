@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What may differ between runners, and what one knows of the runner before it."""
+"""The options of a runner, the configuration that a reload reads, and what is known of the runner before."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ class Mode(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What a reload has read.
+    """``missing`` are sentences on what hooks lack; ``check`` returns them anew, None if they need nothing.
 
-    ``missing`` are sentences on what hooks need and lack; ``check`` returns them anew, None if they need nothing.
     ``facts`` are for the heartbeat.
     """
 
@@ -74,8 +73,8 @@ class GroupOptions(NamedTuple):
 
 
 class RunnerOptions(NamedTuple):
-    """``directory`` is the state directory, None to keep nothing; ``fallback_directory`` is one in memory, for the heartbeat
-    when the disk is full. Without a ``requester`` the main thread makes the requests.
+    """``directory`` is the state directory, None to save nothing; ``fallback_directory`` is one in memory, for the
+    heartbeat when the disk is full. Without a ``requester`` the main thread makes the requests.
     """
 
     clocks: Clocks

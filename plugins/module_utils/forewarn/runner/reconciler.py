@@ -1,10 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The events of one source: what is decided for each, how far it is, what to send.
-
-There are two sources, the service's document and that of the drills. Both are treated alike.
-"""
+"""Follows the events of one source, the service or the drills: decides, plans their hooks, says what to approve."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from . import event_record as states
 from .approval_gate import ApprovalGate
 from .clocks import Clocks, Stamp
 from .decision_reporter import DecisionReporter
-from .event_record import EventRecord, first
+from .event_record import EventRecord, merge_order
 from .hooks.dry_run_reporter import DryRunReporter
 from .hooks.notifications import BEGAN, DECIDED
 from .hooks.scheduler import HookScheduler
@@ -35,7 +32,7 @@ from .tracker import TrackedEvent, Tracker
 if TYPE_CHECKING:
     from .groups.member import Member
 
-# In a drill nobody asks the other VMs: it rehearses this one, and approves nothing.
+# A drill involves no other VM.
 _DRILL_AGREEMENT = Agreement(None, None)
 
 
@@ -49,7 +46,7 @@ class Reconciler:
         recorder: Recorder,
         clocks: Clocks,
         mode: Mode,
-        pausing: OperatorPause,
+        operator_pause: OperatorPause,
         *,
         drill: bool = False,
     ) -> None:
@@ -65,44 +62,42 @@ class Reconciler:
         self._journal = recorder.journal
         self._clocks = clocks
         self._mode = mode
-        self._gate = ApprovalGate(scheduler, recorder.journal, mode, pausing)
+        self._gate = ApprovalGate(scheduler, recorder.journal, mode, operator_pause)
         self._reporter = DecisionReporter(recorder, drill)
         self._dry_run = DryRunReporter(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
         self._decided_by: Policies | None = None
         self._decisions: Sequence[Decision] = ()
-        self._hidden: tuple[Event, ...] = ()  # what the latest document cannot show, as it was
+        self._hidden: tuple[Event, ...] = ()  # events that the latest document cannot show, as they were before
         self._document_with_hidden = Document()  # the latest document, and these
-        # By Event.key, while the journal cannot be read: what the first whole document lists.
+        # While the journal cannot be read, by Event.key: the first whole document's events, and those that have ended.
         self._listed_first: frozenset[str] | None = None
-        self._ended_while_unreadable: dict[
-            str, EventRecord
-        ] = {}  # by Event.key: what ended while the journal could not be read
+        self._ended_while_unreadable: dict[str, EventRecord] = {}
 
     def restore(self, last_poll: Stamp | None) -> None:
         """Track the records that the scheduler has resumed."""
         found: dict[str, EventRecord] = {}
-        for record in sorted(self._records, key=first):
+        for record in sorted(self._records, key=merge_order):
             if record.listed and record.drill == self.drill:
-                stays = found.setdefault(record.event.key, record)
-                if stays is not record:  # the previous runner ended just after it had found the other
-                    shown = min((stays, record), key=lambda each: self._clocks.since(each.last_seen))
-                    self._merge(stays, record, shown)
+                remaining = found.setdefault(record.event.key, record)
+                if remaining is not record:  # the previous runner ended just after it had found the other
+                    shown = min((remaining, record), key=lambda each: self._clocks.since(each.last_seen))
+                    self._merge(remaining, record, shown)
         self.tracker.restore(list(found.values()), last_poll)
 
     def restore_late(self, record: EventRecord) -> None:
-        """Go on with a record that could not be read at the start. Without the journal no hook was started since."""
+        """Track a record that could not be read at the start. Without the journal no hook was started since."""
         self._decided_by = None
         known = self.tracker.record_of(record.event.key)
-        over = self._ended_while_unreadable.get(record.event.key)
-        if over is not None:  # another event is listed under its id now
-            record.merge(over)
-            waits = over.nameless and over in self._records
-            record.nameless = record.nameless or waits  # the policies are asked once, about the one that goes on
-            self._scheduler.end_unread(record, over)
-            if waits and not over.plan.runs:
-                self._scheduler.supersede(over)
+        ended = self._ended_while_unreadable.get(record.event.key)
+        if ended is not None:  # another event is listed under its id now
+            record.merge(ended)
+            pending = ended.nameless and ended in self._records
+            record.nameless = record.nameless or pending  # the policies decide once, about this one
+            self._scheduler.end_unread(record, ended)
+            if pending and not ended.plan.runs:
+                self._scheduler.supersede(ended)
             return
         if self._listed_first is not None and record.event.key not in self._listed_first:
             self._end_event(*self.tracker.end_unread(record))
@@ -110,22 +105,22 @@ class Reconciler:
         if known is None:
             self.tracker.restore([record], None)
             return
-        stays, other = sorted((record, known), key=first)
-        self._merge(stays, other, known)
-        self.tracker.replace(stays)
+        remaining, other = sorted((record, known), key=merge_order)
+        self._merge(remaining, other, known)
+        self.tracker.replace(remaining)
 
-    def _merge(self, stays: EventRecord, other: EventRecord, shown: EventRecord) -> None:
-        """Go on with one of two records of the same event. ``shown`` is the one that a document showed last."""
-        if shown is other and stays.copy_event(shown):
-            self._scheduler.reset_preparation(stays)
-        stays.merge(other)
-        if stays.started_at is not None:
-            self._scheduler.note_started(stays, stays.started_at)
-        stays.last_seen = shown.last_seen
+    def _merge(self, remaining: EventRecord, other: EventRecord, shown: EventRecord) -> None:
+        """Merge two records of the same event. ``shown`` is the one that a document showed last."""
+        if shown is other and remaining.copy_event(shown):
+            self._scheduler.reset_preparation(remaining)
+        remaining.merge(other)
+        if remaining.started_at is not None:
+            self._scheduler.note_started(remaining, remaining.started_at)
+        remaining.last_seen = shown.last_seen
         self._scheduler.supersede(other)
 
     def process(self, document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
-        """Take in the document as it was ``age_seconds`` ago; return the events to approve now, grouped by request."""
+        """Process a document of ``age_seconds`` ago; return the events to approve now, grouped by request."""
         self._drop_notify_hooks()
         changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
         if changed:
@@ -140,16 +135,16 @@ class Reconciler:
             self._listed_first = frozenset(event.key for event in document.events)
         if self.group is not None and whole:
             self.group.coordinator.update_listed([event.key for event in document.events])
-        gone = self.tracker.update(document, changed, age_seconds)
+        departed = self.tracker.update(document, changed, age_seconds)
         for record in self.tracker.visibility_changes:
             self._records.save(record)
-        self.ended = [tracked.record for tracked, _outcome in gone]
-        for tracked, outcome in gone:
+        self.ended = [tracked.record for tracked, _outcome in departed]
+        for tracked, outcome in departed:
             self._end_event(tracked, outcome)
         for record in self.tracker.changed_records:
             self._scheduler.reset_preparation(record)
         records = self.tracker.records_of(document.events)
-        begun = [
+        started = [
             record
             for record in records
             if record.event.event_status == "Started" and self._scheduler.note_started(record)
@@ -162,15 +157,12 @@ class Reconciler:
             self._document_with_hidden = replace(document, events=document.events + hidden) if hidden else document
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
         eligibilities = self._apply_decisions(vm.name, now)
-        for record in begun:  # now that its notify hooks are known
+        for record in started:  # now that its notify hooks are known
             self._scheduler.notify(record, BEGAN)
         return self.tracker.requests_due(eligibilities)
 
     def decide_again(self, vm: Vm) -> None:
-        """Plan the hooks by the policies and the time as they are now, though the service has listed nothing since.
-
-        Nothing is approved: that takes a fresh document.
-        """
+        """Decide about the latest document by the policies and the time as they are now; approve nothing."""
         now = self._clocks.utc_now()
         self.recover_nameless(vm, now)
         if self._document_with_hidden.events and self._facts is not None and self._outdated(vm):
@@ -212,10 +204,7 @@ class Reconciler:
         return found
 
     def recover_nameless(self, vm: Vm, now: datetime | None = None) -> None:
-        """Ask the policies what to recover after events that were over before this VM knew its name.
-
-        If it will never know, there is nothing to ask.
-        """
+        """Recover after events that ended before this VM knew its name, once it does, or is known to have none."""
         if vm.name is None and not self.nameless:
             return
         now = self._clocks.utc_now() if now is None else now
@@ -275,11 +264,11 @@ class Reconciler:
         """Drop notify hooks that changed policies no longer name."""
         if self._decided_by is self.policies:
             return
-        named = list(map(as_asked, self.policies.every_hook()))
+        hooks = list(map(as_asked, self.policies.every_hook()))
         for record in self.tracker.records:
-            kept = [hook for hook in record.notify if as_asked(hook) in named]
-            if kept != record.notify:
-                record.notify = kept
+            notify = [hook for hook in record.notify if as_asked(hook) in hooks]
+            if notify != record.notify:
+                record.notify = notify
                 self._records.save(record)
 
     def _end_event(self, tracked: TrackedEvent, outcome: str) -> None:
@@ -287,7 +276,7 @@ class Reconciler:
         self._reporter.report_gone(record, outcome, self._clocks.monotonic() - tracked.first_seen)
         if self.shadow is not None:
             self.shadow.forget(record.event.key)
-        # Without a name, the policies are asked once there is one, if that may make a difference.
+        # Without a name, the policies decide once there is one, if that may make a difference.
         may_have_started = record.started_at is not None or outcome != states.CALLED_OFF
         record.nameless = (
             record.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
@@ -300,7 +289,7 @@ class Reconciler:
 
 
 def _in_doubt(decision: Decision) -> bool:
-    """Return whether the policies cannot be asked about the event as it is listed."""
+    """Return whether the policies cannot decide about the event as it is listed."""
     unknown = decision.event.event_status not in EVENT_STATUSES
     return bool(decision.event.problems) or (unknown and any(verdict.in_doubt for verdict in decision.verdicts))
 

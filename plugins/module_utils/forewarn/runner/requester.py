@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the service, one at a time: in a thread of their own, so that a slow service never holds up the hooks."""
+"""Requests, one at a time: in a thread of their own, so that a slow service never delays the hooks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 from ..imds.errors import CONNECTION, Fault, PassingFault
 
-# What a request is for.
+# Kinds of requests.
 DOCUMENT, INSTANCE, APPROVAL = "document", "instance", "approval"
 
 
 class RequestResult(NamedTuple):
-    """The result of a request: its ``value``, or the ``fault``. ``at`` is when (monotonic, seconds)."""
+    """The ``value`` that a request has returned, or its ``fault``. ``at`` is when (monotonic, seconds)."""
 
     value: Any
     fault: Fault | None
@@ -30,24 +30,24 @@ class Requester(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request has begun whose answer has not been taken."""
+        """Whether a request is in flight, or its result not taken yet."""
 
     @property
     def has_response(self) -> bool:
-        """Whether there is an answer to take."""
+        """Whether there is a result to take."""
 
-    def begin(self, what: str, request: Callable[[], object]) -> None:
-        """Begin a request; never while ``busy``. ``request`` makes it, and returns its answer or raises Fault."""
+    def begin(self, kind: str, request: Callable[[], object]) -> None:
+        """Begin a request; never while ``busy``. ``request`` makes it, and returns its value or raises Fault."""
 
     def take_response(self) -> RequestResult:
-        """Return the answer, once it is there. Raises what ``request`` raised, unless that was a Fault."""
+        """Return the result, once it is there. Raises what ``request`` raised, unless that was a Fault."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait ``seconds`` at most for the answer; return whether it is there."""
+        """Wait ``seconds`` at most for the result; return whether it is there."""
 
 
 class InlineRequester:
-    """Makes each request in ``begin``, so that its answer is there at once."""
+    """Makes each request in ``begin``, so that its result is there at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -55,33 +55,33 @@ class InlineRequester:
 
     @property
     def busy(self) -> bool:
-        """Whether there is an answer to take."""
+        """Whether there is a result to take."""
         return self._result is not None
 
     has_response = busy
 
-    def begin(self, what: str, request: Callable[[], object]) -> None:
+    def begin(self, kind: str, request: Callable[[], object]) -> None:
         """Make the request."""
         if self._result is not None:
-            raise ValueError(f"the answer to the request before this one, for the {what}, has not been taken")
+            raise ValueError(f"the answer to the request before this one, for the {kind}, has not been taken")
         self._result = _result_of(request, self._clock)
 
     def take_response(self) -> RequestResult:
-        """Return the answer."""
-        answer, self._result = self._result, None
-        if answer is None:
-            raise ValueError("there is no answer")
-        return answer
+        """Return the result."""
+        result, self._result = self._result, None
+        if result is None:
+            raise ValueError("there is no result")
+        return result
 
     def wait(self, seconds: float) -> bool:  # noqa: ARG002 - nothing has to be waited for
-        """Return whether there is an answer."""
+        """Return whether there is a result."""
         return self._result is not None
 
 
 class ThreadRequester:
     """Makes requests in a daemon thread, which the first of them starts.
 
-    That thread calls ``wake`` when an answer is there; it must not raise. All else is for one thread alone.
+    That thread calls ``wake`` when a result is there; it must not raise. All else is for one thread alone.
     """
 
     def __init__(self, wake: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -91,25 +91,25 @@ class ThreadRequester:
         self._busy = False
         self._request: Callable[[], object] = lambda: None
         self._result: tuple[RequestResult | None, BaseException | None] | None = None
-        # Two locks, each acquired by one thread and released by the other: there is a request, there is an answer.
+        # Two locks, each acquired by one thread and released by the other.
         self._request_ready = allocate_lock()
         self._result_ready = allocate_lock()
         self._request_ready.acquire()
 
     @property
     def busy(self) -> bool:
-        """Whether a request has begun whose answer has not been taken."""
+        """Whether a request is in flight, or its result not taken yet."""
         return self._busy
 
     @property
     def has_response(self) -> bool:
-        """Whether there is an answer to take."""
+        """Whether there is a result to take."""
         return self._busy and self._result is not None
 
-    def begin(self, what: str, request: Callable[[], object]) -> None:
-        """Hand a request to the thread. If no thread can be started, the answer is a fault."""
+    def begin(self, kind: str, request: Callable[[], object]) -> None:
+        """Hand a request to the thread. If no thread can be started, the result is a fault."""
         if self._busy:
-            raise ValueError(f"a request is under way, so that none for the {what} can begin")
+            raise ValueError(f"a request is under way, so that none for the {kind} can begin")
         self._busy, self._result, self._request = True, None, request
         if not self._started:
             try:
@@ -123,17 +123,17 @@ class ThreadRequester:
         self._request_ready.release()
 
     def take_response(self) -> RequestResult:
-        """Return the answer. Raises what the request raised, unless that was a Fault."""
+        """Return the result. Raises what the request raised, unless that was a Fault."""
         if not self._busy or self._result is None:
-            raise ValueError("there is no answer")
-        (answer, error), self._result = self._result, None
+            raise ValueError("there is no result")
+        (result, error), self._result = self._result, None
         self._busy = False
-        if answer is None:
+        if result is None:
             raise error or RuntimeError("a request had no end")
-        return answer
+        return result
 
     def wait(self, seconds: float) -> bool:
-        """Wait ``seconds`` at most for the answer; return whether it is there."""
+        """Wait ``seconds`` at most for the result; return whether it is there."""
         if self._busy and self._result is None and self._result_ready.acquire(timeout=seconds):
             self._result_ready.release()
         return self.has_response

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner remembers of each listed event, beside its record: what a restart may forget."""
+"""The state of each listed event beside its record: what a restart may forget."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class TrackedEvent:
     retry: RetryPolicy  # of the approval
     approvable_since: float | None = None
     approved_at: float | None = None
-    simulated: bool = False  # a dry run has reported that it would approve
-    needs_own_request: bool = False  # a request with this event and others was refused
+    simulated: bool = False  # a dry run has reported its approval
+    needs_own_request: bool = False  # one with other events was refused
     refused: bool = False  # the service refused the approval of this event as it is in this document
     unanswered_before: bool = False  # whether an approval had no answer before the latest was sent
     last_logged: tuple[object, ...] = field(default=())
-    planned_decision: Decision | None = None  # the decision whose hooks the plan has
+    planned_decision: Decision | None = None  # whose hooks the plan has
 
     def forget_approval(self, retry: RetryPolicy) -> None:
         """Let the event be approved anew: the approval was of other content."""
@@ -54,7 +54,7 @@ class TrackedEvent:
         self.last_logged = ()
 
     def outcome(self, now: float, wall: float, boot_id: str) -> str:
-        """Return how the event ended, now that it is no longer listed (SE-20, SE-21).
+        """Return the outcome of an event that is no longer listed (SE-20, SE-21).
 
         It may have started and ended unseen if it was approved or its NotBefore had passed, if the last answer is long
         ago (a frozen VM asks nobody), or if the machine has rebooted since (``boot_id`` differs).
@@ -72,7 +72,7 @@ class TrackedEvent:
         return CALLED_OFF if watched and not could_start else UNSEEN
 
     def approval_due(self, now: float) -> bool:
-        """Return whether earlier approvals allow another now."""
+        """Return whether an approval may be sent now, as far as earlier ones are concerned."""
         if self.simulated:
             return False
         if self.approved_at is not None:
@@ -81,7 +81,7 @@ class TrackedEvent:
 
 
 class Tracker:
-    """The listed events, by ``Event.key``. ``open_record`` begins the record of one that is new."""
+    """The listed events, by ``Event.key``. ``open_record`` opens the record of a new one."""
 
     def __init__(self, clocks: Clocks, open_record: Callable[[Event], EventRecord]) -> None:
         self._clocks = clocks
@@ -89,7 +89,7 @@ class Tracker:
         self._open_record = open_record
         self.changed_records: list[EventRecord] = []  # whose content the latest document has changed
         self.hidden_records: list[EventRecord] = []  # that it does not show, though it may still be listed
-        self.visibility_changes: list[EventRecord] = []  # that are hidden now and were not, or the other way round
+        self.visibility_changes: list[EventRecord] = []  # whose being hidden has changed
         self._tracked: dict[str, TrackedEvent] = {}
         self._empty_at: float | None = None  # the latest answer, if it had no body
         self._empty_seconds = 0.0  # how long answers have had none
@@ -112,7 +112,7 @@ class Tracker:
             self._tracked[record.event.key] = self._restore(record, last_poll)
 
     def end_unread(self, record: EventRecord) -> tuple[TrackedEvent, str]:
-        """Return a record that could not be read when its event left the list, with its outcome."""
+        """Return the outcome of an event that left the list while its record could not be read."""
         tracked = self._restore(record, None)
         return tracked, tracked.outcome(self._clock(), self._clocks.wall(), self._clocks.boot_id)
 
@@ -134,7 +134,7 @@ class Tracker:
         return None if tracked is None else tracked.record
 
     def replace(self, record: EventRecord) -> None:
-        """Use this record of a listed event instead. Nothing is done for it until the next document confirms it."""
+        """Replace the record of a listed event. Nothing is done for it until the next document confirms it."""
         before = self._tracked[record.event.key]
         self.restore([record], None)
         self._tracked[record.event.key].last_seen = before.last_seen
@@ -144,7 +144,7 @@ class Tracker:
         return RetryPolicy(clock=self._clock)
 
     def update(self, document: Document, changed: bool, age_seconds: float = 0.0) -> list[tuple[TrackedEvent, str]]:
-        """Take in what was listed ``age_seconds`` ago; return the events that have left the list, with their outcome.
+        """Apply a document of ``age_seconds`` ago; return the events that have left the list, with their outcome.
 
         No event counts as gone while the document has entries that cannot be read, or when answers have had no body for
         less than ``EMPTY_SECONDS``.
@@ -161,15 +161,14 @@ class Tracker:
             gap = 0.0 if self._empty_at is None else now - self._empty_at
             self._empty_at, self._empty_seconds = now, self._empty_seconds + min(gap, LONGEST_GAP_SECONDS)
             sure = sure and self._empty_seconds >= EMPTY_SECONDS
-        gone = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
-        for tracked in gone:
+        departed = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
+        for tracked in departed:
             del self._tracked[tracked.record.event.key]
         for key, event in listed.items():
             known = self._tracked.get(key)
             if known is None:
-                known = self._tracked[key] = TrackedEvent(
-                    self._open_record(event), now, now - age_seconds, self._retry()
-                )
+                known = TrackedEvent(self._open_record(event), now, now - age_seconds, self._retry())
+                self._tracked[key] = known
             if known.record.update_content(event):
                 known.forget_approval(self._retry())
                 self.changed_records.append(known.record)
@@ -186,7 +185,7 @@ class Tracker:
                 self.visibility_changes.append(tracked.record)
         self.hidden_records = [tracked.record for tracked in self._tracked.values() if tracked.record.missing]
         wall = self._clocks.wall()
-        return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
+        return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in departed]
 
     def first_seen(self, wall: datetime) -> dict[str, datetime]:
         """Return, by key, since when each event has been listed: measured backwards from ``wall``.
@@ -197,7 +196,7 @@ class Tracker:
         return {key: wall - timedelta(seconds=now - tracked.first_seen) for key, tracked in self._tracked.items()}
 
     def update_approvable(self, decision: Decision, *, ready: bool) -> None:
-        """Note what is decided, and whether this VM is ready for it."""
+        """Update since when the event is decided ``approve`` and this VM ``ready``."""
         tracked = self[decision.event]
         if decision.output != APPROVE or not ready:
             tracked.approvable_since = None
@@ -221,7 +220,7 @@ class Tracker:
         return ([together] if together else []) + [[event] for event in due if self[event].needs_own_request]
 
     def record_approvals(self, events: Sequence[Event]) -> None:
-        """Note that the service took the approvals."""
+        """Record that the service took the approvals."""
         for event in events:
             tracked = self[event]
             tracked.approved_at = self._clock()
@@ -232,7 +231,7 @@ class Tracker:
             tracked.retry.succeeded()
 
     def record_simulation(self, events: Sequence[Event]) -> None:
-        """Note that a dry run would have sent the approvals."""
+        """Record that a dry run would have sent the approvals."""
         for event in events:
             self[event].simulated = True
 
@@ -242,18 +241,18 @@ class Tracker:
         return max(0.0, min((at for at in found if at is not None), default=0.0) - self._clock())
 
     def record_sending(self, events: Sequence[Event]) -> None:
-        """Note that approvals are about to be sent: without an answer they may have arrived all the same."""
+        """Record that approvals are about to be sent: without an answer they may still have arrived."""
         for event in events:
             tracked = self[event]
             tracked.unanswered_before, tracked.record.unanswered = tracked.record.unanswered, True
 
     def record_not_sent(self, events: Sequence[Event]) -> None:
-        """Note that the latest approvals have certainly not arrived."""
+        """Record that the latest approvals have certainly not arrived."""
         for event in events:
             self[event].record.unanswered = self[event].unanswered_before
 
     def record_fault(self, events: Sequence[Event], fault: Fault) -> None:
-        """Note that the service did not take the approvals."""
+        """Record that the service did not take the approvals."""
         if isinstance(fault, LastingFault) or fault.kind == NOT_SENT:
             self.record_not_sent(events)
         for event in events:
@@ -266,7 +265,7 @@ class Tracker:
                 tracked.retry.next_attempt_at = None  # it may just have been idle for too long
 
     def separate(self, events: Sequence[Event]) -> None:
-        """Note that a request was refused because of one of its events: each is sent by itself from now on."""
+        """Send each of these events in a request of its own from now on: one of them caused a refusal of all."""
         self.record_not_sent(events)
         for event in events:
             self[event].needs_own_request = True

@@ -27,7 +27,7 @@ def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kep
     """The judge keeps every write ever made, and knows which of them the document rests on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lineage, "KEPT", kept)
-        memory = LineageMemory(kept=True)
+        memory = LineageMemory(permanent=True)
         value, _ = with_next_lineage(EMPTY, NONE)
         history: list[int] = [0]  # the writes that the document rests on, by their number of all that were made
         seen: list[int] = []
@@ -57,7 +57,7 @@ def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kep
     "value", [None, b"", b"{", b"[]", b"{}", b'{"lineage":[]}', b'{"lineage":["a",0,""]}', b'{"lineage":["a",1,"b c"]}']
 )
 def test_what_has_no_lineage_is_for_others_to_judge(value: bytes | None) -> None:
-    memory = LineageMemory(kept=True)
+    memory = LineageMemory(permanent=True)
     first, _ = with_next_lineage(EMPTY, NONE)
     memory.read(first, "it")
     assert memory.read(value, "it") == NONE

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.journal import writer as journal_module
+from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.schema import MOST_MOVED_ASIDE, move_aside
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
@@ -260,7 +260,7 @@ def test_a_damaged_file_that_cannot_be_moved(
     def refuse(path: str, wall: float) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(journal_module, "move_aside", refuse)
+    monkeypatch.setattr(schema, "move_aside", refuse)
     _text(tmp_path / "journal.db")
     journal = Journal(str(tmp_path), clocks)
     assert journal.open() == []
@@ -278,7 +278,7 @@ def test_a_file_that_is_damaged_again_at_once_is_trouble(
         Path(path).touch()
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr(journal_module, "connect", connect)
+    monkeypatch.setattr(schema, "connect", connect)
     _text(tmp_path / "journal.db")
     journal = Journal(str(tmp_path), clocks)
     assert journal.open() == []

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from forewarn.runner.journal import schema
-from forewarn.runner.journal import writer as journal_module
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_RECORDS, RETRY_SECONDS, Journal
 from tools.fixtures.clocks import ManualClocks
@@ -268,12 +267,14 @@ def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Pa
 def test_a_file_that_cannot_grow(tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 40
 
+    real_connect = schema.connect
+
     def connect(path: str) -> sqlite3.Connection:
-        connection = schema.connect(path)
+        connection = real_connect(path)
         connection.execute(f"PRAGMA max_page_count = {most}").fetchall()
         return connection
 
-    monkeypatch.setattr(journal_module, "connect", connect)
+    monkeypatch.setattr(schema, "connect", connect)
     journal = opened(tmp_path, clocks)
     number = 0
     while journal.trouble is None:

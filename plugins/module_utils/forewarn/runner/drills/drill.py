@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Drills: synthetic events that the running service rehearses. docs/drills.md is the operator's guide.
 
-STATE/drills/ID.json is both the request of ``forewarn drill`` and the runner's record of the drill, so that a restart
-goes on with it. Nothing here knows the service: an event of a drill can be decided, not approved.
+STATE/drills/ID.json is both the request of ``forewarn drill`` and the runner's record of the drill, which survives a
+restart. Nothing here knows the service: an event of a drill can be decided, not approved.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class DrillResult(NamedTuple):
 
 
 def submit(directory: str, request: DrillRequest, clocks: Clocks) -> str:
-    """Ask the runner that works on a state directory for a drill; return the id of its event.
+    """Request a drill from the runner that works on a state directory; return the id of its event.
 
-    Raises InputError if the request is invalid, if no runner works there, or if this user may not ask it.
+    Raises InputError if the request is invalid, if no runner works there, or if this user has no permission.
     """
     check(request)
     find_runner(directory, clocks)
@@ -111,15 +111,15 @@ class Drills:
         self._incarnation = 0
         self._document = Document(self._incarnation, api_version=api_version)
 
-    def poll(self, vm_name: str | None, overtaken: str | None = None) -> Document | None:
+    def poll(self, vm_name: str | None, end_reason: str | None = None) -> Document | None:
         """Return the document of the drills as they are now: once empty after the last of them, then None.
 
-        Without ``vm_name`` only drills that name their resources can begin. ``end_all`` is a reason to end all.
+        Without ``vm_name`` only drills that name their resources can begin. ``end_reason`` is a reason to end all.
         """
-        if overtaken is None:
+        if end_reason is None:
             self._read_requests(vm_name)
         else:
-            self.end_all(overtaken)
+            self.end_all(end_reason)
         for event_id, drill in list(self._running.items()):
             self._advance(event_id, drill)
         events = tuple(drill.event(event_id, self._api_version) for event_id, drill in self._running.items())
@@ -144,13 +144,13 @@ class Drills:
             self._end(event_id, OVERTAKEN, reason)
 
     def take_results(self) -> list[DrillResult]:
-        """Return what has ended since the last call."""
-        ended, self._results = self._results, []
-        return ended
+        """Return the drills that have ended since the last call."""
+        results, self._results = self._results, []
+        return results
 
     def _read_requests(self, vm_name: str | None) -> None:
         names = self._store.names()
-        if names is None:  # it cannot be read now: what runs goes on
+        if names is None:  # it cannot be read now: active drills continue
             return
         if names == NOTHING and not self._running and not self._pending:  # as at nearly every poll
             return

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rehearses drills: decides about their events, prepares and recovers as if they were real, and sends no approval."""
+"""Runs drills: decides about their events, prepares and recovers as if they were real, and sends no approval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .drill import Drills
 
 
 class DrillRunner:
-    """The drills of one runner. ``drills`` is None without a state directory: there is no way to ask for one then."""
+    """Without a state directory ``drills`` is None: nobody can request one."""
 
     def __init__(self, reconciler: Reconciler, drills: Drills | None, approvals: Approvals, recorder: Recorder) -> None:
         self.reconciler = reconciler
@@ -36,10 +36,10 @@ class DrillRunner:
             document = document or Document(0)  # not an answer without a body
             events = [event for request in self.reconciler.process(document, vm) for event in request]
             self._drills.approve(self._approvals.simulate(events, self.reconciler.tracker))
-        for ended in self._drills.take_results():
-            self._recorder.log.info("drill", **ended._asdict())
-            self._recorder.journal.note("drill", None, **ended._asdict())
-            self._recorder.metrics.count("forewarn_drills_total", result=ended.result)
+        for drill in self._drills.take_results():
+            self._recorder.log.info("drill", **drill._asdict())
+            self._recorder.journal.note("drill", None, **drill._asdict())
+            self._recorder.metrics.count("forewarn_drills_total", result=drill.result)
 
 
 def _reason_to_end(vm_name: str | None, listed: Sequence[Event], recovering: EventRecord | None) -> str | None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of STATE/drills. ID.json is a drill: what was asked for, and its progress. ID.cancel asks to end it.
+"""The files of STATE/drills. ID.json is a drill: the request and its progress. ID.cancel is a request to end it.
 
 ``inbox`` keeps the files safe.
 """
@@ -38,7 +38,7 @@ _SCHEMA = {"schema": "drill", "version": 1}
 
 
 class DrillRequest(NamedTuple):
-    """A drill as it was asked for. ``resources`` None: this VM alone. ``description`` None: the runner's default."""
+    """The request for a drill. ``resources`` None: this VM alone. ``description`` None: the runner's default."""
 
     event_type: str
     notice_seconds: float
@@ -49,7 +49,7 @@ class DrillRequest(NamedTuple):
 
 
 class DrillRecord(NamedTuple):
-    """What is kept of a drill. ``scheduled`` and ``resources`` are None until the runner has taken it."""
+    """The state of a drill. ``scheduled`` and ``resources`` are None until the runner begins it."""
 
     request: DrillRequest
     handed_over: Stamp
@@ -59,7 +59,7 @@ class DrillRecord(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What the directory has: ids of drills, ids to cancel, and names of files that are neither."""
+    """Ids of drills, ids to cancel, and names of files that are neither."""
 
     drills: frozenset[str] = frozenset()
     cancelled: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class DrillStore:
         self.inbox = Inbox(directory, DIRECTORY, "drill")
 
     def names(self) -> Names | None:
-        """Return what is there, or None if it cannot be read. Never raises."""
+        """Return the names in the directory, or None if it cannot be read. Never raises."""
         listing = self.inbox.names()
         if listing is None:
             return None
@@ -97,12 +97,12 @@ class DrillStore:
         return _record(self.inbox.read(event_id + _RECORD))
 
     def write(self, event_id: str, record: DrillRecord) -> None:
-        """Keep a drill, durably. Raises InputError."""
+        """Write a drill, durably. Raises InputError."""
         data = {"forewarn": _SCHEMA, **record._asdict(), "request": record.request._asdict()}
         self.inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
 
     def cancel(self, event_id: str) -> None:
-        """Ask the runner to end a drill. Raises InputError if there is no drill of this id."""
+        """Request the end of a drill. Raises InputError if there is no drill of this id."""
         names = self.names()
         if names is None or event_id not in names.drills:
             there = ", ".join(sorted(names.drills)) if names else ""
@@ -152,15 +152,15 @@ def _record(content: bytes) -> DrillRecord:
         _exactly(data, ("forewarn", *DrillRecord._fields))
         if data["forewarn"] != _SCHEMA:
             raise ValueError("it is of another version of Forewarn")
-        asked = data["request"]
-        _exactly(asked, DrillRequest._fields)
+        fields = data["request"]
+        _exactly(fields, DrillRequest._fields)
         request = DrillRequest(
-            event_type=_text(asked["event_type"]),
-            notice_seconds=_number(asked["notice_seconds"]),
-            duration_seconds=_number(asked["duration_seconds"]),
-            source=_text(asked["source"]),
-            resources=_names(asked["resources"]),
-            description=None if asked["description"] is None else _text(asked["description"]),
+            event_type=_text(fields["event_type"]),
+            notice_seconds=_number(fields["notice_seconds"]),
+            duration_seconds=_number(fields["duration_seconds"]),
+            source=_text(fields["source"]),
+            resources=_names(fields["resources"]),
+            description=None if fields["description"] is None else _text(fields["description"]),
         )
         handed_over = _stamp(data["handed_over"])
         if handed_over is None:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The barrier of an event that names several VMs: it is closed when each of them has said that it is prepared.
 
-Each VM writes its own statement, and nothing else. Whoever finds that all are ready for the same content of the event
-closes the barrier, and only then approves. Pure functions: no sockets, no clocks.
+Each VM writes its own statement only. A VM that finds that all are ready for the same content of the event closes the
+barrier, and only then approves. Pure functions: no sockets, no clocks.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from .documents import dump, load, object_of, text_of
 
 SCHEMA = "barrier"
-# What a VM says of itself. ``READY``: it is prepared, or has nothing to prepare, and its policies approve.
+# States of a VM. ``READY``: it is prepared, or has nothing to prepare, and its policies approve.
 READY, PREPARING, FAILED, HELD = "ready", "preparing", "failed", "held"
 STATES = (READY, PREPARING, FAILED, HELD)
 LONGEST_REASON = 200
 
 
 class Statement(NamedTuple):
-    """What one VM says about an event's ``content`` (``event_record.content_of``). ``reason`` is for people."""
+    """The state of one VM for an event's ``content`` (``event_record.content_of``). ``reason`` is for people."""
 
     content: str
     state: str
@@ -44,29 +44,29 @@ class Barrier(NamedTuple):
     closed: Closure | None = None
 
     def closed_for(self, content: str) -> Closure | None:
-        """Return who has closed it for this content, if anybody has."""
+        """Return its closure for this content, or None."""
         return self.closed if self.closed is not None and self.closed.content == content else None
 
     def missing(self, content: str, names: Iterable[str]) -> list[str]:
         """Return those of the names whose VM has not said that it is ready for this content."""
-        ready = {name for name, said in self.members.items() if (said.content, said.state) == (content, READY)}
+        ready = {name for name, each in self.members.items() if (each.content, each.state) == (content, READY)}
         return [name for name in names if name.lower() not in ready]
 
 
 def step(document: Barrier, me: str, own: Statement | None, names: Sequence[str]) -> Barrier:
-    """Return the document as it should be now that the VM ``me`` says ``own`` of an event with these ``names``.
+    """Return the document with ``own``, the statement of the VM ``me`` about an event with these ``names``.
 
-    ``own`` is None when the event has left this VM's list. Nothing is to be written if the document is unchanged.
+    ``own`` is None when the event has left this VM's list. An unchanged document need not be written.
     """
     me = me.lower()
     if own is None:
-        others = {name: said for name, said in document.members.items() if name != me}
-        # Who has seen it leave the list may recover: nobody else is to start it now.
+        others = {name: statement for name, statement in document.members.items() if name != me}
+        # A VM that has seen it leave the list may recover: no other VM may start it now.
         return document if me not in document.members else Barrier(others)
-    said, closed = document.members.get(me), document.closed_for(own.content)
-    if said is not None and closed is not None:
-        return document  # the approval is under way: nobody takes back what it rests on
-    if said is None or said[:2] != own[:2]:  # another reason alone is not worth a write
+    statement, closed = document.members.get(me), document.closed_for(own.content)
+    if statement is not None and closed is not None:
+        return document  # the approval is in flight: its basis must not change
+    if statement is None or statement[:2] != own[:2]:  # another reason alone is not worth a write
         # If it was closed for an earlier content of the event, this VM no longer sees that.
         document = Barrier({**document.members, me: own._replace(reason=own.reason[:LONGEST_REASON])}, closed)
     if own.state == READY and closed is None and not document.missing(own.content, names):
@@ -75,11 +75,11 @@ def step(document: Barrier, me: str, own: Statement | None, names: Sequence[str]
 
 
 def encode(document: Barrier, event_id: str) -> bytes | None:
-    """Return the document as bytes, None to remove it: nobody says anything any more."""
+    """Return the document as bytes, None to remove it when no VM has a statement."""
     if not document.members:
         return None
     closed = None if document.closed is None else document.closed._asdict()
-    members = {name: said._asdict() for name, said in sorted(document.members.items())}
+    members = {name: statement._asdict() for name, statement in sorted(document.members.items())}
     return dump(SCHEMA, {"event": event_id, "members": members, "closed": closed})
 
 
@@ -88,7 +88,7 @@ def decode(content: bytes | None) -> Barrier:
     if content is None:
         return Barrier()
     data = load(SCHEMA, content)
-    members = {name: _statement(said) for name, said in object_of(data, "members").items()}
+    members = {name: _statement(statement) for name, statement in object_of(data, "members").items()}
     closed = data.get("closed")
     return Barrier(members, None if closed is None else Closure(text_of(closed, "content"), text_of(closed, "by")))
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A document of the store as this VM has last read it, and what follows from it for an event."""
+"""A document of the store as this VM has last read it, and what it means for an event."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ HOLDING = (TAKEN, BEYOND)
 class CachedDocument:
     """``document`` is None until it was read, at the monotonic time ``at``.
 
-    ``fence``: an earlier write of this VM may still take effect, so that the next look writes. ``due`` is the monotonic
-    time before which it is not asked for again, after ``failures`` that ended with ``fault``. ``since`` is when
-    ``document`` first had the value ``closed``.
+    ``fence``: an earlier write of this VM may still take effect, so the next request writes. ``due`` is the monotonic
+    time before which there is no request, after ``failures`` that ended with ``fault``. ``since`` is when ``document``
+    first had the value ``closed``.
     """
 
     def __init__(self, fence: bool, memory: LineageMemory) -> None:
@@ -42,7 +42,7 @@ class CachedDocument:
         self.since = 0.0
 
     def update(self, document: Any, at: float) -> None:
-        """Take in what was read, or written."""
+        """Update the document to the one read, or written."""
         self.document, self.at = document, at
         self.fence, self.failures, self.due, self.fault = False, 0, 0.0, None
         closed = getattr(document, "closed", None)
@@ -50,7 +50,7 @@ class CachedDocument:
             self.closed, self.since = closed, at
 
     def record_fault(self, fault: Fault, due: float) -> None:
-        """Note that it could not be read or written, and is not to be asked for before ``due``."""
+        """Record that it could not be read or written, and is not requested before ``due``."""
         self.failures += 1
         self.fault, self.due, self.fence = fault, due, self.fence or fault.unsure
 
@@ -60,14 +60,14 @@ class CachedDocument:
         return ASKED if self.fault is None else self.fault.message
 
     def doubt(self, now: float) -> str | None:
-        """Return why nothing may rest on it, or None."""
+        """Return why the document must not be relied on, or None."""
         if self.document is not None and now - self.at <= FRESH_SECONDS:
             return None
         return self.problem
 
 
 def why_not_ready(document: Barrier, content: str, names: Sequence[str], me: str) -> str | None:
-    """Return which VMs of an event are not known to ``me`` to be ready, None if its barrier is closed."""
+    """Return which VMs of an event ``me`` does not know to be ready, None if its barrier is closed."""
     if document.closed_for(content) is not None:
         return None
     missing = [_member_text(document, name, content) for name in document.missing(content, names) if name.lower() != me]
@@ -75,12 +75,12 @@ def why_not_ready(document: Barrier, content: str, names: Sequence[str], me: str
 
 
 def _member_text(document: Barrier, name: str, content: str) -> str:
-    said = document.members.get(name.lower())
-    if said is None:
+    statement = document.members.get(name.lower())
+    if statement is None:
         return f"{name}, which has said nothing"
-    if said.content != content:
+    if statement.content != content:
         return f"{name}, which knows another content of the event"
-    return f"{name}, which is {said.state}" + (f" ({said.reason})" if said.reason else "")
+    return f"{name}, which is {statement.state}" + (f" ({statement.reason})" if statement.reason else "")
 
 
 def why_no_slot(document: Semaphore, key: str, need: Need) -> str | None:
@@ -103,7 +103,7 @@ def why_no_slot(document: Semaphore, key: str, need: Need) -> str | None:
 
 
 def slot_line(document: Semaphore, key: str, me: str) -> str:
-    """Return the line of the log that says how it stands with this VM's slot for an event, "" if there is none."""
+    """Return the line of the log for the state of this VM's slot for an event, "" if it has none."""
     slot = document.slots.get(key)
     if slot is not None and me in slot.names:
         return TAKEN if slot.granted else BEYOND

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this VM tells the other VMs of its group, and what it knows of them: the runner's side of the store.
+"""Publishes this VM's intents in the store of its group, and reads those of the other VMs.
 
-Another thread asks the store (``requester``), so that neither hooks nor polls wait for it. The store is asked only
-while an event of the group is listed here, or while this VM has to take something back.
+Another thread makes the requests (``requester``), so that neither hooks nor polls wait for the store. There are some
+only while an event of the group is listed here, or while this VM has to withdraw something.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..telemetry.recorder import Recorder
 from . import barrier, cached_document, documents, obligations, semaphore, transaction
 from .barrier import READY, Barrier
 from .cached_document import CachedDocument
-from .group_reporter import GroupReporter
+from .group_reporter import GroupReporter, Subject
 from .intent import Intent, Need
 from .lineage import LineageMemory
 from .obligations import EventObligations, Obligations
@@ -32,16 +32,16 @@ from .stale_events import OrphanWatch, QueueWatch
 from .store import LOST_DATA, Store, StoreFault
 from .store_tasks import StoreResult, StoreTask, decode_semaphore, run_requests, want_of
 
-# After a fault, doubled each time: while an event is listed, and when something is only to be taken back.
+# After a fault, doubled each time: while an event is listed, and when something is only to be withdrawn.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_IDLE_PAUSE_SECONDS = 0.5, 8.0, 60.0
 DISK_PAUSE_SECONDS = 1.0
-STORE = "store"  # what its requests are for
+STORE = "store"  # the kind of its requests
 
 
 class Coordinator:
     """For the main thread alone. ``directory`` is the state directory. ``jitter`` returns a random number from 0 to 1.
 
-    ``facts`` are for the heartbeat. Nothing here raises: what fails is a reason to hold.
+    ``facts`` are for the heartbeat. Nothing here raises: a failure is a reason to hold.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Coordinator:
         self._intents: dict[str, Intent] = {}
         self._obligations: dict[str, EventObligations] = {}
         self._known: frozenset[str] = frozenset()  # the events that have a record here
-        self._ending: frozenset[str] = frozenset()  # what is owed of these events is taken back
+        self._ending: frozenset[str] = frozenset()  # everything of these events is withdrawn
         self._unsaved = False
         self._save_at = 0.0
-        self._resumed = False  # an earlier runner may have writes under way
-        self._obligations_unreadable = False  # what an earlier runner has written cannot be read
+        self._resumed = False  # an earlier runner may have writes in flight
+        self._obligations_unreadable = False
         self._barriers: dict[str, CachedDocument] = {}
         self._semaphores: dict[str, CachedDocument] = {}
-        self._memories: dict[str, LineageMemory] = {}  # of semaphores, also while nobody asks the store
+        self._memories: dict[str, LineageMemory] = {}  # of semaphores, also while there are no requests
         self._queues: dict[str, QueueWatch] = {}
         self._orphan_watch = OrphanWatch()
         self._tasks: list[StoreTask] = []
@@ -83,14 +83,14 @@ class Coordinator:
         self._resume()
         self._reporter.update_facts(0)
 
-    # What this VM has to say
+    # Publishing
 
     def update_listed(self, keys: Collection[str]) -> None:
-        """Take in which events a whole document lists, by ``Event.key``."""
+        """Update to the events that a whole document lists, by ``Event.key``."""
         self._orphan_watch.update_listed(keys, self._clock())
 
     def started_intent(self, key: str, intent: Intent) -> Intent:
-        """Return what is left to tell of an event that has started: ``intent`` where nothing was told before."""
+        """Return the intent for an event that has started: ``intent`` if none was published before."""
         before = self._intents.get(key, intent)
         waits = before.want is not None and before.want.state == TAKE and not self._holds_slot(key, before.group)
         group = before.group if before.slot else ""  # a witness has no more to read
@@ -106,42 +106,42 @@ class Coordinator:
         return key in self._obligations
 
     def may_say_ready(self, key: str, in_barrier: bool) -> bool:
-        """Return whether the store may have from this VM that it is ready: then it has to stay as it is.
+        """Return whether the store may say that this VM is ready: then it must stay as it is.
 
-        ``in_barrier``: this VM is one of those that have to say so.
+        ``in_barrier``: the event waits for this VM.
         """
-        owed = self._obligations.get(key)
-        return self._obligations_unreadable and in_barrier if owed is None else bool(owed.ready)
+        own = self._obligations.get(key)
+        return self._obligations_unreadable and in_barrier if own is None else bool(own.ready)
 
     def publish(
         self, me: str | None, intents: Mapping[str, Intent], known: Collection[str], may_end: Callable[[str], bool]
     ) -> None:
-        """Tell the store these ``intents`` of the VM ``me``, by ``Event.key``.
+        """Publish these ``intents`` of the VM ``me``, by ``Event.key``.
 
-        What was told of an event that is still ``known`` stays. For another, all is taken back, provided that it
-        ``may_end``: this VM is sure that it has nothing more to recover.
+        Earlier intents of events that are still ``known`` stay. Those of others are withdrawn if they ``may_end``: this
+        VM is sure that it has nothing more to recover.
         """
-        if me is not None and not self._obligations:  # otherwise the name under which that was written
+        if me is not None and not self._obligations:  # otherwise the name under which they were written
             self._me = me.lower()
         self._known = frozenset(known)
         self._intents = {key: intent for key, intent in self._intents.items() if key in known}
         for key, intent in intents.items():
             if key in self._ending:
-                self._invalidate(key)  # what is being taken back may look as if it was still there
+                self._invalidate(key)  # what is being withdrawn may look as if it was still there
             self._intents[key] = intent
             self._add_obligations(key, intent)
-        over = [key for key in self._obligations if key not in self._intents and key not in known]
-        self._ending = frozenset(key for key in over if may_end(key))
+        ended = [key for key in self._obligations if key not in self._intents and key not in known]
+        self._ending = frozenset(key for key in ended if may_end(key))
         if not self._obligations:
-            self._semaphores.clear()  # nobody asks the store now, and nobody knows how it is
+            self._semaphores.clear()  # there are no requests now, and its state is unknown
             self._queues.clear()
             self._reporter.clear_problem()
         self._begin_request()
         self._reporter.update_facts(len(self._ending))
 
     def _invalidate(self, key: str) -> None:
-        owed = self._obligations[key]
-        for views, keys in ((self._barriers, owed.barriers), (self._semaphores, owed.slots)):
+        own = self._obligations[key]
+        for views, keys in ((self._barriers, own.barriers), (self._semaphores, own.slots)):
             for each in keys:
                 if each in views:
                     views[each].document = None
@@ -153,12 +153,12 @@ class Coordinator:
         slots = {*before.slots, *([intent.group] if intent.slot else [])}
         says_ready = intent.statement is not None and (in_doubt or intent.statement.state == READY)
         ready = {*before.ready, *([intent.barrier] if says_ready else [])}
-        owed = EventObligations(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)), tuple(sorted(ready)))
-        if (barriers or slots) and owed != before:
-            self._obligations[key] = owed
+        own = EventObligations(intent.event_id, tuple(sorted(barriers)), tuple(sorted(slots)), tuple(sorted(ready)))
+        if (barriers or slots) and own != before:
+            self._obligations[key] = own
             self._unsaved = True
 
-    # What it knows
+    # Reading
 
     def agreement(
         self, key: str, content: str, barrier_key: str | None, names: Sequence[str], need: Need | None
@@ -176,14 +176,11 @@ class Coordinator:
                 closed = known.document.closed_for(content)
                 if closed is not None:
                     approver, seconds = closed.by, now - known.since
-        no_slot = None if need is None else self._no_slot(key, need, fresh=True)
+        no_slot = None if need is None else self.no_slot(key, need, fresh=True)
         return Agreement(not_ready, no_slot, approver, seconds)
 
-    def slot_obstacle(self, key: str, need: Need) -> str:
-        """Return why this VM may not be prepared for an event yet, "" if it has its slot."""
-        return self._no_slot(key, need, fresh=False) or ""
-
-    def _no_slot(self, key: str, need: Need, *, fresh: bool) -> str | None:
+    def no_slot(self, key: str, need: Need, *, fresh: bool) -> str | None:
+        """Return why an event may not use its slots, None if it may. ``fresh``: by a recent document only."""
         if need.impossible:
             return need.impossible
         known = self._semaphores.get(need.group)
@@ -192,10 +189,10 @@ class Coordinator:
         doubt = known.doubt(self._clock()) if fresh else None
         return doubt or cached_document.why_no_slot(known.document, key, need)
 
-    # Asking
+    # Requests
 
     def next_in(self) -> float | None:
-        """Return the seconds until the store is to be asked by the time alone, None if it is not."""
+        """Return the seconds until a request is due by the time alone, None if none is."""
         if self._requester.busy or not self._me:
             return None
         now = self._clock()
@@ -203,7 +200,7 @@ class Coordinator:
         return max(0.0, min(dues) - now, self._save_at - now) if dues else None
 
     def collect_results(self) -> bool:
-        """Take in what the store has answered, and ask what is due; return whether that may change a decision."""
+        """Handle the results of requests, and begin those that are due; return whether a decision may change."""
         news = False
         if self._requester.has_response:
             answer = self._requester.take_response()
@@ -218,7 +215,7 @@ class Coordinator:
         return news
 
     def close(self) -> None:
-        """Abandon what is under way: the next runner looks again."""
+        """Abandon the requests: the next runner repeats them."""
         if not self._requester.busy:
             self._store.close()
 
@@ -232,19 +229,19 @@ class Coordinator:
             self._requester.begin(STORE, partial(run_requests, [task.request for task in tasks]))
 
     def _due_tasks(self, now: float) -> list[tuple[float, StoreTask]]:
-        """Return the documents that are to be looked at, each with the monotonic time at which."""
+        """Return the requests that are due some time, each with its monotonic time."""
         dues = ((task.due_at(now, self._me, self._intents), task) for task in self._all_tasks())
         return [(due, task) for due, task in dues if due is not None]
 
     def _all_tasks(self) -> list[StoreTask]:
         tasks: list[StoreTask] = []
         wants: dict[str, list[Want]] = {}
-        for key, owed in self._obligations.items():
+        for key, own in self._obligations.items():
             intent = self._intents.get(key)
             if intent is None and key not in self._ending:
                 continue
-            tasks += [self._barrier_task(key, each, intent) for each in owed.barriers]
-            for group in owed.slots:
+            tasks += [self._barrier_task(key, each, intent) for each in own.barriers]
+            for group in own.slots:
                 want = want_of(key, group, intent)
                 if want is not None:
                     wants.setdefault(group, []).append(want)
@@ -259,15 +256,15 @@ class Coordinator:
         own = here.statement
         step = partial(barrier.step, me=self._me, own=own, names=here.names)
         encode = partial(barrier.encode, event_id=self._obligations[key].event_id)
-        # What is taken back is taken back for good. It is too late to take back what an approval rests on.
-        takes_back = own is None or (own.state != READY and barrier_key in self._obligations[key].ready)
+        # A withdrawal is written even if nothing changes, unless an approval rests on the statement already.
+        withdraws = own is None or (own.state != READY and barrier_key in self._obligations[key].ready)
         closed = own is not None and known.document is not None and known.document.closed_for(own.content) is not None
-        fence = known.fence or (takes_back and not closed)
+        fence = known.fence or (withdraws and not closed)
         request = partial(self._change, known, barrier_key, barrier.decode, encode, step, fence)
         return StoreTask(known, barrier_key, step, request, fence, key, own is None)
 
     def _semaphore_task(self, group: str, wants: Sequence[Want]) -> StoreTask:
-        memory = self._memories.setdefault(group, LineageMemory(kept=True))
+        memory = self._memories.setdefault(group, LineageMemory(permanent=True))
         known = self._semaphores.setdefault(group, CachedDocument(self._resumed, memory))
         wants = [*wants, *(Want(key, RELEASE) for key in self._left_over(known.document))] if wants else wants
         passed_over = self._queues[group].passed_over if group in self._queues else frozenset()
@@ -281,11 +278,11 @@ class Coordinator:
         return StoreTask(known, group, step, request, fence, wants=tuple(wants))
 
     def _left_over(self, document: Semaphore | None) -> list[str]:
-        """Return the events that are over, and for which others have taken a slot for this VM when it did not run."""
+        """Return the ended events for which others have taken a slot for this VM while it did not run."""
         if document is None:
             return []
-        over = self._orphan_watch.orphans - self._obligations.keys() - self._known
-        return sorted(key for key in over if key in document.slots and self._me in document.slots[key].names)
+        ended = self._orphan_watch.orphans - self._obligations.keys() - self._known
+        return sorted(key for key in ended if key in document.slots and self._me in document.slots[key].names)
 
     def _change(
         self,
@@ -296,20 +293,18 @@ class Coordinator:
         step: Callable[[Any], Any],
         fence: bool,
     ) -> transaction.ChangeResult:
-        """Look at a document. Runs in the requester's thread."""
-        clock, memory = self._clock, known.memory
-        return transaction.change(
-            self._store, key, decode, encode, step, clock, self._pause, fence=fence, memory=memory
-        )
+        """Change a document. Runs in the requester's thread."""
+        functions = decode, encode, step, self._clock, self._pause
+        return transaction.change(self._store, key, *functions, fence=fence, memory=known.memory)
 
     def _pause(self, attempt: int) -> None:
         longest = min(transaction.FIRST_PAUSE_SECONDS * 2.0**attempt, transaction.LONGEST_PAUSE_SECONDS)
         self._sleep(longest * self._jitter())
 
-    # Answers
+    # Results
 
     def _handle_result(self, task: StoreTask, result: StoreResult) -> bool:
-        """Take in one answer; return whether it may change a decision."""
+        """Handle one result; return whether a decision may change."""
         known = task.cached
         if isinstance(result, Fault):
             longest = LONGEST_PAUSE_SECONDS if self._intents else LONGEST_IDLE_PAUSE_SECONDS
@@ -321,9 +316,10 @@ class Coordinator:
         known.update(result.document, result.at)
         self._reporter.count_request(failed=False, swaps=result.swaps)
         if task.event is None:
-            ours = [key for key, slot in result.document.slots.items() if self._me in slot.names]
+            others = self._obligations.keys() | self._known
+            slots = result.document.slots.items()
             self._orphan_watch.add_unlisted(
-                [key for key in ours if key not in self._obligations and key not in self._known]
+                [key for key, slot in slots if self._me in slot.names and key not in others]
             )
         if task.event is not None:
             self._confirm_not_ready(task.event, task.key, result.document)
@@ -340,10 +336,10 @@ class Coordinator:
         return news
 
     def _confirm_not_ready(self, key: str, barrier_key: str, document: Barrier) -> None:
-        """Note that others no longer see this VM as ready, if so: no earlier write can take effect any more."""
-        said, owed = document.members.get(self._me), self._obligations.get(key)
-        if owed is not None and barrier_key in owed.ready and (said is None or said.state != READY):
-            self._obligations[key] = owed._replace(ready=tuple(each for each in owed.ready if each != barrier_key))
+        """Record that the store no longer says that this VM is ready: no earlier write can take effect any more."""
+        statement, own = document.members.get(self._me), self._obligations.get(key)
+        if own is not None and barrier_key in own.ready and (statement is None or statement.state != READY):
+            self._obligations[key] = own._replace(ready=tuple(each for each in own.ready if each != barrier_key))
             self._unsaved = True
 
     def _has_statement(self, key: str, barrier_key: str) -> bool:
@@ -351,25 +347,25 @@ class Coordinator:
         return intent is not None and intent.barrier == barrier_key and intent.statement is not None
 
     def _record_withdrawal(self, key: str, barriers: str = "", slots: str = "") -> None:
-        """Note that the store has acknowledged that this VM has nothing there any more."""
-        owed = self._obligations.get(key)
-        if owed is None:
+        """Record that the store has acknowledged a withdrawal."""
+        own = self._obligations.get(key)
+        if own is None:
             return
-        left = owed._replace(
-            barriers=tuple(each for each in owed.barriers if each != barriers),
-            slots=tuple(each for each in owed.slots if each != slots),
-            ready=tuple(each for each in owed.ready if each != barriers),
+        left = own._replace(
+            barriers=tuple(each for each in own.barriers if each != barriers),
+            slots=tuple(each for each in own.slots if each != slots),
+            ready=tuple(each for each in own.ready if each != barriers),
         )
         self._unsaved = True
         self._barriers.pop(barriers, None)
-        self._reporter.report_withdrawal(key, barriers or slots, left, self._intents.get(key))
+        self._reporter.report_withdrawal(key, barriers or slots, self._subject(key, left))
         if left.barriers or left.slots:
             self._obligations[key] = left
         else:
             del self._obligations[key]
             self._ending -= {key}
 
-    # Keeping what is owed
+    # The file of obligations
 
     def _resume(self) -> None:
         try:
@@ -382,7 +378,7 @@ class Coordinator:
             self._me, self._obligations, self._resumed = found.vm, dict(found.events), True
 
     def _save(self) -> bool:
-        """Return whether the file has all that is owed: nothing is asked before."""
+        """Return whether the file has all obligations: there is no request before."""
         if not self._unsaved:
             return True
         try:
@@ -396,12 +392,15 @@ class Coordinator:
         return True
 
     def _report(self) -> None:
-        """Report what has changed: the store's health over all documents, and how it stands with this VM's events."""
+        """Report the state of the store, and of this VM's slots and barriers, if it has changed."""
         faults = (known.fault for known in (*self._semaphores.values(), *self._barriers.values()))
         self._reporter.report_problem(self._disk_fault or next((fault for fault in faults if fault is not None), None))
-        for key, owed in self._obligations.items():
-            intent = self._intents.get(key)
-            for group in owed.slots:
-                self._reporter.report_slot(self._semaphores.get(group), key, self._me, owed, group, intent)
-            for barrier_key in owed.barriers:
-                self._reporter.report_barrier(self._barriers.get(barrier_key), key, self._me, owed, barrier_key, intent)
+        for key, own in self._obligations.items():
+            subject = self._subject(key, own)
+            for group in own.slots:
+                self._reporter.report_slot(self._semaphores.get(group), key, self._me, group, subject)
+            for barrier_key in own.barriers:
+                self._reporter.report_barrier(self._barriers.get(barrier_key), key, self._me, barrier_key, subject)
+
+    def _subject(self, key: str, own: EventObligations) -> Subject:
+        return Subject(own.event_id, self._intents[key].record if key in self._intents else None)

@@ -84,8 +84,8 @@ class PersistentConnection:
 
     def _open(self, deadline: float) -> None:
         """Connect, unless the kept connection can still be used. Raises OSError or StoreFault."""
-        kept = self._connection.sock
-        if kept is not None and not (time.monotonic() - self._used < _MAX_IDLE_SECONDS and _is_silent(kept)):
+        sock = self._connection.sock
+        if sock is not None and not (time.monotonic() - self._used < _MAX_IDLE_SECONDS and _is_silent(sock)):
             self.close()
         self._connection.deadline = deadline
         self._fresh = self._connection.sock is None
@@ -109,11 +109,11 @@ class PersistentConnection:
         return StoreFault(f"{self.where}, while {doing}: {error.strerror or error}.", kind=CONNECTION)
 
 
-def _is_silent(kept: socket.socket) -> bool:
+def _is_silent(sock: socket.socket) -> bool:
     """Return whether a connection is open with nothing to read, as it must be when no request is under way."""
-    kept.setblocking(False)
+    sock.setblocking(False)
     try:
-        socket.socket.recv(kept, 1, socket.MSG_PEEK)  # below TLS, which knows no peeking
+        socket.socket.recv(sock, 1, socket.MSG_PEEK)  # below TLS, which knows no peeking
     except BlockingIOError:
         return True
     except OSError:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this VM says about an event, and which slots it wants: from the decision and from how far it is. Pure."""
+"""The statement of this VM about an event, and the slots that it wants, by its decision and its hooks. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Need(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """What this VM has to tell the store about one event. ``event_id`` and ``record``, its number, are for people.
+    """What this VM publishes about one event. ``event_id`` and ``record``, its number, are for people.
 
     It makes its ``statement``, unless None, in the document ``barrier``, where ``names`` have to be ready: nobody, for
     an approval that only one witness sends. It wants ``want``, unless None, of ``group``. ``slot``: it may get a slot
@@ -82,7 +82,7 @@ def _at_most(limit: Limit, members: tuple[str, ...]) -> int | None:
 
 
 def statement_of(decision: Decision, content: str, blocked: Eligibility | None) -> Statement:
-    """Return what this VM says of its own preparation. ``blocked`` is what keeps it from approving, or None."""
+    """Return this VM's statement about its preparation. ``blocked`` is what keeps it from approving, or None."""
     if decision.output != APPROVE:
         return Statement(content, barrier.HELD, decision.reason)
     if decision.group != "ready" and decision.approver != "witness":

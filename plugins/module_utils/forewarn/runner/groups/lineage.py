@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a document of the store comes from, so that a VM notices when the store was restored from a backup.
+"""The history of a document of the store, by which a VM notices that the store was restored from a backup.
 
 A revision is no help: it is that of the whole store, and others' writes catch up. So each write of a document counts
 one up, and adds a random token. Who has seen write 7 finds its token in the document as long as that goes on from
@@ -50,34 +50,34 @@ def with_next_lineage(value: bytes, before: Lineage) -> tuple[bytes, Lineage]:
     """Return a document, a JSON object with members, as the next write after ``before``."""
     token = os.urandom(4).hex()
     after = Lineage(before.root or token, before.number + 1, (*before.tokens, token)[-KEPT:])
-    told = json.dumps([after.root, after.number, " ".join(after.tokens)], separators=(",", ":"))
-    return b'%s,"%s":%s}' % (value[:-1], _NAME.encode("ascii"), told.encode("ascii")), after
+    lineage = json.dumps([after.root, after.number, " ".join(after.tokens)], separators=(",", ":"))
+    return b'%s,"%s":%s}' % (value[:-1], _NAME.encode("ascii"), lineage.encode("ascii")), after
 
 
 class LineageMemory:
-    """What this VM has seen last of one document. Once that has gone on from an older state, nothing rests on it.
+    """The lineage of one document that this VM has seen last. Once the document continues an older one, it is refused.
 
-    ``kept``: nobody removes the document and writes it anew.
+    ``permanent``: nobody removes the document and writes it anew.
     """
 
-    def __init__(self, kept: bool = False) -> None:
-        self._kept = kept
+    def __init__(self, permanent: bool = False) -> None:
+        self._permanent = permanent
         self._seen = NONE
         self._forked = False
 
     def read(self, value: bytes | None, where: str) -> Lineage:
-        """Take in a document and return its lineage. Raises StoreFault if it does not go on from what was seen last.
+        """Return the lineage of a document, and remember it. Raises StoreFault if it does not continue the last one.
 
         That is known as long as there were fewer than ``KEPT`` writes since then.
         """
         found, seen = lineage_of(value), self._seen
-        if self._kept and not found.root:  # it is not there, or damaged: others say so, and it may come back
+        if self._permanent and not found.root:  # it is not there, or damaged: others say so, and it may come back
             return found
         same = found.root == seen.root
         written = found.number - seen.number  # since then
         if same and seen.number and 0 <= written < len(found.tokens):
             self._forked = self._forked or found.tokens[-1 - written] != seen.tokens[-1]
-        if self._kept and seen.number and not same:
+        if self._permanent and seen.number and not same:
             self._forked = True
         if self._forked or (same and written < 0):  # the latter may be an old answer
             text = f"{where} has gone back to an older state: what was in the store may have been lost."
@@ -86,5 +86,5 @@ class LineageMemory:
         return found
 
     def record_write(self, lineage: Lineage) -> None:
-        """Take in what this VM has written."""
+        """Remember the lineage that this VM has written."""
         self._seen = lineage

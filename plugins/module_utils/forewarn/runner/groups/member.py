@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This VM as a member of its group: from its events and hooks to what it tells the others, and back.
+"""This VM as a member of its group: publishes the state of its events and hooks, and applies what the group agrees on.
 
 ``reconciler`` asks it about each event that it decides; ``coordinator`` knows the store.
 """
@@ -23,7 +23,7 @@ from .semaphore import FORCE, TAKE, Want
 
 
 class Member:
-    """For real events, in the main thread. ``scheduler`` knows how far they are, ``journal`` whether all is known."""
+    """For real events, in the main thread. ``scheduler`` has their hooks, ``journal`` knows whether all is known."""
 
     def __init__(self, coordinator: Coordinator, scheduler: HookScheduler, journal: Journal) -> None:
         self.coordinator = coordinator
@@ -32,7 +32,7 @@ class Member:
         self._intents: dict[str, Intent] = {}
 
     def update_group_blocker(self, decision: Decision, record: EventRecord, vm_name: str | None) -> None:
-        """Let the event's preparation wait, if time allows: for a slot, or until nobody takes this VM for ready."""
+        """Delay the event's preparation, if time allows: for a slot, or until no VM takes this one for ready."""
         if record.group_blocker is not None and record.obstacle == record.group_blocker.reason:
             record.obstacle = ""  # it is found anew when its hooks are due
         record.group_blocker = None
@@ -40,9 +40,9 @@ class Member:
             return
         need, key = self._need(decision, vm_name), record.event.key
         in_barrier = needs_barrier(decision) and decision.event.place_of(vm_name) is not None
-        obstacle = "" if need is None or record.plan.has_begun() else self.coordinator.slot_obstacle(key, need)
-        if obstacle:
-            record.group_blocker = Eligibility(NO_SLOT, obstacle)
+        no_slot = need is not None and not record.plan.has_begun() and self.coordinator.no_slot(key, need, fresh=False)
+        if no_slot:
+            record.group_blocker = Eligibility(NO_SLOT, no_slot)
         elif self.coordinator.may_say_ready(key, in_barrier):
             record.group_blocker = Eligibility(
                 PREPARING, "the group's store is being told that this VM is no longer ready"
@@ -51,7 +51,7 @@ class Member:
     def agreement(
         self, decision: Decision, record: EventRecord, blocked: Eligibility | None, vm_name: str | None, now: datetime
     ) -> Agreement | None:
-        """Return what the group has agreed on about an event, and note what this VM has to say about it.
+        """Return what the group has agreed on about an event, and note this VM's intent for ``publish``.
 
         ``blocked`` is what keeps this VM from approving, whatever the others do, or None. None: it concerns others.
         """
@@ -76,7 +76,7 @@ class Member:
         return self.coordinator.agreement(event.key, record.content, barrier_key, names, need)
 
     def publish(self, vm_name: str | None) -> None:
-        """Tell the store what has been noted since the last time, and which events this VM recovers from."""
+        """Publish the intents noted since the last time, and the events that this VM recovers from."""
         ours = [record for record in self._scheduler.records if not record.drill]
         known = {record.event.key for record in ours}
         listed = {record.event.key for record in ours if record.listed}
@@ -88,7 +88,7 @@ class Member:
         self.coordinator.publish(vm_name, intents, known, self._may_end)
 
     def _may_end(self, key: str) -> bool:
-        """Return whether it is certain that nothing is left to recover of an event that has no record any more."""
+        """Return whether an event without a record certainly has nothing left to recover."""
         return not (self._journal.has_unread_records or self._journal.late_records) and self._journal.doubt(key) is None
 
     def _need(self, decision: Decision, vm_name: str | None) -> Need | None:
@@ -139,8 +139,8 @@ class Member:
             return None
         stages = [stage for stage in record.plan.wanted_stages() if stage.prepare]
         paused = blocked is not None and blocked.code == PAUSED
-        soon = preparation.may_begin(record) if stages else decision.output == APPROVE and not paused
-        if not disturbed and not soon:
+        begins_now = preparation.may_begin(record) if stages else decision.output == APPROVE and not paused
+        if not disturbed and not begins_now:
             return None
         moment = event.not_before
         return Want(

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this VM may have written into the store and has to take back: kept in a file of the state directory.
+"""What this VM may have written into the store and must withdraw, in a file of the state directory.
 
-It is noted before anything is asked of the store, so that neither a crash nor a lost answer leaves a slot behind.
+The file is written before each request, so that neither a crash nor a lost answer leaves a slot behind.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write(directory: str, obligations: Obligations) -> None:
         path.unlink(missing_ok=True)
         return
     draft = path.with_name(f".{FILE_NAME}.new")
-    events = {key: owed._asdict() for key, owed in obligations.events.items()}
+    events = {key: each._asdict() for key, each in obligations.events.items()}
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         content = {"forewarn": _SCHEMA, "vm": obligations.vm, "events": events}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of a store, as the runner's configuration file has them, and the store that they mean."""
+"""The settings of a group and its store in the runner's configuration file."""
 
 from __future__ import annotations
 

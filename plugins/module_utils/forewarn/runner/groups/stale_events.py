@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this VM has observed for long enough to act on it: by its own clock, and only while it could see.
+"""Finds events whose VMs are gone: waiters that take no slot, and slots of events that have ended.
 
-Both tell it that somebody else is no longer there. All times are monotonic, in seconds.
+Only time counts in which this VM saw them so, by its own clock. All times are monotonic, in seconds.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Collection
 
 from .semaphore import Semaphore
 
-# An event that waits and has had room for this long has nobody who takes it: others are served.
+# A waiting event that had room for this long is passed over.
 PASSED_OVER_SECONDS = 10.0
 # An event that has left the list for this long is over, also for a VM that cannot say so any more. It is long because
 # a VM that is still drained, but has not reached the store since, loses its slot too.
 ORPHAN_SECONDS = 3600.0
-# A longer gap between two looks counts as this: what happened in between was not seen.
+# A longer gap between two documents counts as this: what happened in between was not seen.
 _LONGEST_LOOK_SECONDS = 3.0
 _LONGEST_POLL_SECONDS = 10.0
 _MOST_GONE = 1000
@@ -31,7 +31,7 @@ class QueueWatch:
         self._looked_at: float | None = None
 
     def update(self, document: Semaphore, at: float, at_most: int, own: Collection[str]) -> None:
-        """Take in the document as it was ``at`` a time. ``own`` are the events of this VM."""
+        """Update to the document as it was ``at`` a time. ``own`` are the events of this VM."""
         gap = 0.0 if self._looked_at is None else min(max(0.0, at - self._looked_at), _LONGEST_LOOK_SECONDS)
         self._looked_at = at
         free_for: dict[str, float] = {}
@@ -52,7 +52,7 @@ class QueueWatch:
 
 
 class OrphanWatch:
-    """The events that this VM has seen listed, and does not any more, or that name it and are not listed to it."""
+    """The events that are no longer listed, and those that name this VM and are not listed to it."""
 
     def __init__(self) -> None:
         self._listed: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class OrphanWatch:
         self._polled_at: float | None = None
 
     def update_listed(self, keys: Collection[str], at: float) -> None:
-        """Take in what a whole document lists, by ``Event.key``."""
+        """Update to the events that a whole document lists, by ``Event.key``."""
         gap = 0.0 if self._polled_at is None else min(max(0.0, at - self._polled_at), _LONGEST_POLL_SECONDS)
         self._polled_at = at
         for key in self._gone_for:
@@ -73,7 +73,7 @@ class OrphanWatch:
         self._listed = frozenset(keys)
 
     def add_unlisted(self, keys: Collection[str]) -> None:
-        """Take in events that name this VM, as the store has it: one that is not listed may be over."""
+        """Add events of the store that name this VM: one that is not listed may have ended."""
         for key in keys:
             if key not in self._listed:
                 self._gone_for.setdefault(key, 0.0)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What VMs share: values under keys, each of which is written only if nobody else has changed it meanwhile."""
+"""The interface of a store: values under keys, with compare-and-swap."""
 
 from __future__ import annotations
 

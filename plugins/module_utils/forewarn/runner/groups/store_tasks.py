@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documents of the store that this VM has to look at: what for, when, and one after another."""
+"""The requests to the store that this VM has to make, and when."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ StoreResult = Union[transaction.ChangeResult, Fault]
 
 
 class StoreTask(NamedTuple):
-    """One document to look at: ``key`` is that of a barrier, or the group of a semaphore with its ``wants``.
+    """A request for one document: ``key`` is that of a barrier, or the group of a semaphore with its ``wants``.
 
-    ``step`` makes the document that there should be of the one that there is. ``fence``: it is written even if nothing
-    changes. ``event`` is the barrier's, ``withdraws`` whether this VM has nothing more to say there.
+    ``step`` returns the document after the change. ``fence``: it is written even if nothing changes. ``event`` is the
+    barrier's; ``withdraws``: this VM withdraws its statement there.
     """
 
     cached: CachedDocument
@@ -40,7 +40,7 @@ class StoreTask(NamedTuple):
     wants: tuple[Want, ...] = ()
 
     def due_at(self, now: float, me: str, intents: Mapping[str, Intent]) -> float | None:
-        """Return the monotonic time at which the document is to be looked at, None if there is no need."""
+        """Return the monotonic time at which the request is due, None if there is no need."""
         known = self.cached
         if known.document is None or self.fence or self.step(known.document) != known.document:
             return max(known.due, now)
@@ -66,8 +66,8 @@ class StoreTask(NamedTuple):
 
 def _barrier_interval(intent: Intent | None) -> float | None:
     """Return after how many seconds a barrier is read again, None if nobody needs that."""
-    said = None if intent is None else intent.statement
-    return WAITING_SECONDS if intent is not None and intent.fresh and said and said.state == READY else None
+    statement = None if intent is None else intent.statement
+    return WAITING_SECONDS if intent is not None and intent.fresh and statement and statement.state == READY else None
 
 
 def want_of(key: str, group: str, intent: Intent | None) -> Want | None:

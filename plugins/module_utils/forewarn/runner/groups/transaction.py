@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes one document of a store: read it, compute the next one, swap; again if somebody else was faster."""
+"""Changes one document of a store: reads it, computes the next one, swaps them; again after a conflict."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Command(NamedTuple):
 
 
 class HookContext(NamedTuple):
-    """Why a hook is run: ``phase`` is prepare, recover or notify.
+    """What a hook learns about its run. ``phase`` is prepare, recover or notify.
 
     ``occasion``, of notify hooks alone, is decided, started, ended or cancelled. ``deadline_seconds`` is the time to
     NotBefore, None if the service did not say. ``others`` counts the other listed events whose preparation has begun.
@@ -125,9 +125,8 @@ def describe(hook: Mapping[str, Any]) -> str:
     if "unit" in hook:
         return f"{hook['action']} {hook['unit']}"
     if "kind" in hook:
-        return " ".join(
-            [hook["kind"], *(f"{name}={_display(value)}" for name, value in sorted(hook["options"].items()))]
-        )
+        options = (f"{name}={_display(value)}" for name, value in sorted(hook["options"].items()))
+        return " ".join((hook["kind"], *options))
     return f"http {redacted_url(hook['http'])}"
 
 

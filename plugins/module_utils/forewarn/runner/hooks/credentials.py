@@ -35,7 +35,7 @@ def path(name: str, directory: str | None) -> str:
 def link_credentials(wanted: Sequence[str], directory: str | None, below: str | None) -> tuple[str, tuple[bytes, ...]]:
     """Return a directory with links to the credentials ``wanted`` alone, and their contents. Raises InputError.
 
-    It is ``below`` the directory where hooks keep things, one for each set of names, and has nothing secret itself.
+    It is ``below`` the memory directory of hooks, one for each set of names, and has nothing secret itself.
     """
     paths = {name: path(name, directory) for name in wanted}
     if below is None:

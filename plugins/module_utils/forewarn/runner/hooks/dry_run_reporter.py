@@ -15,7 +15,7 @@ from . import commands
 
 
 class _RuleHooks(NamedTuple):
-    """What one rule asks to run for one content of the event. ``recover`` is due after ``prepare``."""
+    """The hooks of one rule for one content of the event."""
 
     policy: str
     rule: str | None
@@ -25,9 +25,9 @@ class _RuleHooks(NamedTuple):
 
 
 class DryRunReporter:
-    """Reports, once for each content of an event, the hooks that would run, at that time. Nothing here runs anything.
+    """Reports each hook when it would run, once for each content of the event, and runs nothing.
 
-    ``EventRecord.pretended`` has under ``told`` what was reported, and under ``unseen`` what would be recovered if the
+    ``EventRecord.simulation`` has the reported hooks as ``told``, and as ``unseen`` those that would recover if the
     event may have started unseen.
     """
 
@@ -43,37 +43,37 @@ class DryRunReporter:
             early = within is not None and notice_seconds is not None and notice_seconds > within
             prepares = bool(verdict.prepare) and not started and not early
             recovers = bool(verdict.recover) and started and verdict.recover_when == "started"
-            hooked = _descriptions(verdict.prepare), _descriptions(verdict.recover)
-            asked = _RuleHooks(verdict.policy, verdict.rule, record.revision, *hooked)
+            texts = _descriptions(verdict.prepare), _descriptions(verdict.recover)
+            hooks = _RuleHooks(verdict.policy, verdict.rule, record.revision, *texts)
             if verdict.recover and verdict.recover_when == "started":
-                unseen.append(asked)
-            if asked in reported or not (prepares or recovers):
+                unseen.append(hooks)
+            if hooks in reported or not (prepares or recovers):
                 continue
-            reported.append(asked)
+            reported.append(hooks)
             if prepares:
-                self._report(record, "prepare", asked, asked.prepare)
+                self._report(record, "prepare", hooks, hooks.prepare)
         if (reported, unseen) != (_reported(record, "told"), _reported(record, "unseen")):
             record.simulation = {"told": reported, "unseen": unseen}
             self._recorder.journal.save(record.as_row())
 
     def report_recover(self, record: EventRecord, outcome: str = FINISHED) -> None:
-        """Report the hooks that would recover, now that the event has left the list."""
+        """Report the hooks that would recover after an event that has left the list."""
         found = _reported(record, "told") + (_reported(record, "unseen") if outcome != CALLED_OFF else [])
-        for asked in dict.fromkeys(asked._replace(revision=0, prepare=()) for asked in found):
-            if asked.recover:
-                self._report(record, "recover", asked, asked.recover)
+        for hooks in dict.fromkeys(each._replace(revision=0, prepare=()) for each in found):
+            if hooks.recover:
+                self._report(record, "recover", hooks, hooks.recover)
         record.simulation = {}
 
-    def _report(self, record: EventRecord, phase: str, asked: _RuleHooks, texts: Sequence[str]) -> None:
-        fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": asked.policy, "rule": asked.rule}
+    def _report(self, record: EventRecord, phase: str, hooks: _RuleHooks, texts: Sequence[str]) -> None:
+        fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": hooks.policy, "rule": hooks.rule}
         self._recorder.write("would-run", record, fields)
 
 
-def _reported(record: EventRecord, what: str) -> list[_RuleHooks]:
-    """Return what was reported of an event, also by an earlier runner."""
+def _reported(record: EventRecord, key: str) -> list[_RuleHooks]:
+    """Return the hooks under a key of ``EventRecord.simulation``, also those of an earlier runner."""
     return [
         _RuleHooks(policy, rule, revision, tuple(prepare), tuple(recover))
-        for policy, rule, revision, prepare, recover in record.simulation.get(what, ())
+        for policy, rule, revision, prepare, recover in record.simulation.get(key, ())
     ]
 
 

@@ -99,13 +99,13 @@ class Executor:
         try:
             hook.open()
             # The thread starts the process, so that every process is watched.
-            hook.thread = threading.Thread(target=hook.run, args=(begun := threading.Event(),), daemon=True)
+            hook.thread = threading.Thread(target=hook.run, args=(spawned := threading.Event(),), daemon=True)
             hook.thread.start()
         except (OSError, RuntimeError) as error:  # too many open files, or threads
             hook.thread = None
             self._report(token, _not_started(command, error))
             return None
-        begun.wait()
+        spawned.wait()
         return hook.started
 
     def end(self, token: Hashable, reason: str) -> None:
@@ -215,7 +215,7 @@ class _Hook:
         if self.thread is not None and self.thread.is_alive() and self.started is not None:
             signal_group(self.started.pid, signal.SIGKILL)
 
-    def run(self, begun: threading.Event) -> None:
+    def run(self, spawned: threading.Event) -> None:
         """Run the hook to its end and report its outcome."""
         self._began = self._clock()
         try:
@@ -226,7 +226,7 @@ class _Hook:
             self._report(_not_started(self._command, error))
             return
         finally:
-            begun.set()
+            spawned.set()
         outcome = HookResult(FAILED, None, 0.0, "", "it could not be watched, and was killed")
         try:
             outcome = self._watch(process)
@@ -276,8 +276,8 @@ class _Hook:
             if code == 0:
                 return HookResult(SUCCEEDED, 0, seconds, output, "")
             reason = f"it ended with exit code {exit_code}" if exit_code is not None else f"{_signal(code)} ended it"
-            said = _last_line(output)
-            return HookResult(FAILED, exit_code, seconds, output, f"{reason}: {said}" if said else reason)
+            last_line = _last_line(output)
+            return HookResult(FAILED, exit_code, seconds, output, f"{reason}: {last_line}" if last_line else reason)
         reason = self._end_reason or f"it took longer than {exact_text(self._command.timeout_seconds)}"
         if code is None:
             reason += ", and it outlives SIGKILL: it hangs in the kernel"

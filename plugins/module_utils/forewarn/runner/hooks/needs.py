@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hooks need before they can run: programs, secrets, credentials. It is found by looking at files alone."""
+"""What hooks need before they can run: programs, secrets, credentials. Only files are examined."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CredentialNeed(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What the hooks of all policies need."""
+    """The needs of the hooks of all policies."""
 
     hooks: tuple[HookNeed, ...] = ()
     credentials: tuple[CredentialNeed, ...] = ()
@@ -76,13 +76,13 @@ def examine(
     ``unit_problem`` gets a unit and start or stop, and returns what is wrong with that.
     """
     needs: dict[tuple[str, str, str, str], HookNeed] = {}
-    named: dict[str, CredentialNeed] = {}
+    found_credentials: dict[str, CredentialNeed] = {}
     program = lru_cache(maxsize=None)(_program)  # looks at each once
     for policy, rule, hook in hooks:
         found = []
         for name in credentials.names(hook):
             problem = None if name in promised else _credential_problem(name, credentials_directory)
-            named.setdefault(name, CredentialNeed(name, policy, rule, problem))
+            found_credentials.setdefault(name, CredentialNeed(name, policy, rule, problem))
         if kind(hook) == RUN:
             found = [program(hook["run"][0])]
         elif kind(hook) == HTTP:
@@ -99,13 +99,11 @@ def examine(
             place = placed[:4]
             if place not in needs or needs[place].problem is None:
                 needs[place] = placed
-    return Needs(tuple(needs.values()), tuple(named.values()))
+    return Needs(tuple(needs.values()), tuple(found_credentials.values()))
 
 
 def _of_kind(
-    hook: Mapping[str, Any],
-    program: Callable[[str], HookNeed],
-    unit_problem: Callable[[str, str], str | None] | None,
+    hook: Mapping[str, Any], program: Callable[[str], HookNeed], unit_problem: Callable[[str, str], str | None] | None
 ) -> Iterator[HookNeed]:
     name = hook["kind"]
     known = hook_kinds.find(name)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Notify hooks: they run when there is room, in the order in which something happened, and nothing waits for them.
+"""Runs notify hooks when there is room, in the order of their occasions. Nothing waits for them.
 
 One that fails is tried again for a while. Of one event and one hook, a later occasion waits for the earlier ones.
 """
@@ -36,7 +36,7 @@ DECIDED, BEGAN, ENDED, CALLED_OFF = OCCASIONS
 class Notification:
     """One notify hook on one occasion. ``number`` rises with time.
 
-    ``snapshot`` is the record as it was then: a later attempt tells the same. Times are monotonic, in seconds.
+    ``snapshot`` is the record as it was then: a later attempt sends the same. Times are monotonic, in seconds.
     """
 
     def __init__(self, number: int, record: EventRecord, hook: Mapping[str, Any], occasion: str) -> None:
@@ -55,7 +55,7 @@ class Notification:
 
     @property
     def still_wanted(self) -> bool:
-        """Whether the policies still ask for it; a body may have another value by now."""
+        """Whether the policies still have the hook; a body may have another value by now."""
         return as_asked(self.hook) in map(as_asked, self.record.notify)
 
     def retry_delay(self, now: float) -> float | None:
@@ -96,19 +96,19 @@ class Notifications:
     def advance(self) -> None:
         """Start what is due and there is room for."""
         now = self._clocks.monotonic()
-        lanes = {notification.queue_key for notification in self._running.values()}
+        busy = {notification.queue_key for notification in self._running.values()}
         for notification in list(self._waiting):
             if len(self._running) >= MOST_NOTIFYING:
                 return
-            if notification.queue_key in lanes or notification.retry_at > now:
-                lanes.add(notification.queue_key)  # nothing overtakes it
+            if notification.queue_key in busy or notification.retry_at > now:
+                busy.add(notification.queue_key)  # it is first
                 continue
             self._waiting.remove(notification)
             if notification.attempts and not notification.still_wanted:
                 continue  # a reload has removed it
             self._start(notification, now)
             if notification in self._running.values() or notification in self._waiting:
-                lanes.add(notification.queue_key)
+                busy.add(notification.queue_key)
 
     def next_in(self) -> float | None:
         """Return the seconds until the next attempt of a hook that has failed, None if none waits for it."""
@@ -138,7 +138,7 @@ class Notifications:
         self._executor.start(token, command)
 
     def handle_result(self, token: Hashable, outcome: HookResult) -> bool:
-        """Take in what has ended; return whether it was one of these."""
+        """Handle the result of a hook, if it is one of these; return whether it is."""
         notification = self._running.pop(token, None)
         if notification is None:
             return False

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The open records, and where what happens to them is written down: to the journal, the log and the metrics."""
+"""The open records, and what the journal, the log and the metrics have of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenRecords(List[EventRecord]):
         self._clocks = clocks
 
     def resume(self, rows: Sequence[EventRow]) -> list[EventRecord]:
-        """Add the records that the journal has kept; return them. One that is damaged is only reported."""
+        """Add records from the journal; return them. One that is damaged is only reported."""
         resumed = []
         for row in rows:
             try:
@@ -48,7 +48,7 @@ class OpenRecords(List[EventRecord]):
         return resumed
 
     def open(self, event: Event, drill: bool) -> EventRecord:
-        """Begin the record of an event that is listed for the first time."""
+        """Open the record of an event that is listed for the first time."""
         stamp = self._clocks.stamp()
         newest = max((record.identifier for record in self), default=0)
         record = EventRecord(max(int(stamp.wall * 1e6), newest + 1), event, stamp, drill)
@@ -56,10 +56,10 @@ class OpenRecords(List[EventRecord]):
         self.save(record)
         return record
 
-    def step(self, record: EventRecord, what: str, why: str) -> None:
-        """Move a record on, and write it down if its state has changed."""
+    def step(self, record: EventRecord, transition: str, why: str) -> None:
+        """Apply an input to a record, and save it if its state has changed."""
         before = record.state
-        if not record.step(what):
+        if not record.step(transition):
             return
         fields = {"from": before, "to": record.state, "why": why}
         if record.plan.runs:  # otherwise the other lines say it all
@@ -68,17 +68,14 @@ class OpenRecords(List[EventRecord]):
         self.save(record)
 
     def close(self, record: EventRecord, why: str) -> None:
-        """End a record whose event has left the list, and has nothing left to recover."""
+        """Close a record whose event has left the list, and has nothing left to recover."""
         self.step(record, record.closing_input(), why)
         self.remove(record)
         self._remove_memory(record)
         self._journal.commit()
 
     def _remove_memory(self, record: EventRecord) -> None:
-        """Remove what hooks have remembered for an event that is over, for example where a person has recovered.
-
-        Another event for which the same hook has run still needs it.
-        """
+        """Remove the memory files of an event's hooks, unless another event has run the same hook."""
         needed = {self._memory(run) for other in self for run in other.plan.runs if run.attempts}
         for path in {self._memory(run) for run in record.plan.runs} - needed - {None}:
             with suppress(OSError):
@@ -88,7 +85,7 @@ class OpenRecords(List[EventRecord]):
         return self._settings.memory_file(run.hook) if "kind" in run.hook else None
 
     def save(self, record: EventRecord) -> None:
-        """Have the journal keep the record as it is now."""
+        """Save the record as it is now with the next commit."""
         self._journal.save(record.as_row())
 
     def write(self, line: str, record: EventRecord, fields: Mapping[str, Any], *, failed: bool = False) -> None:
@@ -104,6 +101,6 @@ class OpenRecords(List[EventRecord]):
             self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
 
     def leave_out(self, record: EventRecord, run: Run, reason: str) -> None:
-        """Leave out a recover hook that need not run."""
+        """Mark a recover hook as left out: it need not run."""
         run.end(LEFT, reason)
         self.write("hook-left", record, {"hook": commands.describe(run.hook), "reason": run.reason})

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hooks of one event: which there are, in which order they run, and the outcome of each.
+"""The hooks of one event, their order, and the outcome of each.
 
-The stages that the decision asks for now are *wanted*; stages of earlier decisions stay if their preparation had begun,
-to be recovered. Stages are prepared one after another, in the order of the policies. Recover hooks run in the order of
+The stages of the current decision are *wanted*; stages of earlier decisions stay if their preparation had begun, to be
+recovered. Stages are prepared one after another, in the order of the policies. Recover hooks run in the order of
 their stage, for stages whose preparation had begun, and are tried again until they succeed or a person ends them.
 """
 
@@ -30,42 +30,41 @@ from .run import (
     retry_limit,
 )
 
-# How the reason begins why a recover hook is left out that a person has seen to.
+# Begins the reason of a recover hook that a person has dealt with.
 BY_A_PERSON = "dealt with by a person"
 
 
 class Plan:
-    """The hooks of one event, and the stages that they make up."""
+    """The hooks of one event, and their stages."""
 
     def __init__(self, runs: Sequence[Run] = (), stages: Sequence[Stage] = ()) -> None:
         self.runs = list(runs)
         self.stages = list(stages)
 
-    # Making it
+    # Changing it
 
     def update(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
-        """Let the plan hold what the verdicts ask for now; return whether that changes anything.
+        """Update the plan to the hooks of these verdicts; return whether that changes anything.
 
-        Verdicts that ask for no hooks count for nothing. What is no longer wanted and was never begun is dropped;
-        what was begun stays, to be recovered.
+        A stage that is no longer wanted is dropped, unless it was begun: then it stays, to be recovered.
         """
         before = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
         for stage in self.stages:
             stage.wanted = False
-        asked = [self._add_stage(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
+        stages = [self._add_stage(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
         self._merge_hook_settings(verdicts, revision)
         self.stages = [stage for stage in self.stages if not stage.wanted and stage.begun]
-        self.stages += {id(stage): stage for stage in asked}.values()
-        kept = {id(run) for stage in self.stages for run in (*stage.prepare, *stage.recover)}
-        self.runs = [run for run in self.runs if id(run) in kept]
+        self.stages += {id(stage): stage for stage in stages}.values()
+        used = {id(run) for stage in self.stages for run in (*stage.prepare, *stage.recover)}
+        self.runs = [run for run in self.runs if id(run) in used]
         for run in self.of_phase(PREPARE):
-            asking = [stage for stage in self.stages if stage.wanted and run in stage.prepare]
-            if not asking and run.status in (WAITING, FAILED):
+            users = [stage for stage in self.stages if stage.wanted and run in stage.prepare]
+            if not users and run.status in (WAITING, FAILED):
                 run.end(SKIPPED, run.reason or "the policies no longer ask for it")
-            elif asking and run.status == SKIPPED:
+            elif users and run.status == SKIPPED:
                 run.wait(run.reason if run.attempts else "")
-            if asking:
-                run.on_failure = APPROVE if all(stage.on_failure == APPROVE for stage in asking) else HOLD
+            if users:
+                run.on_failure = APPROVE if all(stage.on_failure == APPROVE for stage in users) else HOLD
                 if run.status == FAILED and not run.exhausted:
                     run.wait(run.reason)
                 elif run.status == WAITING and run.failures and run.exhausted:
@@ -76,31 +75,28 @@ class Plan:
         return before != after
 
     def add_recovery(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
-        """Add what the verdicts recover after an event that has started already; return whether that changes anything.
-
-        Nothing is prepared then, and what was planned before stays.
-        """
+        """Add the recover hooks of these verdicts after an event that has started; return whether any is new."""
         before = len(self.stages)
-        asking = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == STARTED]
-        for verdict in asking:
+        started = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == STARTED]
+        for verdict in started:
             if verdict.recover:
                 self._add_stage(verdict, revision)
-        self._merge_hook_settings([verdict._replace(prepare=()) for verdict in verdicts], revision, owed=True)
+        self._merge_hook_settings([verdict._replace(prepare=()) for verdict in verdicts], revision, with_earlier=True)
         return len(self.stages) != before
 
     def _add_stage(self, verdict: Verdict, revision: int) -> Stage:
         prepare = [self._run_of(PREPARE, verdict, hook, revision) for hook in verdict.prepare]
         recover = [self._run_of(RECOVER, verdict, hook, revision) for hook in verdict.recover]
-        made = Stage(verdict, revision, _distinct(prepare), _distinct(recover))
-        known = next((stage for stage in self.stages if stage.key == made.key), None)
+        stage = Stage(verdict, revision, _distinct(prepare), _distinct(recover))
+        known = next((each for each in self.stages if each.key == stage.key), None)
         if known is None:
-            self.stages.append(made)
-            return made
+            self.stages.append(stage)
+            return stage
         known.wanted = True
         return known
 
     def _run_of(self, phase: str, verdict: Verdict, hook: Mapping[str, Any], revision: int) -> Run:
-        """Return the hook's run: the one there is, if these words were asked for before."""
+        """Return the run of a hook, a new one if the plan has none."""
         run = self._find_run(phase, hook, revision)
         if run is None:
             run = Run(phase, verdict.policy, verdict.rule, hook, revision)
@@ -114,31 +110,31 @@ class Plan:
                 return run
         return None
 
-    def _merge_hook_settings(self, verdicts: Sequence[Verdict], revision: int, *, owed: bool = False) -> None:
-        """Let each hook have the most careful ``timeout`` and ``retry`` of the rules that ask for it now.
+    def _merge_hook_settings(self, verdicts: Sequence[Verdict], revision: int, *, with_earlier: bool = False) -> None:
+        """Give each hook the most careful ``timeout`` and ``retry`` of all rules that have it now.
 
-        ``owed``: and of those that asked before.
+        ``with_earlier``: and of those that had it before.
         """
-        asked: dict[int, tuple[Run, list[tuple[Mapping[str, Any], float]]]] = {}
+        settings: dict[int, tuple[Run, list[tuple[Mapping[str, Any], float]]]] = {}
         for verdict in verdicts:
             for phase, hooks in ((PREPARE, verdict.prepare), (RECOVER, verdict.recover)):
                 for hook in hooks:
                     run = self._find_run(phase, hook, revision)
                     if run is not None and run.status != SUCCEEDED:
                         limit = retry_limit(hook, accepted=phase == PREPARE and verdict.on_failure == APPROVE)
-                        earlier = [(run.hook, retry_limit(run.hook, accepted=False))] if owed else []
-                        asked.setdefault(id(run), (run, earlier))[1].append((hook, limit))
-        for run, found in asked.values():
+                        earlier = [(run.hook, retry_limit(run.hook, accepted=False))] if with_earlier else []
+                        settings.setdefault(id(run), (run, earlier))[1].append((hook, limit))
+        for run, found in settings.values():
             run.hook = _most_careful(found)
 
-    # Looking at it
+    # Reading it
 
     def of_phase(self, phase: str) -> Iterator[Run]:
-        """Yield the runs of one phase."""
+        """Return the runs of one phase."""
         return (run for run in self.runs if run.phase == phase)
 
     def wanted_stages(self) -> list[Stage]:
-        """Return the stages that the decision asks for now."""
+        """Return the stages of the current decision."""
         return [stage for stage in self.stages if stage.wanted]
 
     def has_begun(self) -> bool:
@@ -146,7 +142,7 @@ class Plan:
         return any(run.attempts for run in self.of_phase(PREPARE))
 
     def active_runs(self, phase: str | None = None) -> list[Run]:
-        """Return what runs now."""
+        """Return the hooks that run now, of one phase or of all."""
         return [run for run in self.runs if run.status == RUNNING and phase in (None, run.phase)]
 
     # Preparing
@@ -165,21 +161,21 @@ class Plan:
         return due
 
     def retry_by(self, latest: float) -> None:
-        """Try prepare hooks that have failed again by the monotonic time ``latest``."""
+        """Let prepare hooks that have failed be tried again by the monotonic time ``latest``."""
         for run in self.of_phase(PREPARE):
             if run.retry_at is not None:
                 run.retry_at = min(run.retry_at, latest)
 
     def enter_stages(self, run: Run, left_seconds: float | None) -> None:
-        """Note that a prepare hook is started ``left_seconds`` before NotBefore."""
+        """Enter the stages whose prepare hook is started ``left_seconds`` before NotBefore."""
         for stage in self.wanted_stages():
             if run in stage.prepare and stage.begins_in(left_seconds) <= 0.0:
                 stage.entered = True
 
     def preparation(self, late: bool = False) -> tuple[str, Run | None]:
-        """Return how far the wanted stages are, as ``Stage.preparation`` does. No hooks: ``succeeded``.
+        """Return the state of the wanted stages together, as ``Stage.preparation`` does. No hooks: ``succeeded``.
 
-        What runs for an earlier decision is waited for as well.
+        Hooks of an earlier decision that still run count too.
         """
         running = self.active_runs(PREPARE)
         if running:
@@ -188,7 +184,7 @@ class Plan:
         return next((item for state in (WAITING, FAILED) for item in found if item[0] == state), (SUCCEEDED, None))
 
     def stop_preparing(self, reason: str) -> None:
-        """Leave out the prepare hooks that do not run."""
+        """Skip the prepare hooks that wait."""
         for run in self.of_phase(PREPARE):
             if run.status == WAITING:
                 run.end(SKIPPED, run.reason or reason)
@@ -196,13 +192,13 @@ class Plan:
     # Recovering
 
     def start_recovering(self, had_started: bool = False) -> bool:
-        """Leave out the recover hooks of stages that need none; return whether any are left to run.
+        """Skip the recover hooks of stages that need no recovery; return whether any are left to run.
 
         ``had_started``: the event has started, or may have.
         """
-        owed = {id(run) for stage in self.stages if stage.needs_recovery(had_started) for run in stage.recover}
+        needed = {id(run) for stage in self.stages if stage.needs_recovery(had_started) for run in stage.recover}
         for run in self.of_phase(RECOVER):
-            if run.status == WAITING and id(run) not in owed:
+            if run.status == WAITING and id(run) not in needed:
                 run.end(SKIPPED, "its preparation had not begun")
         return not self.is_recovered()
 
@@ -211,7 +207,7 @@ class Plan:
         return [run for run in self.heads() if run.may_start(now)]
 
     def heads(self) -> list[Run]:
-        """Return the recover hooks that come next: nothing before them, in any stage that has them, is left to do."""
+        """Return the recover hooks that come next: all before them are done, in each of their stages."""
         queues = [[run for run in stage.recover if run.status not in NOTHING_LEFT_TO_DO] for stage in self.stages]
         heads = _distinct([queue[0] for queue in queues if queue])
         free = [run for run in heads if not any(run in queue[1:] for queue in queues)]
@@ -222,7 +218,7 @@ class Plan:
         return all(run.status in NOTHING_LEFT_TO_DO for run in self.of_phase(RECOVER))
 
     def retry_recovery(self) -> list[Run]:
-        """Let the recover hooks that have failed, and do not run, run again now; return them."""
+        """Let the recover hooks that have failed, and do not run, run now; return them."""
         waiting = (run for run in self.of_phase(RECOVER) if run.status in (WAITING, FAILED))
         runs = [run for run in waiting if run.failures]
         for run in runs:
@@ -231,33 +227,30 @@ class Plan:
         return runs
 
     def skip_recovery(self, note: str) -> list[Run]:
-        """Leave out the recover hooks that are left and do not run, since a person has seen to it; return them."""
+        """Skip the recover hooks that wait or have failed, since a person has dealt with it; return them."""
         runs = [run for run in self.of_phase(RECOVER) if run.status in (WAITING, FAILED)]
         for run in runs:
             run.end(SKIPPED, f"{BY_A_PERSON}: {note}")
         return runs
 
     def failing_runs(self) -> list[Run]:
-        """Return the recover hooks that a person should look at: they have failed three times, or are not retried."""
+        """Return the recover hooks that need a person: they have failed three times, or are not tried again."""
         return [run for run in self.of_phase(RECOVER) if run.status not in NOTHING_LEFT_TO_DO and run.failing]
 
     def retry_in(self, now: float, phase: str) -> float | None:
         """Return the seconds until a hook of a phase is to be tried again, None if none is."""
-        asked = {id(run) for stage in self.wanted_stages() for run in stage.prepare}
-        runs = self.heads() if phase == RECOVER else [run for run in self.of_phase(phase) if id(run) in asked]
+        wanted = {id(run) for stage in self.wanted_stages() for run in stage.prepare}
+        runs = self.heads() if phase == RECOVER else [run for run in self.of_phase(phase) if id(run) in wanted]
         pending = (run for run in runs if run.status in (WAITING, FAILED) and not run.exhausted)
         times = [run.retry_at - now for run in pending if run.retry_at is not None]
         return max(0.0, min(times)) if times else None
 
-    # Keeping it
+    # Saving it
 
     def as_json(self) -> dict[str, Any]:
-        """Return ``plan`` and ``stages`` as the journal keeps them."""
+        """Return ``plan`` and ``stages`` of the record in the journal."""
         place = {id(run): number for number, run in enumerate(self.runs)}
-        return {
-            "plan": [run.as_json() for run in self.runs],
-            "stages": [stage.as_json(place) for stage in self.stages],
-        }
+        return {"plan": [run.as_json() for run in self.runs], "stages": [stage.as_json(place) for stage in self.stages]}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Plan:
@@ -265,17 +258,17 @@ class Plan:
         runs = [Run.of(run) for run in data["plan"]]
         if "stages" in data:
             return cls(runs, [Stage.of(stage, runs) for stage in data["stages"]])
-        # As the first version kept it: the number of the stage, on_failure and parallel beside each hook.
+        # The form of the first version: the number of the stage, on_failure and parallel beside each hook.
         stages: dict[int, dict[str, Any]] = {}
-        for number, (run, kept) in enumerate(zip(runs, data["plan"])):
+        for number, (run, stored) in enumerate(zip(runs, data["plan"])):
             found = stages.setdefault(
-                kept["stage"],
+                stored["stage"],
                 {
                     "policy": run.policy,
                     "rule": run.rule,
                     "revision": 0,
-                    "on_failure": kept["on_failure"],
-                    "parallel": kept["parallel"],
+                    "on_failure": stored["on_failure"],
+                    "parallel": stored["parallel"],
                     "within_seconds": None,
                     "recover_when": "prepared",
                     "wanted": True,
@@ -287,7 +280,7 @@ class Plan:
         return cls(runs, [Stage.of(stage, runs) for stage in stages.values()])
 
     def requeue_running(self) -> list[Run]:
-        """Return what ran when the runner ended, and let it run again. Their ``pid`` is still there."""
+        """Let the hooks that ran when the runner ended run again; return them, with their ``pid``."""
         runs = self.active_runs()
         for run in runs:
             pid = run.pid, run.pid_started
@@ -297,7 +290,7 @@ class Plan:
 
 
 def _most_careful(found: Sequence[tuple[Mapping[str, Any], float]]) -> Mapping[str, Any]:
-    """Return one hook for the same one of several rules, each with its ``retry_limit``: what is most careful of each.
+    """Return one hook for the same one of several rules, each with its ``retry_limit``.
 
     It has the longest timeout. ``retry: never`` outweighs any other; else the one that tries most often counts.
     """

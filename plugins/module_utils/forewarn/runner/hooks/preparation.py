@@ -4,8 +4,8 @@
 """Prepares for listed events: starts the prepare hooks that are due, while there is time before NotBefore.
 
 Preparations of different events run side by side, the soonest NotBefore first. None waits for a later event's hooks.
-What is being undone is not prepared at the same time: a preparation waits for a recover hook that it shares. If that
-would leave it no time, the recovery is ended, and runs again afterwards.
+A preparation waits for a running recovery that it shares a recover hook with. If that would leave it no time, the
+recovery is ended, and runs again afterwards.
 """
 
 from __future__ import annotations
@@ -19,14 +19,7 @@ from ..journal.writer import Journal
 from . import commands
 from .open_records import RESUMING, OpenRecords
 from .run import FAILED, PREPARE, SUCCEEDED, WAITING, Run
-from .running_hooks import (
-    GRACE_SECONDS,
-    MARGIN_SECONDS,
-    MOST_RUNNING,
-    SHORTEST_PAUSE_SECONDS,
-    RunningHook,
-    RunningHooks,
-)
+from .running_hooks import GRACE_SECONDS, MARGIN_SECONDS, MIN_PAUSE_SECONDS, MOST_RUNNING, RunningHook, RunningHooks
 
 # With less time than this no prepare hook is started.
 SHORTEST_SECONDS = 1.0
@@ -61,9 +54,8 @@ class Preparation:
     def begins_in(self, record: EventRecord) -> float:
         """Return the seconds until the first stage that waits for its time begins, 0 if none does."""
         left = self._running.seconds_to_not_before(record.event)
-        return min(
-            (wait for stage in record.plan.wanted_stages() if (wait := stage.begins_in(left)) > 0.0), default=0.0
-        )
+        waits = (stage.begins_in(left) for stage in record.plan.wanted_stages())
+        return min((wait for wait in waits if wait > 0.0), default=0.0)
 
     def may_begin(self, record: EventRecord) -> bool:
         """Return whether the time has come for one of its stages."""
@@ -71,7 +63,7 @@ class Preparation:
         return any(stage.begins_in(left) <= 0.0 for stage in record.plan.wanted_stages() if stage.prepare)
 
     def is_urgent(self, record: EventRecord) -> bool:
-        """Return whether its hooks, should each take as long as it may, need the time that is left."""
+        """Return whether its hooks may need all the time that is left."""
         left, needed = self._running.seconds_left(record.event), self._needed_seconds(record)
         return left is not None and left < needed + MARGIN_SECONDS and needed > 0.0
 
@@ -85,7 +77,7 @@ class Preparation:
         return left is not None and left < SHORTEST_SECONDS
 
     def update_state(self, record: EventRecord) -> bool:
-        """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
+        """Update the event's state from its hooks; return whether it is prepared, or can no longer be."""
         state, run = record.plan.preparation(self.is_late(record))
         if not record.plan.wanted_stages():
             reset = state == SUCCEEDED and record.state in (states.PREPARING, states.PREPARED, states.FAILED)
@@ -125,7 +117,7 @@ class Preparation:
         before_not_before = None if left is None else left + MARGIN_SECONDS
         now = self._clocks.monotonic()
         if left is not None:  # NotBefore may have been brought forward since it failed
-            record.plan.retry_by(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+            record.plan.retry_by(now + max(left / 2.0, MIN_PAUSE_SECONDS))
         due = [] if late else record.plan.due_to_prepare(now, before_not_before)
         for run in due:
             record.obstacle = self._obstacle(record, run, left)
@@ -139,7 +131,7 @@ class Preparation:
             self.update_state(record)
 
     def _obstacle(self, record: EventRecord, run: Run, left_seconds: float | None) -> str:
-        """Return why a prepare hook that is due cannot be started now, "" if it can; make sure that it can soon."""
+        """Return why a prepare hook that is due cannot start now, "" if it can; make sure that it can soon."""
         if self._journal.trouble is not None:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late_records:
@@ -147,37 +139,37 @@ class Preparation:
         if record.group_blocker is not None:
             return record.group_blocker.reason
         stages = [stage for stage in record.plan.wanted_stages() if run in stage.prepare]
-        undoing = self._running.recovering({theirs.key for stage in stages for theirs in stage.recover})
-        if undoing is not None:
-            self._preempt(record, undoing, left_seconds)
-            text = commands.describe(undoing.run.hook)
-            return f"waits until {text}, the recovery of event {undoing.record.event.event_id}, has ended"
+        recovery = self._running.recovering({theirs.key for stage in stages for theirs in stage.recover})
+        if recovery is not None:
+            self._preempt(record, recovery, left_seconds)
+            text = commands.describe(recovery.run.hook)
+            return f"waits until {text}, the recovery of event {recovery.record.event.event_id}, has ended"
         if not self._running.make_room(record):
             return f"waits for one of the {MOST_RUNNING} hooks that run and are due as soon"
         return ""
 
-    def _preempt(self, record: EventRecord, undoing: RunningHook, left_seconds: float | None) -> None:
+    def _preempt(self, record: EventRecord, recovery: RunningHook, left_seconds: float | None) -> None:
         """End a recovery if waiting for it could take the time that the preparation needs.
 
         A drill's preparation waits for a real event's recovery. A recovery that may run once only is waited for too,
         unless it is a drill's and in the way of a real event.
         """
-        overtakes = undoing.record.drill and not record.drill
+        overtakes = recovery.record.drill and not record.drill
         if (
             left_seconds is None
-            or (record.drill and not undoing.record.drill)
-            or (undoing.run.once_only and not overtakes)
+            or (record.drill and not recovery.record.drill)
+            or (recovery.run.once_only and not overtakes)
         ):
             return
-        longest = undoing.times_out_at - self._clocks.monotonic() + GRACE_SECONDS
+        longest = recovery.times_out_at - self._clocks.monotonic() + GRACE_SECONDS
         if left_seconds < self._needed_seconds(record) + longest:
-            self._running.interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
+            self._running.interrupt(recovery, f"event {record.event.event_id} needs the time before its NotBefore")
 
     def _note_no_time(self, record: EventRecord) -> None:
-        """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
+        """Mark the event as one without time to prepare, unless NotBefore is postponed or the clock put right."""
         record.obstacle = "there was no time left before NotBefore"
-        asked = [run for stage in record.plan.wanted_stages() for run in stage.prepare]
-        tried = next((run for run in asked if run.attempts and run.reason), None)
+        runs = [run for stage in record.plan.wanted_stages() for run in stage.prepare]
+        tried = next((run for run in runs if run.attempts and run.reason), None)
         if tried is not None:
             what = "had failed" if tried.failures else "was ended"
             record.obstacle += f"; {commands.describe(tried.hook)} {what}: {tried.reason}"

@@ -200,11 +200,11 @@ class Output:
         self._left_out = 0
 
     def add(self, piece: bytes) -> None:
-        """Take in a piece. Secrets are masked before anything is cut."""
+        """Add a piece. Secrets are masked before anything is cut."""
         self._append(piece if self._masker is None else self._masker.feed(piece))
 
     def end(self) -> None:
-        """Take in that nothing follows."""
+        """Note that nothing follows."""
         if self._masker is not None:
             self._append(self._masker.held())
             self._masker = None
@@ -229,7 +229,7 @@ class Output:
 
 
 class Streams:
-    """Feeds a process, and takes in what it prints, without ever waiting for it.
+    """Writes to a process and reads its output, without ever waiting for it.
 
     ``wakers`` are descriptors that end a wait, each once. To be closed.
     """

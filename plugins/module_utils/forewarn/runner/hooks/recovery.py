@@ -87,9 +87,8 @@ class Recovery:
                 continue
             keeper = self._still_needed_by(record, run)
             if keeper is not None and (record.drill or not keeper.drill):
-                self._records.leave_out(
-                    record, run, f"left to event {keeper.event.event_id}, which has prepared it too"
-                )
+                why = f"left to event {keeper.event.event_id}, which has prepared it too"
+                self._records.leave_out(record, run, why)
                 left = True
         return left
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people ask for when a recovery fails: to run it again, or to count it as done. ``forewarn recover`` writes it.
+"""Requests of people when a recovery fails: to run it again, or to count it as done. ``forewarn recover`` makes them.
 
-STATE/recoveries/ID.json is such a request. Its file is removed only when the journal has on the disk that the request
-was carried out. So a request survives a runner that is killed, and waits while none runs.
+STATE/recoveries/ID.json is a request. Its file is removed only when the journal has on the disk that the request was
+carried out. So a request survives a runner that is killed, and waits while none runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SCHEMA = {"schema": "recovery-request", "version": 1}
 
 
 class RecoveryRequest(NamedTuple):
-    """What was asked for. ``note`` is None unless it was dealt with; ``by`` names the user who asked."""
+    """A request. ``note`` is None unless a person has dealt with it; ``by`` names the user who asked."""
 
     record_id: int
     event_id: str
@@ -71,9 +71,9 @@ def check(request: RecoveryRequest) -> RecoveryRequest:
 
 
 def submit(directory: str, request: RecoveryRequest) -> str:
-    """Ask the runner of a state directory, now or when it is started; return the request's id.
+    """Submit a request to the runner of a state directory, now or when it is started; return the request's id.
 
-    The request is on the disk then. Raises InputError if it is invalid, or if this user may not ask.
+    The request is on the disk then. Raises InputError if it is invalid, or if this user has no permission.
     """
     check(request)
     name = f"recover-{os.urandom(6).hex()}"
@@ -112,19 +112,19 @@ class RecoveryRequests:
         self._done: set[str] = set()  # to be removed as soon as the journal is on the disk
 
     def read_requests(self) -> None:
-        """Take in the present requests."""
+        """Read the requests that are there."""
         names = self._inbox.names()
         if names is None or (not names and not self._requests):  # as nearly always
             return
         files = {name[: -len(_SUFFIX)]: name for name in names if name.endswith(_SUFFIX)}
-        for gone in self._requests.keys() - files.keys():
-            del self._requests[gone]  # somebody has withdrawn it
+        for withdrawn in self._requests.keys() - files.keys():
+            del self._requests[withdrawn]  # somebody has withdrawn it
         for request_id in files.keys() - self._requests.keys() - self._done:
             self._read(request_id, files[request_id])
         self._requests = dict(sorted(self._requests.items(), key=lambda item: (item[1].asked.wall, item[0])))
 
     def carry_out(self) -> None:
-        """Carry out what is possible now. Call it before the scheduler starts what is due."""
+        """Carry out the requests that are possible now. Call it before the scheduler starts what is due."""
         for request_id, request in list(self._requests.items()):
             record = next((record for record in self._records if record.identifier == request.record_id), None)
             if record is None and self._journal.trouble is not None:
@@ -138,7 +138,7 @@ class RecoveryRequests:
                 self._apply(request_id, request, record)
 
     def remove_done(self) -> None:
-        """Remove what was carried out. Call it when the journal is on the disk."""
+        """Remove the files of requests that are done. Call it when the journal is on the disk."""
         while self._done:
             self._inbox.remove(self._done.pop() + _SUFFIX)
 

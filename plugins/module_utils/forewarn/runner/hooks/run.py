@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One hook of an event, and the stages that hooks make up.
+"""One hook of an event, and the stages of hooks.
 
-A hook is identified by its own words and by the content of the event it prepares for, not by the rule that asked: two
-rules that ask for the same hook share one ``Run``. A ``Stage`` is what one rule asks for. Within a stage the prepare
+A hook is identified by its definition and by the content of the event that it prepares for, not by its rule: two rules
+with the same hook share one ``Run``. A ``Stage`` has the hooks of one rule. Within a stage the prepare
 hooks run in order, or side by side. A hook that failed is tried again, and holds up the rest of its stage only.
 """
 
@@ -19,14 +19,14 @@ from ...policy.decision import APPROVE, HOLD, PHASES, Verdict
 
 PREPARE, RECOVER = PHASES[:2]
 WAITING, RUNNING, SUCCEEDED, FAILED, SKIPPED, LEFT = "waiting", "running", "succeeded", "failed", "skipped", "left"
-NOTHING_LEFT_TO_DO = (SUCCEEDED, SKIPPED, LEFT)  # of a recover hook; one that failed is still owed
+NOTHING_LEFT_TO_DO = (SUCCEEDED, SKIPPED, LEFT)  # of a recover hook; one that failed is still to be run
 
 STARTED = "started"  # of recover_when: also where the event started without a preparation
 
 # Pauses in seconds before a recover hook is tried again; the last one repeats. Right after a reboot much of what a
 # recovery needs may not be up yet.
 RECOVER_PAUSES = (10.0, 60.0, 300.0, 900.0, 3600.0)
-# From this failure on a person should look at the recovery. It is tried again all the same.
+# From this failure on a recovery needs a person. It is still tried again.
 FAILING = 3
 # Before a prepare hook is tried again: the first and the longest pause. It doubles each time.
 PREPARE_PAUSES = (1.0, 60.0)
@@ -36,12 +36,12 @@ _NOT_SAVED = ("retry_at", "waits_for")
 
 
 def hook_key(hook: Mapping[str, Any]) -> str:
-    """Return what makes two hooks the same: all that is written about what they do."""
+    """Return the identity of a hook: its definition, without how long it may take and how often it is tried."""
     return json.dumps({key: value for key, value in hook.items() if key not in _NOT_IN_KEY}, sort_keys=True)
 
 
 class Run:
-    """One hook in the plan of one event. ``policy`` and ``rule`` are those that asked first.
+    """One hook in the plan of one event. ``policy`` and ``rule`` are those that had it first.
 
     ``revision`` is that of the event's content (``EventRecord.revision``). ``attempts`` counts starts. ``failures``
     counts those that ``retry`` limits: a hook that a restart interrupted has not failed. ``retry_at`` is monotonic. A
@@ -65,16 +65,16 @@ class Run:
         self.exit_code: int | None = None
         self.reason = ""
         self.retry_at: float | None = None
-        self.waits_for = ""  # why a recovery that is due was not started, as the log has it
+        self.waits_for = ""  # why a recovery that is due was not started, as logged
 
     @property
     def key(self) -> str:
-        """What makes two hooks the same."""
+        """The identity of the hook."""
         return hook_key(self.hook)
 
     @property
     def once_only(self) -> bool:
-        """Whether ``retry: never`` is written: not even an interrupted start is repeated."""
+        """Whether it has ``retry: never``: not even an interrupted start is repeated."""
         return self._retry.get("attempts") == 1
 
     @property
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def failing(self) -> bool:
-        """Whether a person should look at it."""
+        """Whether it needs a person."""
         return self.failures >= FAILING or self.exhausted
 
     @property
@@ -102,7 +102,7 @@ class Run:
         return min(longest, delay * 2.0 ** min(count, 32))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as the journal keeps it."""
+        """Return it for the journal."""
         return {key: value for key, value in vars(self).items() if key not in _NOT_SAVED}
 
     @classmethod
@@ -116,7 +116,7 @@ class Run:
         return run
 
     def end(self, status: str, reason: str = "") -> None:
-        """Take it off the list of what is still to do."""
+        """End it with a status."""
         self.status = status
         self.reason = reason
         self.pid = self.pid_started = self.retry_at = None
@@ -155,7 +155,7 @@ class Run:
 
 
 class Stage:
-    """What one rule asks for. ``within_seconds`` before NotBefore its preparation begins; None: at once.
+    """The hooks of one rule. ``within_seconds`` before NotBefore its preparation begins; None: at once.
 
     ``entered``: it has begun, in its own time. Another stage may have begun the hooks that both have before.
     """
@@ -175,7 +175,7 @@ class Stage:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two stages the same: not the rule."""
+        """The identity of the stage: not the rule."""
         runs = tuple(map(id, self.prepare)), tuple(map(id, self.recover))
         return (self.revision, *runs, self.on_failure, self.parallel, self.within_seconds, self.recover_when)
 
@@ -191,11 +191,11 @@ class Stage:
         return max(0.0, left_seconds - self.within_seconds)
 
     def needs_recovery(self, had_started: bool) -> bool:
-        """Return whether it is to be recovered; ``had_started``: the event has started, or may have."""
+        """Return whether it needs recovery; ``had_started``: the event has started, or may have."""
         return self.begun or (had_started and self.recover_when == STARTED)
 
     def preparation(self, late: bool = False) -> tuple[str, Run | None]:
-        """Return ``waiting``, ``running``, ``succeeded`` or ``failed``, and the hook that makes it so.
+        """Return ``waiting``, ``running``, ``succeeded`` or ``failed``, and the hook that decides it.
 
         With ``on_failure: approve`` a hook that failed for good counts as ended, and one for which it is too ``late``.
         """
@@ -225,7 +225,7 @@ class Stage:
         return [run for run in self.prepare if run.status == RUNNING or (run.status == WAITING and not failed)]
 
     def as_json(self, place: Mapping[int, int]) -> dict[str, Any]:
-        """Return it as the journal keeps it; ``place`` maps the id() of a run to its place in the plan."""
+        """Return it for the journal; ``place`` maps the id() of a run to its place in the plan."""
         data = dict(vars(self))
         for phase in (PREPARE, RECOVER):
             data[phase] = [place[id(run)] for run in data[phase]]
@@ -238,7 +238,7 @@ class Stage:
         stage = cls(verdict, int(data["revision"]), *([runs[at] for at in data[phase]] for phase in (PREPARE, RECOVER)))
         for key in ("on_failure", "parallel", "within_seconds", "recover_when", "wanted"):
             setattr(stage, key, data[key])
-        stage.entered = bool(data.get("entered", stage.begun))  # which earlier versions did not keep
+        stage.entered = bool(data.get("entered", stage.begun))  # which earlier versions did not save
         return stage
 
 

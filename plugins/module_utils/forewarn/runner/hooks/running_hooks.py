@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The prepare and recover hooks that run: their start, what follows from their end, and the room for them.
+"""The prepare and recover hooks that run: their start, their results, and the room for them.
 
-What is about to be done is in the journal before it is done. If the journal cannot be written, nothing is prepared that
+The journal has each step before it is taken. If the journal cannot be written, nothing is prepared that
 would have to be recovered; recoveries that are due run all the same, except those that may run once only.
 """
 
@@ -28,7 +28,7 @@ from .run import FAILED, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING,
 # A prepare hook is ended this long before NotBefore, so that it is gone by then: after SIGTERM it has the grace.
 MARGIN_SECONDS = 3.0
 GRACE_SECONDS = 2.0
-SHORTEST_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
+MIN_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
 # Hooks at once. Of prepare hooks only those count that are due no later: what is due first always finds room, and 200
 # events in one document do not start 200 processes.
 MOST_RUNNING = 16
@@ -120,9 +120,9 @@ class RunningHooks:
         except InputError as error:
             self.handle_result(run, HookResult(NOT_STARTED, None, 0.0, "", error.message))
             return
-        begun = self._executor.start(run, command)
-        if begun is not None:
-            run.pid, run.pid_started = begun
+        process = self._executor.start(run, command)
+        if process is not None:
+            run.pid, run.pid_started = process
             run.pid_boot = self._clocks.boot_id
             self._records.save(record)
             self._journal.commit()
@@ -157,7 +157,7 @@ class RunningHooks:
         return commands.command(hook, why, self._settings, commands.timeout(hook), seconds)
 
     def handle_result(self, token: Hashable, outcome: HookResult) -> RunningHook:
-        """Take in the outcome of a hook; return the hook."""
+        """Handle the result of a hook; return the hook."""
         hook = self.hooks.pop(token)
         record, run = hook.record, hook.run
         now = self._clocks.monotonic()
@@ -166,13 +166,13 @@ class RunningHooks:
         if outcome.succeeded:
             run.end(SUCCEEDED)
         elif run.phase == PREPARE and not (record.may_prepare and run.revision == record.revision):
-            # It is not asked for any more.
+            # It is no longer wanted.
             run.end(SKIPPED if outcome.result == ENDED else FAILED, outcome.reason)
         elif hook.interrupted:
             run.requeue(outcome.reason)
         else:
             left = self.seconds_left(record.event) if run.phase == PREPARE else None
-            run.fail(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+            run.fail(outcome.reason, now, None if left is None else max(left / 2.0, MIN_PAUSE_SECONDS))
         if not hook.interrupted:
             for other, theirs in hook.sharing:
                 self._apply_shared_result(record, other, theirs, outcome)
@@ -193,7 +193,7 @@ class RunningHooks:
         return hook
 
     def _apply_shared_result(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: HookResult) -> None:
-        """Let the outcome of a recover hook count for another event that was due to run it too."""
+        """Apply the result of a recover hook to another event that was due to run it too."""
         if theirs.status not in (WAITING, FAILED):
             return
         if outcome.succeeded:
@@ -204,7 +204,7 @@ class RunningHooks:
             self._records.save(other)
 
     def interrupt(self, hook: RunningHook, reason: str) -> None:
-        """End a hook that is to run again later."""
+        """End a hook, to run it again later."""
         if not hook.interrupted:
             hook.interrupted = True
             self._executor.end(hook.run, reason)

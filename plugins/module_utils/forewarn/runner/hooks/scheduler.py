@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the rest of the runner asks of the hooks: to resume, plan, start and end them, as events come and go.
+"""The interface of the hooks to the rest of the runner: resume, plan, start and end them, as events come and go.
 
 ``records`` keeps the open records, ``running`` the hooks that run, ``preparation`` and ``recovery`` say which are due.
 """
@@ -24,7 +24,7 @@ from .plan import BY_A_PERSON
 from .preparation import Preparation
 from .recovery import Recovery
 from .run import FAILED, LEFT, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING
-from .running_hooks import GRACE_SECONDS, SHORTEST_PAUSE_SECONDS, RunningHooks
+from .running_hooks import GRACE_SECONDS, MIN_PAUSE_SECONDS, RunningHooks
 
 
 class HookScheduler:
@@ -92,21 +92,21 @@ class HookScheduler:
         record.outcome = states.UNSEEN
         self.records.close(record, "its earlier record was found")
 
-    def end_unread(self, record: EventRecord, over: EventRecord) -> None:
-        """End a record that could not be read when its event ended, as the record ``over`` of this runner has noted."""
-        under_way = (WAITING, RUNNING, FAILED) if over in self.records else ()
-        for run in over.plan.of_phase(RECOVER):
+    def end_unread(self, record: EventRecord, ended: EventRecord) -> None:
+        """End a record that could not be read when its event ended; ``ended`` is this runner's own record of it."""
+        open_statuses = (WAITING, RUNNING, FAILED) if ended in self.records else ()
+        for run in ended.plan.of_phase(RECOVER):
             by_a_person = run.reason.startswith(BY_A_PERSON)
-            if run.status in (SUCCEEDED, LEFT, *under_way) or by_a_person:
+            if run.status in (SUCCEEDED, LEFT, *open_statuses) or by_a_person:
                 for theirs in record.plan.of_phase(RECOVER):
                     if theirs.key == run.key:
                         self.records.leave_out(record, theirs, "it was seen to when the event had ended")
-        may_have_started = record.approvals > 0 or record.unanswered or over.outcome != states.CALLED_OFF
+        may_have_started = record.approvals > 0 or record.unanswered or ended.outcome != states.CALLED_OFF
         outcome = states.UNSEEN if may_have_started else states.CALLED_OFF
         self._end_listing(record, states.FINISHED if record.started_at is not None else outcome)
 
     def plan(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
-        """Let the event's plan hold what the verdicts ask for now. It starts with the next ``advance``."""
+        """Update the event's plan to these verdicts. It starts with the next ``advance``."""
         if record.may_prepare:
             changed = record.plan.update(verdicts, record.revision)
         else:
@@ -116,7 +116,7 @@ class HookScheduler:
             self.preparation.update_state(record)
 
     def reset_preparation(self, record: EventRecord) -> None:
-        """Note that the service lists the event with another content: what was prepared counts no longer."""
+        """Reset the preparation of an event that is listed with another content now."""
         why = "the event's type, resources, source or duration has changed"
         self._log.warning("event-changed", event_id=record.event.event_id, drill=record.drill or None, reason=why)
         self._journal.note("event-changed", record.identifier, event=record.event.as_dict(), reason=why)
@@ -129,7 +129,7 @@ class HookScheduler:
         self.records.save(record)
 
     def note_started(self, record: EventRecord, at: Stamp | None = None) -> bool:
-        """Note that the service lists the event as Started, or did ``at`` a time; return whether that is news."""
+        """Note that the service lists the event as Started, or did ``at`` a time; return whether that is new."""
         if record.state == states.STARTED:
             return False
         record.started_at = at or self._clocks.stamp()
@@ -138,12 +138,12 @@ class HookScheduler:
         return True
 
     def end_event(self, record: EventRecord, outcome: str) -> None:
-        """Note that the service no longer lists the event: end what prepares, recover what had begun."""
+        """End an event that is no longer listed: end its prepare hooks, recover the stages that had begun."""
         self._end_listing(record, outcome)
         self.notify(record, notifications.CALLED_OFF if outcome == states.CALLED_OFF else notifications.ENDED)
 
     def recover_nameless(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
-        """Recover what the verdicts recover after an event that had ended before they could be asked for."""
+        """Recover by verdicts that could be decided only after the event had ended."""
         record.nameless = False
         for run in record.plan.of_phase(RECOVER):
             if run.status == SKIPPED and not run.reason.startswith(BY_A_PERSON):
@@ -165,11 +165,11 @@ class HookScheduler:
             self.records.close(record, f"no longer listed: {outcome}")
 
     def notify(self, record: EventRecord, occasion: str) -> None:
-        """Queue the event's notify hooks: they run when there is room, and nothing waits for them."""
+        """Queue the event's notify hooks."""
         self._notifications.add(record, occasion)
 
     def collect_results(self) -> bool:
-        """Take in the hooks that have ended; return whether an event is now prepared, or can no longer be."""
+        """Process the hooks that have ended; return whether an event is now prepared, or can no longer be."""
         news = False
         for token, outcome in self._executor.take_results():
             if self._notifications.handle_result(token, outcome):
@@ -189,7 +189,7 @@ class HookScheduler:
     def next_in(self) -> float | None:
         """Return the seconds until a hook may be started, or has to end, by the time alone; None if none does."""
         waits = (*self.preparation.waits(), *self._recovery.waits(), self._notifications.next_in())
-        return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
+        return min((max(wait, MIN_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
 
     def idle(self) -> bool:
         """Return whether no hook runs or waits."""

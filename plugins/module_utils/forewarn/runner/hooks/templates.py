@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an http hook sends to a service that has its own format: ``template`` of a hook, see docs/notifications.md.
+"""The bodies of an http hook for services with their own formats: its ``template``, see docs/notifications.md.
 
 Each function turns the JSON of a hook (``commands``) into the body for one service. Lengths are those that the services
 accept.
@@ -17,7 +17,7 @@ from typing import Any, Callable, NamedTuple
 from ...events import format_time
 from ...texts import exact_text
 
-_OVER = ("ended", "cancelled")  # occasions
+_ENDED = ("ended", "cancelled")  # occasions
 # Alertmanager ends an alert by itself at this time after NotBefore: nothing repeats it.
 _ALERT_SECONDS = 86400.0
 _RED, _YELLOW, _GREEN, _GREY = 0xC0392B, 0xF1C40F, 0x2ECC71, 0x95A5A6
@@ -28,7 +28,7 @@ class EventMessage(NamedTuple):
 
     headline: str
     facts: tuple[tuple[str, str], ...]
-    over: bool
+    ended: bool
 
 
 def render(template: str, content: Mapping[str, Any], now: datetime, host: str) -> Any:
@@ -37,9 +37,9 @@ def render(template: str, content: Mapping[str, Any], now: datetime, host: str) 
 
 
 def event_message(content: Mapping[str, Any]) -> EventMessage:
-    """Return what has happened, in words."""
+    """Return the message about an event."""
     event, decision = content["event"], content["decision"]
-    over = content["occasion"] in _OVER or content["phase"] == "recover"
+    ended = content["occasion"] in _ENDED or content["phase"] == "recover"
     resources = [str(name) for name in event.get("Resources") or ()]
     affected = _listed(resources)
     type_ = event.get("EventType") or "event of unknown type"
@@ -48,16 +48,16 @@ def event_message(content: Mapping[str, Any]) -> EventMessage:
         headline = f"[DRILL] {headline}"
     facts = [
         ("VM", content["vm_name"] or ""),
-        ("Not before", "" if over else event.get("NotBefore") or ""),
+        ("Not before", "" if ended else event.get("NotBefore") or ""),
         ("Lasts", _duration(event.get("DurationInSeconds"))),
-        ("Decision", "" if over else _decision(decision)),
-        ("Reason", "" if over else decision["reason"] or ""),
+        ("Decision", "" if ended else _decision(decision)),
+        ("Reason", "" if ended else decision["reason"] or ""),
         ("Source", event.get("EventSource") or ""),
         ("Description", event.get("Description") or ""),
         ("Event", event.get("EventId") or ""),
     ]
     lines = ((name, _line(str(text))) for name, text in facts)
-    return EventMessage(_line(headline), tuple((name, text) for name, text in lines if text), over)
+    return EventMessage(_line(headline), tuple((name, text) for name, text in lines if text), ended)
 
 
 def _verb(content: Mapping[str, Any]) -> str:
@@ -96,29 +96,29 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _slack(_content: Mapping[str, Any], told_: EventMessage, _now: datetime, _host: str) -> Any:
+def _slack(_content: Mapping[str, Any], message: EventMessage, _now: datetime, _host: str) -> Any:
     """An incoming webhook: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks."""
-    text = told_.headline
+    text = message.headline
     for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # otherwise <!channel> calls everybody
         text = text.replace(sign, entity)
     fields = [
-        {"type": "plain_text", "text": _cut(f"{name}\n{value}", 2000), "emoji": False} for name, value in told_.facts
+        {"type": "plain_text", "text": _cut(f"{name}\n{value}", 2000), "emoji": False} for name, value in message.facts
     ]
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": {"type": "plain_text", "text": _cut(told_.headline, 150), "emoji": False}}
+        {"type": "header", "text": {"type": "plain_text", "text": _cut(message.headline, 150), "emoji": False}}
     ]
     if fields:
         blocks.append({"type": "section", "fields": fields})  # 10 at most
     return {"text": _cut(text, 3000), "blocks": blocks}
 
 
-def _teams(_content: Mapping[str, Any], told_: EventMessage, _now: datetime, _host: str) -> Any:
+def _teams(_content: Mapping[str, Any], message: EventMessage, _now: datetime, _host: str) -> Any:
     """A workflow that posts what its webhook receives, as an Adaptive Card."""
-    color = "good" if told_.over else "attention"
-    facts = [{"title": name, "value": _cut(value, 2000)} for name, value in told_.facts]
+    color = "good" if message.ended else "attention"
+    facts = [{"title": name, "value": _cut(value, 2000)} for name, value in message.facts]
     headline = {
         "type": "TextBlock",
-        "text": _cut(told_.headline, 500),
+        "text": _cut(message.headline, 500),
         "weight": "bolder",
         "wrap": True,
         "color": color,
@@ -133,13 +133,13 @@ def _teams(_content: Mapping[str, Any], told_: EventMessage, _now: datetime, _ho
     return {"type": "message", "attachments": [attachment]}
 
 
-def _discord(content: Mapping[str, Any], told_: EventMessage, now: datetime, _host: str) -> Any:
+def _discord(content: Mapping[str, Any], message: EventMessage, now: datetime, _host: str) -> Any:
     """A webhook: https://discord.com/developers/docs/resources/webhook#execute-webhook."""
-    color = _GREEN if told_.over else _RED if content["occasion"] == "started" else _YELLOW
+    color = _GREEN if message.ended else _RED if content["occasion"] == "started" else _YELLOW
     # 6000 characters in an embed at most: eight facts and the title.
-    fields = [{"name": name, "value": _cut(value, 600), "inline": len(value) < 40} for name, value in told_.facts]
+    fields = [{"name": name, "value": _cut(value, 600), "inline": len(value) < 40} for name, value in message.facts]
     embed = {
-        "title": _cut(told_.headline, 256),
+        "title": _cut(message.headline, 256),
         "color": _GREY if content["drill"] else color,
         "fields": fields,
         "timestamp": now.astimezone(timezone.utc).isoformat(timespec="seconds"),
@@ -147,25 +147,25 @@ def _discord(content: Mapping[str, Any], told_: EventMessage, now: datetime, _ho
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}  # no text of an event calls anybody
 
 
-def _pagerduty(content: Mapping[str, Any], told_: EventMessage, now: datetime, host: str) -> Any:
+def _pagerduty(content: Mapping[str, Any], message: EventMessage, now: datetime, host: str) -> Any:
     """An event of the Events API v2. ``webhook`` adds the routing key, which is a secret."""
     event = content["event"]
     # One incident for an event, whichever of its VMs tells of it, and another one for a drill.
-    action = {"event_action": "resolve" if told_.over else "trigger", "dedup_key": _cut(event["EventId"], 255)}
-    if told_.over:
+    action = {"event_action": "resolve" if message.ended else "trigger", "dedup_key": _cut(event["EventId"], 255)}
+    if message.ended:
         return action
     payload = {
-        "summary": _cut(told_.headline, 1024),
+        "summary": _cut(message.headline, 1024),
         "source": content["vm_name"] or host,
         "severity": "info" if content["drill"] else "warning",
         "timestamp": now.astimezone(timezone.utc).isoformat(timespec="milliseconds"),
         "class": event.get("EventType") or "unknown",
-        "custom_details": {name: _cut(value, 4000) for name, value in told_.facts},
+        "custom_details": {name: _cut(value, 4000) for name, value in message.facts},
     }
     return {**action, "client": "Forewarn", "payload": payload}
 
 
-def _alertmanager(content: Mapping[str, Any], told_: EventMessage, now: datetime, host: str) -> Any:
+def _alertmanager(content: Mapping[str, Any], message: EventMessage, now: datetime, host: str) -> Any:
     """The alerts of ``POST /api/v2/alerts``. Labels are the alert's identity: what may change is an annotation."""
     event = content["event"]
     labels = {
@@ -176,9 +176,10 @@ def _alertmanager(content: Mapping[str, Any], told_: EventMessage, now: datetime
         "event_type": event.get("EventType") or "unknown",
         "drill": "true" if content["drill"] else "false",
     }
-    annotations = {"summary": told_.headline, "description": "\n".join(f"{name}: {text}" for name, text in told_.facts)}
+    description = "\n".join(f"{name}: {text}" for name, text in message.facts)
+    annotations = {"summary": message.headline, "description": description}
     alert: dict[str, Any] = {"labels": labels, "annotations": annotations}
-    if told_.over:
+    if message.ended:
         alert["endsAt"] = format_time(now)
     else:
         left = content["seconds_left"]

@@ -92,11 +92,7 @@ class Request:
         self._reads = reads
         self._body = body
         self._url, self._host, self._port = _split(settings["url"], "the URL")
-        self._headers = {
-            "Content-Type": content_type,
-            "User-Agent": f"forewarn/{__version__}",
-            "Connection": "close",
-        }
+        self._headers = {"Content-Type": content_type, "User-Agent": f"forewarn/{__version__}", "Connection": "close"}
         if settings["bearer_file"] is not None:
             secret, field = _secret(settings["bearer_file"]), settings.get("secret_field")
             if field is None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the journal has lost of open events: one file each in ``damaged/``, until a person removes it.
+"""Records of open events that the journal has lost: a file each in ``damaged/``, until a person removes it.
 
 As long as a file is there, nothing is approved and no hook is started for the events that it names. Files, not rows,
 because they survive the loss of the database.
@@ -53,7 +53,7 @@ def read(directory: str) -> list[Doubt]:
 
 
 class Doubts:
-    """The doubts of the runner that works on ``directory``. None of this raises: what cannot be written waits."""
+    """The doubts of the runner that works on ``directory``. Nothing here raises: what cannot be written waits."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -74,7 +74,7 @@ class Doubts:
         return len(self._doubts)
 
     def load(self) -> None:
-        """Read what is there."""
+        """Read the files."""
         self._doubts = {doubt.file: doubt for doubt in read(self._directory)}
         self._index()
 
@@ -84,7 +84,7 @@ class Doubts:
         return self._directory_file in self._doubts
 
     def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
-        """Keep aside what is left of the records; return the new doubts."""
+        """Write a file for each loss that has none; return the new doubts."""
         news = []
         for loss in losses:
             content = crc32(f"{loss.key}\n{loss.reason}\n{loss.record}".encode("utf-8", "backslashreplace"))
@@ -99,7 +99,7 @@ class Doubts:
         return news
 
     def assign_keys(self, keys: Collection[str]) -> None:
-        """Note which events those without a name can be: these and no others."""
+        """Limit doubts about unknown events to these."""
         for doubt in list(self._doubts.values()):
             if doubt.keys is None and doubt.file != self._directory_file:
                 self._put(doubt._replace(keys=tuple(sorted(keys))))
@@ -121,12 +121,13 @@ class Doubts:
             self._index()
         for file in sorted(self._unwritten):
             self._put(self._doubts[file])
-        gone = [doubt for doubt in self._doubts.values() if doubt.file not in self._unwritten and _is_gone(doubt.file)]
-        for doubt in gone:
+        written = (doubt for doubt in self._doubts.values() if doubt.file not in self._unwritten)
+        removed = [doubt for doubt in written if _is_gone(doubt.file)]
+        for doubt in removed:
             del self._doubts[doubt.file]
-        if gone:
+        if removed:
             self._index()
-        return gone
+        return removed
 
     @property
     def all_written(self) -> bool:
@@ -181,7 +182,7 @@ def _read(file: str) -> Doubt:
     try:
         data = json.loads(content)
         keys = data["keys"]
-        named = None if keys is None else tuple(str(key) for key in keys)
-        return Doubt(file, named, str(data["reason"]), str(data["record"]), float(data["wall"]))
+        event_keys = None if keys is None else tuple(str(key) for key in keys)
+        return Doubt(file, event_keys, str(data["reason"]), str(data["record"]), float(data["wall"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         return Doubt(file, None, f"{file} is damaged itself", content.decode("utf-8", "backslashreplace"), 0.0)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many commits the journal has had and which events it has open, kept twice: in the database and in a file beside.
+"""Detects lost records: the database and a file beside it both have the number of commits and the open records.
 
 The row in the database shows whether an open event has gone missing from it. The file, written after each commit,
 shows whether the database is the one that was last written: one that lost its WAL, or an older copy, lags behind it.
@@ -37,7 +37,7 @@ class Mark(NamedTuple):
 
 
 class JournalContents(NamedTuple):
-    """What lies in a database: intact open records with their checksums, rows that are damaged, and its own mark."""
+    """The contents of a database: intact open records with their checksums, damaged rows, and its own mark."""
 
     intact: Mapping[int, tuple[EventRow, int]]
     damaged: tuple[DamagedRow, ...]
@@ -45,9 +45,7 @@ class JournalContents(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Something kept of an open event is lost. ``key`` is ``Event.key``, None if even that is unknown; ``record``
-    is what is left of the record, as text.
-    """
+    """A lost record of an open event: its ``Event.key``, None if that is unknown, and what is left of it, as text."""
 
     key: str | None
     record_id: int | None
@@ -56,7 +54,7 @@ class Loss(NamedTuple):
 
 
 class IntegrityReport(NamedTuple):
-    """Which records to go on with, what is lost, and by how many commits the database lags behind."""
+    """The intact records, the losses, and the number of commits by which the database lags behind."""
 
     records: tuple[EventRow, ...]
     losses: tuple[Loss, ...]
@@ -92,16 +90,16 @@ class MarkFile:
 
     def write(self, mark: Mark, durable: bool) -> None:
         """Replace the file's mark. ``durable`` waits for the disk."""
-        named = []
+        entries = []
         room = SIZE - 200
         for record, (checksum, key) in mark.records.items():
             entry = json.dumps([record, checksum, key])
             room -= len(entry) + 1
             if room < 0:
                 break
-            named.append(entry)
+            entries.append(entry)
         head = f'"commits": {mark.commits}, "number": {mark.number}, "digest": {mark.digest}'
-        text = f'{{{head}, "lives": [{",".join(named)}]}}'
+        text = f'{{{head}, "lives": [{",".join(entries)}]}}'
         content = (text.ljust(SIZE - 10) + "\n").encode("ascii")
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
         with suppress(OSError):
@@ -115,7 +113,7 @@ class MarkFile:
 
 
 def check_integrity(stock: JournalContents, beside: Mark | None, replaced: bool) -> IntegrityReport:
-    """Return which open records can be relied on.
+    """Return which open records are intact.
 
     ``beside`` is the mark in the file. ``replaced``: the database was too damaged to be read, and this is a new one.
     """
@@ -128,7 +126,7 @@ def check_integrity(stock: JournalContents, beside: Mark | None, replaced: bool)
 
 
 def _compare_with_file(stock: JournalContents, beside: Mark, behind: int) -> IntegrityReport:
-    """The file is at least as new as the database: each record that it names has to be there."""
+    """The file is at least as new as the database: each record that it names must be there."""
     records = dict(stock.intact)
     damaged = {row.id: row for row in stock.damaged}
     losses = []
@@ -146,7 +144,7 @@ def _compare_with_file(stock: JournalContents, beside: Mark, behind: int) -> Int
         losses.append(Loss(key, identifier, why, record))
     others = [identifier for identifier in records if identifier not in beside.records]
     if len(beside.records) == beside.number:
-        for identifier in others:  # they were over by then
+        for identifier in others:  # they were closed by then
             del records[identifier]
     elif losses or beside.number != len(records) or beside.digest != _digest(records, stock):
         for identifier in others:
@@ -157,11 +155,11 @@ def _compare_with_file(stock: JournalContents, beside: Mark, behind: int) -> Int
 
 
 def _check_alone(stock: JournalContents) -> IntegrityReport:
-    """There is no file, or it lags behind: the database has to agree with itself."""
+    """There is no file, or it lags behind: the database must agree with itself."""
     records = tuple(row for row, _sum in stock.intact.values())
     losses = [
         Loss(row.key, row.id, "its record in the journal is damaged", row.text)
-        for row in stock.damaged  # a damaged record does not show whether the event is over
+        for row in stock.damaged  # a damaged record does not show whether it is closed
     ]
     mark = stock.mark
     if mark is not None and mark.number == UNCOUNTED:

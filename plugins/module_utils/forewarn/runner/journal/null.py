@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A journal that keeps nothing: for ``--once``, which does nothing that would have to be undone."""
+"""A journal that saves nothing: for ``--once``, which does nothing that would have to be undone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .writer import EventRow, Journal
 
 
 class NoJournal(Journal):
-    """Never touches a file. Nothing is kept, so nothing can be lost or in doubt."""
+    """Never touches a file. Nothing is saved, so nothing can be lost or in doubt."""
 
     def __init__(self, clocks: Clocks) -> None:
         super().__init__(os.devnull, clocks)  # no file can be below it
@@ -23,13 +23,13 @@ class NoJournal(Journal):
         return []
 
     def mark_damaged(self, row: EventRow, why: str) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def save(self, row: EventRow) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def commit(self) -> bool:
         """Return True: there is nothing to write."""

@@ -12,20 +12,8 @@ from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ..clocks import Stamp
-from .schema import (
-    FILE_NAME,
-    SELECT_RECORDS,
-    DamageError,
-    EventRow,
-    checksum,
-    clean,
-    decode_damaged_row,
-    decode_row,
-    explain,
-    is_damage,
-    load,
-    read,
-)
+from . import schema
+from .schema import DamageError, EventRow
 
 _AT_ONCE = 200  # entries; a page or two on a screen
 _SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
@@ -52,7 +40,7 @@ class JournalReader:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._path = str(Path(directory, FILE_NAME))
+        self._path = str(Path(directory, schema.FILE_NAME))
         self._rows("SELECT 1", [])
 
     def records(
@@ -77,14 +65,14 @@ class JournalReader:
             conditions.append("(open = 1 OR open = 0 AND saved >= ?)")
             values.append(since_wall)
         if event is not None:
-            prefix = clean(event.lower())
+            prefix = schema.clean(event.lower())
             conditions.append("key >= ? AND key < ?")
             values += [prefix, prefix + "\U0010ffff"]
         if ids is not None:
             conditions.append(f"id IN ({', '.join('?' * len(ids))})")
             values += ids
         values.append(-1 if limit is None else limit)
-        query = f"{SELECT_RECORDS} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+        query = f"{schema.SELECT_RECORDS} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
         return [_record_of(row) for row in reversed(self._rows(query, values))]
 
     def entries(
@@ -109,7 +97,7 @@ class JournalReader:
             values.append(record_id)
         if kinds is not None:
             conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
-            values += map(clean, kinds)
+            values += map(schema.clean, kinds)
         if after is not None:
             conditions.append("id > ?")
             values.append(after)
@@ -145,7 +133,7 @@ class JournalReader:
         try:
             Path(self._path).stat()
             try:
-                return read(self._path, query, values)
+                return schema.read(self._path, query, values)
             except sqlite3.OperationalError:
                 with Path(self._path).open("rb"):  # raises the reason, which SQLite does not give
                     raise
@@ -161,23 +149,24 @@ class JournalReader:
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             hint = "It is damaged: the runner moves it aside and begins a new one as soon as it notices."
             raise InputError(
-                f"{self._path} cannot be read: {explain(error, self._path)}.", hint if is_damage(error) else ""
+                f"{self._path} cannot be read: {schema.explain(error, self._path)}.",
+                hint if schema.is_damage(error) else "",
             ) from error
 
 
 def _record_of(row: tuple[Any, ...]) -> EventRow:
     try:
-        return decode_row(row)
+        return schema.decode_row(row)
     except DamageError:
-        damaged = decode_damaged_row(row)
+        damaged = schema.decode_damaged_row(row)
         return EventRow(damaged.id or 0, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
 
 
 def _entry_of(row: tuple[Any, ...]) -> JournalEntry:
     identifier, kind, record_id, wall, boot, boot_id, fields, found = row
     with suppress(DamageError):
-        if checksum(record_id, kind, wall, boot, boot_id, fields) == found:
-            return JournalEntry(identifier, kind, record_id, Stamp(wall, boot, boot_id), load(fields))
+        if schema.checksum(record_id, kind, wall, boot, boot_id, fields) == found:
+            return JournalEntry(identifier, kind, record_id, Stamp(wall, boot, boot_id), schema.load(fields))
     fields = {"reason": f"entry {identifier} of the journal is not what was written"}
     return JournalEntry(identifier, DAMAGED, record_id, Stamp(_number(wall), _number(boot), str(boot_id)), fields)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is removed when the journal has become too large: what was written first."""
+"""Deletes the oldest rows of a journal that has become too large."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ _REMOVE = (
 
 
 def prune(connection: sqlite3.Connection, most_bytes: int) -> None:
-    """Remove the oldest of what is over, if the file has more than ``most_bytes``; never an open record or an entry of
-    one. Raises sqlite3.Error.
-    """
+    """Delete the oldest closed records and entries if the file has more than ``most_bytes``. Raises sqlite3.Error."""
     connection.execute("BEGIN IMMEDIATE")
     removed = 0
     used, size = _bytes(connection)
@@ -40,16 +38,16 @@ def prune(connection: sqlite3.Connection, most_bytes: int) -> None:
 
 
 def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
-    """Remove the oldest until only ``wanted`` bytes are used, or nothing is left to remove; return how many rows."""
+    """Delete the oldest until only ``wanted`` bytes are used, or nothing is left to delete; return how many rows."""
     removed = 0
     batch = 1
     while used > wanted:
         newest = connection.execute(_OLDEST, {"offset": batch - 1}).fetchone()
         if newest is not None:
-            gone = sum(connection.execute(statement, newest).rowcount for statement in _REMOVE)
-            if not gone:  # a damaged index may name what is not there
+            deleted = sum(connection.execute(statement, newest).rowcount for statement in _REMOVE)
+            if not deleted:  # a damaged index may name what is not there
                 break
-            removed += gone
+            removed += deleted
             before, (used, _size) = used, _bytes(connection)
             # A row may have a hundred bytes or a million: remove no more than seem to be necessary.
             batch = max(1, min(2 * batch, 256, (used - wanted) * batch // max(1, before - used)))

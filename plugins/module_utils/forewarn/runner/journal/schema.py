@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal's file: its format, how it is opened, how values become text in it, what SQLite's errors mean."""
+"""The journal's file: its format, opening it, encoding and decoding its rows, and the meaning of SQLite's errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _WORDS = {
 
 
 class EventRow(NamedTuple):
-    """The record of one event: ``id`` rises with its birth, ``key`` is ``Event.key``, ``data`` is plain JSON."""
+    """The record of one event, in the table ``lives``. ``id`` rises with time, ``key`` is ``Event.key``."""
 
     id: int
     key: str
@@ -89,13 +89,11 @@ class EventRow(NamedTuple):
 
 
 class DamageError(Exception):
-    """A row is not what was written: the file is damaged in a way that SQLite does not notice."""
+    """A row that is not as it was written: the file is damaged in a way that SQLite does not notice."""
 
 
 class DamagedRow(NamedTuple):
-    """A record's row that is not what was written. ``id`` is None if it is no number. ``key`` is ``Event.key`` if two
-    places agree on it. ``text`` is the whole row.
-    """
+    """A damaged row. ``id`` is None if it is no number, ``key`` unless two places agree on it. ``text`` is all."""
 
     id: int | None
     key: str | None
@@ -108,7 +106,7 @@ def checksum(*values: object) -> int:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the file for writing, make or convert it if need be.
+    """Open the file for writing; create or convert it if necessary.
 
     Raises sqlite3.Error, OSError, and what ``check_format`` raises.
     """
@@ -237,13 +235,13 @@ def decode_row(row: tuple[Any, ...]) -> EventRow:
 
 
 def decode_damaged_row(row: tuple[Any, ...]) -> DamagedRow:
-    """Return what is known of a row of SELECT_RECORDS that ``record_of`` has refused."""
+    """Return what can be read of a row that ``decode_row`` has refused."""
     identifier, key, _state, _is_open, data, *_rest = row
-    named = None
+    event_id = None
     with suppress(DamageError):
         event = load(data).get("event")
-        named = event.get("EventId") if isinstance(event, dict) else None
-    agreed = isinstance(named, str) and isinstance(key, str) and clean(named.lower()) == key
+        event_id = event.get("EventId") if isinstance(event, dict) else None
+    agreed = isinstance(event_id, str) and isinstance(key, str) and clean(event_id.lower()) == key
     known = identifier if isinstance(identifier, int) else None
     return DamagedRow(known, key if agreed else None, json.dumps([str(value) for value in row]))
 

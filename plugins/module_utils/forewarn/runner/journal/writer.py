@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner must not forget: the open records, to go on after a crash, and what happened, for the history.
+"""The journal: the records of events, to resume after a crash, and entries, for the history.
 
 A SQLite file in the state directory. Nothing here raises: if the disk is full, read-only or damaged, ``trouble`` says
-so, what is to be kept waits in memory, and a later commit tries again.
+so, unsaved rows wait in memory, and a later commit tries again.
 """
 
 from __future__ import annotations
@@ -17,28 +17,11 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 
 from ...errors import InputError
 from ..clocks import Clocks
+from . import schema
 from .doubts import Doubts
 from .integrity import IntegrityReport, JournalContents, Loss, Mark, MarkFile, check_integrity, digest_of
 from .retention import prune
-from .schema import (
-    FILE_NAME,
-    SELECT_OPEN_RECORDS,
-    DamagedRow,
-    DamageError,
-    EventRow,
-    checksum,
-    clean,
-    connect,
-    decode_damaged_row,
-    decode_row,
-    dump,
-    explain,
-    is_damage,
-    load,
-    move_aside,
-    read,
-    which_files,
-)
+from .schema import DamageError, EventRow
 
 if TYPE_CHECKING:  # imported where it is used: it takes a fifth of the runner's start
     import sqlite3
@@ -62,7 +45,7 @@ _T = TypeVar("_T")
 
 
 class _EncodedRow(NamedTuple):
-    """A row as it goes into the file."""
+    """A record, encoded for the file."""
 
     id: int
     key: str
@@ -71,7 +54,7 @@ class _EncodedRow(NamedTuple):
     saved: float
     data: str
     sum: int
-    noted: int  # how many entries were added before
+    entries_before: int  # how many were added before it
 
 
 class _Entry(NamedTuple):
@@ -87,9 +70,9 @@ class _Entry(NamedTuple):
 class Journal:
     """The journal of the runner that has locked ``directory``; for one thread. ``open`` opens it.
 
-    ``trouble`` is why nothing can be kept now, None while all is well. ``moved_aside`` is the new path of a damaged
-    file. ``late_records`` are the open records of an earlier run that only a later commit could read. ``losses`` are sentences
-    about what is no longer known, and ``cleared_files`` files that a person has removed: who logs them clears both lists.
+    ``trouble`` is why nothing can be saved now, None while all is well. ``moved_aside`` is the new path of a damaged
+    file. ``late_records`` are the open records of an earlier run that only a later commit could read. ``losses`` are
+    sentences on lost records, ``cleared_files`` the files that a person has removed: who logs them clears both lists.
     """
 
     def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
@@ -100,27 +83,27 @@ class Journal:
         self.cleared_files: list[str] = []
         self._doubts = Doubts(directory)
         self._mark_file = MarkFile(directory)
-        self._earlier_keys: frozenset[str] = frozenset()  # keys of the intact records of an earlier run
-        self._path = str(Path(directory, FILE_NAME))
+        self._earlier_keys: frozenset[str] = frozenset()  # of the intact records of an earlier run
+        self._path = str(Path(directory, schema.FILE_NAME))
         self._clocks = clocks
         self._max_bytes = max_bytes
         self._connection: sqlite3.Connection | None = None
         self._files: object = None
         self._entries: deque[_Entry] = deque()
-        self._waiting_characters = 0  # characters in them
+        self._waiting_characters = 0  # in the entries
         self._unsaved: dict[int, _EncodedRow] = {}
         self._open: dict[int, _EncodedRow] = {}  # written or not: a new file must have them too
         self._unread = True
         self._replaced = False  # the file, before it could be read
-        self._commits = 0  # commits, of earlier runs too
+        self._commits = 0  # of earlier runs too
         self._marked_ids: frozenset[int] = frozenset()  # the open records in the latest durable mark
-        self._entries_added = 0  # entries that were ever added
+        self._entries_added = 0
         self._entries_lost = 0
-        self._gap_reason: str | None = None  # why what is kept has a gap, until an entry records it
+        self._gap_reason: str | None = None  # until an entry records the gap
         self._gap_began_at = 0.0
         self._retry_at = 0.0
         self._prune_at = 0.0
-        self._characters_since_prune = 0  # characters since the last prune
+        self._characters_since_prune = 0
 
     def open(self) -> list[EventRow]:
         """Open or create the file; return the open records, oldest first, even if the file can only be read."""
@@ -132,17 +115,17 @@ class Journal:
 
     @property
     def damaged_keys(self) -> frozenset[str]:
-        """``Event.key`` of the events about which something is known to be lost."""
+        """``Event.key`` of the events whose records are known to be damaged or lost."""
         return self._doubts.keys
 
     @property
     def unknown_damaged(self) -> bool:
-        """Whether something was lost about unknown events. See ``settle_doubts``."""
+        """Whether records of unknown events were lost. See ``settle_doubts``."""
         return self._doubts.unknown
 
     @property
     def damaged_count(self) -> int:
-        """How many records are kept aside because something was lost and nobody has dealt with it."""
+        """How many records are damaged or lost, and nobody has dealt with."""
         return len(self._doubts)
 
     @property
@@ -163,24 +146,18 @@ class Journal:
         return frozenset(identifier for identifier, record in self._unsaved.items() if record.open)
 
     def doubt(self, key: str) -> str | None:
-        """Return why nothing may be done for an event, or None.
-
-        What was kept of it is damaged or has gone missing, and nobody has dealt with that yet.
-        """
+        """Return why an event is in doubt, or None. Its record is damaged or lost, and nobody has dealt with it."""
         reason = self._doubts.reason(key)
         if self._doubts.directory_unread:  # it may be named there
             return reason
         return None if reason is None or (key in self._earlier_keys and key not in self._doubts.keys) else reason
 
     def settle_doubts(self, keys: Iterable[str]) -> None:
-        """Note what the first document since the loss lists: what comes later is new, and not in doubt."""
+        """Limit doubts about unknown events to those of the first whole document since the loss."""
         self._doubts.assign_keys(frozenset(keys) - self._earlier_keys)
 
     def doubt_listed(self, keys: Iterable[str]) -> None:
-        """Note what an incomplete document has listed since the loss: these events may be concerned.
-
-        This is written down, since after a restart their own records look like those of an earlier run.
-        """
+        """Put the events of an incomplete document in doubt: after a restart, their own records look like old ones."""
         if self._doubts.directory_unread:  # every event is held until it is known whether anything was lost
             return
         new = frozenset(keys) - self._earlier_keys - self._doubts.keys
@@ -188,10 +165,10 @@ class Journal:
         self._record_losses(Loss(key, None, reason, "") for key in sorted(new))
 
     def mark_damaged(self, row: EventRow, why: str) -> None:
-        """Set an unusable record aside: nothing is done for its event until a person has dealt with it."""
+        """Set an unusable record aside: its event is in doubt until a person has dealt with it."""
         self._open.pop(row.id, None)
         self._record_losses(
-            [Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))]
+            [Loss(row.key, row.id, f"its record in the journal is damaged: {why}", schema.dump(row._asdict()))]
         )
         self.save(row._replace(open=False))
 
@@ -201,7 +178,7 @@ class Journal:
         return self._entries_added - len(self._entries)
 
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
-        """Add an entry with the current time to what the next commit writes. Fields that are None are left out."""
+        """Add an entry with the current time, for the next commit. Fields that are None are left out."""
         entry = self._entry(record_id, kind, {name: value for name, value in fields.items() if value is not None})
         self._entries.append(entry)
         self._entries_added += 1
@@ -209,7 +186,7 @@ class Journal:
         self._trim()
 
     def save(self, row: EventRow) -> None:
-        """Add a record as it is now to what the next commit writes."""
+        """Add a record as it is now, for the next commit."""
         stored = self._encode(row)
         self._unsaved[row.id] = stored
         if row.open:
@@ -219,7 +196,7 @@ class Journal:
         self._trim()
 
     def commit(self) -> bool:
-        """Write what was added; return whether all of it is on the disk.
+        """Write all records and entries that were added; return whether they are on the disk.
 
         While there is ``trouble``, it is tried again every 10 s, even if nothing was added.
         """
@@ -235,7 +212,7 @@ class Journal:
 
         def fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             query = "SELECT fields FROM entries WHERE life_id = ? AND kind = ? ORDER BY id"
-            return [load(text) for (text,) in connection.execute(query, (record_id, kind))]
+            return [schema.load(text) for (text,) in connection.execute(query, (record_id, kind))]
 
         return [] if self.trouble is not None else self._try(fields) or []
 
@@ -255,7 +232,7 @@ class Journal:
             self._try(lambda connection: prune(connection, self._max_bytes))
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Commit, and close the file."""
         self._retry_at = 0.0  # there is no later
         self.commit()
         self._disconnect()
@@ -263,7 +240,7 @@ class Journal:
     # The file
 
     def _try(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
-        """Do something with the file, opened if need be. A failure sets ``trouble`` and returns None."""
+        """Call ``work`` with the open file. A failure sets ``trouble`` and returns None."""
         try:
             import sqlite3
         except ImportError as error:
@@ -275,8 +252,8 @@ class Journal:
             except InputError as error:
                 problem: str | None = str(error)
             except (OSError, sqlite3.Error, DamageError, UnicodeDecodeError) as error:
-                why = explain(error, self._path)
-                if attempt == 1 and is_damage(error):
+                why = schema.explain(error, self._path)
+                if attempt == 1 and schema.is_damage(error):
                     problem = self._move_aside(f"{self._path} is damaged ({why})")
                 else:
                     problem = f"{self._path} cannot be used: {why}"
@@ -287,13 +264,13 @@ class Journal:
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is not None:
-            if self._files == which_files(self._path):
+            if self._files == schema.which_files(self._path):
                 return self._connection
             # A file without a name would keep nothing.
             self._disconnect()
             self._begin_gap(f"{self._path} was removed or replaced while it was in use")
-        self._connection = connect(self._path)
-        self._files = which_files(self._path)
+        self._connection = schema.connect(self._path)
+        self._files = schema.which_files(self._path)
         if self._unread:
             self._load(_read_contents(self._connection.execute))
         # It may be another file than before: an empty one, or one of yesterday.
@@ -316,10 +293,10 @@ class Journal:
         except ImportError:
             return
         with suppress(OSError, InputError, sqlite3.Error, DamageError, UnicodeDecodeError):
-            self._load(_read_contents(lambda query: read(self._path, query)))
+            self._load(_read_contents(lambda query: schema.read(self._path, query)))
 
     def _load(self, stock: JournalContents) -> None:
-        """Go on with the records that can be relied on. Raises DamageError if the file has to be moved aside."""
+        """Load the records that are intact. Raises DamageError if the file has to be moved aside."""
         beside = self._mark_file.read()
         found = check_integrity(stock, beside, self._replaced)
         self._unread = False
@@ -331,9 +308,9 @@ class Journal:
         self._report_integrity(found)
         if stock.damaged:
             raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
-        kept = {row.id for row in found.records}
-        for row, _sum in stock.intact.values():  # what is over or in doubt must not be found again
-            if row.id not in kept:
+        intact = {row.id for row in found.records}
+        for row, _sum in stock.intact.values():  # a record that is closed or in doubt must not be found again
+            if row.id not in intact:
                 self._unsaved[row.id] = self._encode(row._replace(open=False))
 
     def _report_integrity(self, found: IntegrityReport) -> None:
@@ -354,9 +331,9 @@ class Journal:
         self._disconnect()
         self._replaced = True
         try:
-            self.moved_aside = move_aside(self._path, self._clocks.wall())
+            self.moved_aside = schema.move_aside(self._path, self._clocks.wall())
         except (OSError, InputError) as error:
-            return f"{why} and cannot be moved aside: {explain(error, self._path)}"
+            return f"{why} and cannot be moved aside: {schema.explain(error, self._path)}"
         self._begin_gap(f"{why}; it was moved to {self.moved_aside}")
         return None
 
@@ -375,7 +352,7 @@ class Journal:
             self._gap_reason = why
 
     def _trim(self) -> None:
-        """Bound what waits in memory while nothing can be written."""
+        """Limit the memory of unsaved rows while nothing can be written."""
         if self.trouble is None:
             return
         while self._waiting_characters > MOST_WAITING_CHARACTERS:
@@ -389,12 +366,13 @@ class Journal:
     # Writing
 
     def _encode(self, row: EventRow) -> _EncodedRow:
-        values = (row.id, clean(row.key), clean(row.state), int(row.open), self._clocks.wall(), dump(row.data))
-        return _EncodedRow(*values, checksum(*values), self._entries_added)  # type: ignore[arg-type]  # 1 for True, as it is read
+        key, state, data = schema.clean(row.key), schema.clean(row.state), schema.dump(row.data)
+        values = (row.id, key, state, int(row.open), self._clocks.wall(), data)
+        return _EncodedRow(*values, schema.checksum(*values), self._entries_added)  # type: ignore[arg-type]  # 1 for True, as it is read
 
     def _entry(self, record_id: int | None, kind: str, fields: Mapping[str, Any]) -> _Entry:
-        values = (record_id, clean(kind), *self._clocks.stamp(), dump(fields))
-        return _Entry(*values, checksum(*values))
+        values = (record_id, schema.clean(kind), *self._clocks.stamp(), schema.dump(fields))
+        return _Entry(*values, schema.checksum(*values))
 
     def _write(self, connection: sqlite3.Connection) -> bool:
         sums = {record.id: (record.sum, record.key) for record in self._open.values()}
@@ -404,17 +382,17 @@ class Journal:
         ((newest,),) = connection.execute("SELECT coalesce(max(id), 0) FROM entries")
         written = self._entries_added - len(self._entries)
         for record in self._unsaved.values():
-            connection.execute(_UPSERT, (*record[:7], newest + max(0, record.noted - written)))
+            connection.execute(_UPSERT, (*record[:7], newest + max(0, record.entries_before - written)))
         connection.executemany(_INSERT, self._entries)
         if self._gap_reason is not None:
             gap = round(self._clocks.monotonic() - self._gap_began_at, 3)
             fields = {"reason": self._gap_reason, "seconds": gap, "lost": self._entries_lost}
             connection.execute(_INSERT, self._entry(None, "journal-recovered", fields))
         values = (mark.commits, mark.number, mark.digest)
-        connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, checksum(*values)))
+        connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, schema.checksum(*values)))
         connection.execute("COMMIT")
         self._commits = mark.commits
-        if self._doubts.all_written:  # otherwise the file has what is not written down elsewhere
+        if self._doubts.all_written:  # otherwise only the mark has the losses
             # A killed process loses nothing that it has written. Only a change of the open records is worth a wait.
             durable = self._marked_ids != frozenset(sums)
             self._marked_ids = frozenset(sums)
@@ -433,19 +411,19 @@ class Journal:
 
 
 def _read_contents(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> JournalContents:
-    """Return what is in the file that ``ask`` queries."""
+    """Return the contents of the file that ``ask`` queries."""
     intact: dict[int, tuple[EventRow, int]] = {}
-    damaged: list[DamagedRow] = []
-    for row in ask(SELECT_OPEN_RECORDS):
+    damaged: list[schema.DamagedRow] = []
+    for row in ask(schema.SELECT_OPEN_RECORDS):
         try:
-            record = decode_row(row)
+            record = schema.decode_row(row)
         except DamageError:  # noqa: PERF203 - a few rows, once
-            damaged.append(decode_damaged_row(row))
+            damaged.append(schema.decode_damaged_row(row))
         else:
             if record.open:
                 intact[record.id] = record, row[-1]
     mark = None
     for count, number, digest, found in ask(_SELECT_MARK):
-        if checksum(count, number, digest) == found:
+        if schema.checksum(count, number, digest) == found:
             mark = Mark(count, number, digest)
     return JournalContents(intact, tuple(damaged), mark)

@@ -1,4 +1,4 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sink: what is in the journal is sent to a collector of logs, in order and at least once. See docs/sink.md."""
+"""The sink: sends the journal to a collector of logs, in order and at least once. See docs/sink.md."""

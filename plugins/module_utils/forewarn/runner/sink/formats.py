@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How entries of the journal are written for a sink: as JSON lines, or as logs of OpenTelemetry (OTLP/HTTP, JSON)."""
+"""Formats of journal entries for a sink: JSON lines, or logs of OpenTelemetry (OTLP/HTTP, JSON)."""
 
 from __future__ import annotations
 

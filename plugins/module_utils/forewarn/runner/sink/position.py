@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a sink has received the journal: kept in a file, so that nothing is forgotten and nothing begins anew."""
+"""How far a sink has received the journal, in a file: a restart continues from there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the child process of a sink tells the runner. Apart, so that the runner does not load what makes requests."""
+"""The report of a sink's child process. A module of its own, so that the runner loads nothing that makes requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The child process that sends a batch to a sink: it reads the journal, so that nothing of that delays the runner.
+"""The child process that sends a batch to a sink. It also reads the journal, so that neither delays the runner.
 
 It reads its settings as the first line of standard input, makes one request, and writes a ``SendReport`` as JSON.
 """
@@ -26,7 +26,7 @@ _LONGEST_REASON = 300
 
 
 def main(source: BinaryIO | None = None, target: TextIO | None = None) -> int:
-    """Send what standard input describes; return the exit code."""
+    """Send a batch by the settings on standard input; return the exit code."""
     settings = json.loads((source or sys.stdin.buffer).readline())
     report = attempt(settings)
     (target or sys.stdout).write(json.dumps(report._asdict()) + "\n")
@@ -45,11 +45,7 @@ def attempt(settings: Mapping[str, Any]) -> SendReport:
     if batch.replaced:
         return SendReport(replaced=True)
     report = SendReport(
-        rows=len(batch.rows),
-        acknowledged=batch.last,
-        checksum=batch.checksum,
-        lost=batch.lost,
-        behind=batch.behind,
+        rows=len(batch.rows), acknowledged=batch.last, checksum=batch.checksum, lost=batch.lost, behind=batch.behind
     )
     if not batch.rows:
         return report

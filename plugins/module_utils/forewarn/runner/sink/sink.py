@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sink as the runner has it: when a batch is sent, what follows from its outcome, and what is said about it.
+"""Decides when to send a batch of the journal, and handles the result.
 
-Everything slow is done by a child process (``sender``). The main thread starts it, and takes in its report.
+A child process (``sender``) does everything slow. The main thread starts it, and reads its report.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SinkSettings(NamedTuple):
 
 
 class Sink:
-    """Sends what the journal in ``directory`` has, and will have. For the main thread alone; nothing here raises.
+    """Sends the journal in ``directory``, and what is added to it. For the main thread alone; nothing here raises.
 
     ``jitter`` returns a random number from 0 to 1, which spreads the retries of a fleet.
     """
@@ -71,7 +71,7 @@ class Sink:
         self._position: Position | None = None
         self._unsaved = False
         self._sending = False
-        self._due: float | None = clocks.monotonic()  # what an earlier runner has not sent is sent now
+        self._due: float | None = clocks.monotonic()  # the rest of an earlier runner is sent now
         self._entries_seen = 0  # entries that this runner had written when the batch was begun
         self._behind = 0  # after it
         self._most_rows = MOST_ROWS
@@ -83,7 +83,7 @@ class Sink:
         self._metrics.count("forewarn_sink_requests_total", 0.0, result="failed")
 
     def send_if_due(self) -> None:
-        """Start what is due. Call it at each tick."""
+        """Send a batch if one is due. Call it at each tick."""
         now = self._clocks.monotonic()
         if self._due is None and not self._sending and self._journal.entries_written > self._entries_seen:
             self._due = now + LINGER_SECONDS
@@ -92,14 +92,14 @@ class Sink:
         self._update_facts()
 
     def collect_results(self) -> None:
-        """Take in the report of a child that has ended. Call it when the executor has woken the main thread."""
+        """Handle the report of a child that has ended. Call it when the executor has woken the main thread."""
         for _token, result in self._executor.take_results():
             self._sending = False
             self._handle_report(_report_of(result))
             self._update_facts()
 
     def close(self) -> None:
-        """End the request that is under way. What it has not sent, the next runner sends."""
+        """End the request in flight. The next runner sends the rest."""
         self._executor.close()
 
     # Sending
@@ -233,7 +233,7 @@ class Sink:
         self._failures = 0
         self._most_rows = min(2 * self._most_rows, MOST_ROWS)
 
-    # What is said about it
+    # Reporting
 
     def _update_facts(self) -> None:
         behind = self._behind + self._journal.entries_written - self._entries_seen
@@ -252,7 +252,7 @@ class Sink:
 
 
 def _report_of(result: HookResult) -> SendReport:
-    """Return what a child has written, or its end as a failure."""
+    """Return the report of a child, or its end as a failure."""
     if result.succeeded:
         try:
             return SendReport(**json.loads(result.output.splitlines()[-1]))

@@ -126,8 +126,8 @@ class Inbox:
             self._stuck.add(name)
 
     def _refused(self, error: OSError, path: Path) -> InputError:
-        mine = isinstance(error, PermissionError)
-        hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if mine else ""
+        denied = isinstance(error, PermissionError)
+        hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if denied else ""
         return InputError(f"{path}: {error.strerror}.", hint)
 
 

@@ -96,16 +96,16 @@ class MachineLock:
 
 def _bind(name: bytes) -> socket.socket | None:
     """Return a socket bound to the name, or None if another process has it. Raises InputError."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        made.bind(name)
-        made.listen(_BACKLOG)
+        listener.bind(name)
+        listener.listen(_BACKLOG)
     except OSError as error:
-        made.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             return None
         raise InputError(f"this runner cannot find out whether there is another: {error.strerror}.") from error
-    return made
+    return listener
 
 
 def _turn_away(listening: socket.socket) -> None:
@@ -117,16 +117,16 @@ def _turn_away(listening: socket.socket) -> None:
 
 def _holder(name: bytes) -> tuple[int, int] | None:
     """Return process and user of the listener on the name, or None."""
-    asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        asking.setblocking(False)
+        client.setblocking(False)
         with suppress(BlockingIOError):
-            asking.connect(name)
+            client.connect(name)
             size = struct.calcsize("3i")
-            pid, uid, _gid = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+            pid, uid, _gid = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
             return pid, uid
     except OSError:
         pass
     finally:
-        asking.close()
+        client.close()
     return None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner reports at every tick beside its work: that it is alive, its state, and what it has counted."""
+"""Reports the health of the runner: to systemd, in the heartbeat, the metrics and the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEALTHY_SECONDS = 15.0  # a request can take this long, on top of three interval
 
 
 class HealthReporter:
-    """``heartbeat``, ``textfile``, ``readiness`` and ``watch`` may be None: not wanted."""
+    """Without ``heartbeat``, ``textfile``, ``readiness`` or ``watch``, that part is not reported."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class HealthReporter:
         self._textfile = textfile
         self._readiness = readiness
         self._watch = watch
-        self._missing: Sequence[str] = ()  # what hooks need, in sentences
+        self._missing: Sequence[str] = ()  # sentences on what hooks lack
         self._started = clocks.stamp()
         self._last_beat: Mapping[str, Any] = {}
         self._last_beat_at = 0.0
@@ -73,7 +73,7 @@ class HealthReporter:
         self.report_alive(0.0)
 
     def report_alive(self, within_seconds: float) -> None:
-        """Report that the main loop has done what was due, and means to go on ``within_seconds``."""
+        """Report that the main loop is alive, and will be at its next step ``within_seconds``."""
         if self._readiness is not None:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
@@ -82,7 +82,7 @@ class HealthReporter:
             self._readiness.report_alive(records, name, within_seconds, unread=unread)
 
     def record_poll(self, fault: str | None, age_seconds: float = 0.0) -> None:
-        """Note the result of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
+        """Record the result of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
         if fault is None:
@@ -91,11 +91,11 @@ class HealthReporter:
             self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(latest))
 
     def record_document(self, document: Document) -> None:
-        """Note what could not be read in the last document: it may hide what is scheduled."""
+        """Record what could not be read in the last document: it may hide what is scheduled."""
         self._problems = document.problems
 
     def report(self) -> None:
-        """Do what is due at a tick."""
+        """Report what has changed, and that the runner is alive; prune the journal."""
         self._report_journal()
         news = None if self._watch is None else self._watch.take_result()
         if news is not None:
@@ -123,23 +123,23 @@ class HealthReporter:
         return True, f"the service answered {duration_text(age)} ago"
 
     def record_policies(self, policies: Policies) -> None:
-        """Note which policies the runner uses."""
+        """Record which policies the runner uses."""
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
         self._metrics.replace("forewarn_artifact_info", info)
 
-    def watch_needs(self, look: NeedsCheck | None, missing: Sequence[str]) -> None:
-        """Report what hooks need and is ``missing`` now, and what ``look``, unless None, returns from now on."""
+    def watch_needs(self, check: NeedsCheck | None, missing: Sequence[str]) -> None:
+        """Report what is ``missing`` for hooks now, and what ``check``, unless None, returns from now on."""
         if self._watch is not None:
-            self._watch.set_check(look)
+            self._watch.set_check(check)
         self._report_missing(missing)
 
     def report_reloading(self) -> None:
-        """Report that the configuration is read again."""
+        """Report that a reload begins."""
         self._notifier.reloading()
 
     def report_reloaded(self, problem: str | None) -> None:
-        """Report that this is done; ``problem`` is why the new configuration is not used, or None."""
+        """Report that a reload has ended; ``problem`` is why the new configuration is not used, or None."""
         self.facts["reload_problem"] = problem
         self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
         self._notifier.ready(self.status(self._scheduler.records))
@@ -149,7 +149,7 @@ class HealthReporter:
         self._notifier.stopping()
 
     def close(self) -> None:
-        """Close the heartbeat, which stays as it is."""
+        """Close the heartbeat, whose file stays as it is."""
         if self._heartbeat is not None:
             self._heartbeat.close()
 
@@ -215,15 +215,15 @@ class HealthReporter:
             self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
 
     def _unsaved_events(self, records: Sequence[EventRecord]) -> dict[str, Any]:
-        """Return what ``forewarn status`` cannot read in the journal, because it cannot be written."""
+        """Return the events that ``forewarn status`` cannot read, because the journal cannot be written."""
         unkept = self._journal.unsaved_ids
         events = [record for record in records if record.identifier in unkept]
         if not events:
             return {}
-        named = [
+        texts = [
             f"{record.event.event_type or 'event'} {record.event.event_id} ({record.state})" for record in events[:3]
         ]
-        return {"unkept": len(events), "unkept_events": ", ".join(named)}
+        return {"unkept": len(events), "unkept_events": ", ".join(texts)}
 
     def _report_missing(self, missing: Sequence[str]) -> None:
         for text in missing:

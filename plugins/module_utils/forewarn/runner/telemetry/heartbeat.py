@@ -28,7 +28,7 @@ LONGEST_SILENCE_SECONDS = 180.0
 
 _SCHEMA = {"schema": "heartbeat", "version": 1}
 _TEXT_LENGTHS = (200, 60, 15)  # texts are cut to these, in turn, until a beat fits; lists to a fifth as many items
-# To be had whole or not at all.
+# Never cut.
 _UNCUT = ("vm", "options", "program")
 # Left out first, if the beat is still too long.
 _LEAST_NEEDED = ("options", "program", "source", "policies")
@@ -48,13 +48,13 @@ class Heartbeat:
     """Writes the beats of this process. ``trouble`` is why the latest could not be written, None if it was.
 
     Until the first beat nothing is opened, and an old beat stays readable. If the disk of the state directory is full
-    or read-only, the beat goes to ``elsewhere``: a directory in memory, or None.
+    or read-only, the beat goes to ``fallback_directory``: one in memory, or None.
     """
 
-    def __init__(self, directory: str, clocks: Clocks, elsewhere: str | None = None) -> None:
+    def __init__(self, directory: str, clocks: Clocks, fallback_directory: str | None = None) -> None:
         self.trouble: str | None = None
         self._path = Path(directory, FILE_NAME)
-        self._elsewhere = None if elsewhere is None else _substitute(directory, elsewhere)
+        self._fallback_file = None if fallback_directory is None else _substitute(directory, fallback_directory)
         self._substituted = False
         self._clocks = clocks
         self._file: FileIO | None = None
@@ -67,15 +67,15 @@ class Heartbeat:
         except OSError as error:
             self.trouble = f"{self._path}: {error.strerror}"
             self.close()
-            if self._elsewhere is not None:
+            if self._fallback_file is not None:
                 self._substituted = True
-                _write_substitute(self._elsewhere, content)
+                _write_substitute(self._fallback_file, content)
         else:
             self.trouble = None
-            if self._substituted and self._elsewhere is not None:
+            if self._substituted and self._fallback_file is not None:
                 self._substituted = False
                 with suppress(OSError):
-                    self._elsewhere.unlink()
+                    self._fallback_file.unlink()
 
     def close(self) -> None:
         """Close the file and leave it as it is."""
@@ -95,19 +95,19 @@ class Heartbeat:
             _sync(self._file.fileno())
 
 
-def read(directory: str, elsewhere: str | None = None) -> Beat | None:
+def read(directory: str, fallback_directory: str | None = None) -> Beat | None:
     """Return the latest beat of a state directory, or None if none can be read. Never raises."""
     beat = _read(Path(directory, FILE_NAME))
-    other = None if elsewhere is None else _read(_substitute(directory, elsewhere))
+    other = None if fallback_directory is None else _read(_substitute(directory, fallback_directory))
     if beat is None or other is None:
         return beat or other
     # A boot empties the directory in memory, so the beat there is of this boot.
     return beat if beat.stamp.boot_id == other.stamp.boot_id and beat.stamp.boot >= other.stamp.boot else other
 
 
-def _substitute(directory: str, elsewhere: str) -> Path:
+def _substitute(directory: str, fallback_directory: str) -> Path:
     name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"
-    return Path(elsewhere, name)
+    return Path(fallback_directory, name)
 
 
 def _write_substitute(path: Path, content: bytes) -> None:
@@ -185,8 +185,8 @@ def _cut(value: object, length: int) -> object:
     if isinstance(value, dict):
         return {name: _cut(item, length) for name, item in value.items()}
     if isinstance(value, list):
-        kept = [_cut(item, length) for item in value[: length // 5]]
-        return kept if len(value) <= length // 5 else [*kept, "…"]
+        items = [_cut(item, length) for item in value[: length // 5]]
+        return items if len(value) <= length // 5 else [*items, "…"]
     return value
 
 

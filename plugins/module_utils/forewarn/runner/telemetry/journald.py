@@ -164,14 +164,14 @@ def _assignment(key: str, value: str, bound: int) -> bytes:
     return name + b"=" + data + b"\n"
 
 
-def _leads_to_journal(noted: str, stream: TextIO) -> bool:
+def _leads_to_journal(journal_stream: str, stream: TextIO) -> bool:
     """Return whether systemd has connected the stream, or standard error, to the journal.
 
-    ``noted`` is JOURNAL_STREAM: device and inode. A child inherits it even if its output goes elsewhere.
+    ``journal_stream`` is JOURNAL_STREAM: device and inode. A child inherits it even if its output goes elsewhere.
     """
     for descriptor in (stream.fileno, lambda: 2):
         with suppress(OSError, ValueError):  # closed, or not a file at all
             status = os.fstat(descriptor())
-            if noted == f"{status.st_dev}:{status.st_ino}":
+            if journal_stream == f"{status.st_dev}:{status.st_ino}":
                 return True
     return False

@@ -45,7 +45,7 @@ class Log:
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._writer: LogWriter | None = None
         self._descriptor = -1
-        self._line_unfinished = False  # the last line has no end, for example on a full disk
+        self._line_unfinished = False  # for example on a full disk
 
     @property
     def lost(self) -> int:
@@ -82,7 +82,7 @@ class Log:
         self._write("info", name, fields)
 
     def warning(self, name: str, /, **fields: Any) -> None:
-        """Write what passes, or what an operator may want to know."""
+        """Write what passes by itself, or what an operator may want to know."""
         self._write("warning", name, fields)
 
     def error(self, name: str, /, **fields: Any) -> None:

@@ -126,7 +126,7 @@ class LogWriter:
             return None
 
     def _record_delivery(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
-        """Note how a delivery ended: ``failed`` lines have yet to be reported, ``lost`` more are lost."""
+        """Record the end of a delivery: ``failed`` lines have yet to be reported, ``lost`` more are lost."""
         with self._lock:
             self._failing = failed > 0
             self._failed += failed

@@ -14,8 +14,7 @@ from .metrics import CONTENT_TYPE
 
 
 class MetricsServer(HttpListener):
-    """Answers ``/metrics`` with the result of ``render``, and ``/healthz`` with 200 or 503 and the sentence from
-    ``healthy``.
+    """Answers ``/metrics`` with what ``render`` returns, and ``/healthz`` with 200 or 503 and ``healthy``'s sentence.
 
     ``address`` is HOST:PORT, with a loopback host: 127.0.0.1, [::1] or localhost. Raises InputError for any other.
     """

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether the runner is alive, and whether this VM is ready for work: what the probes answer.
 
-The main thread reports at each turn of its loop, and any thread may ask. docs/operations.md has the table.
+The main thread reports at each step of its loop, and any thread may ask. docs/operations.md has the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LATE_SECONDS = 15.0
 
 
 class _LoopReport(NamedTuple):
-    """What a turn of the main loop reported. Replaced as a whole, so no reader sees half of one."""
+    """The report of a step of the main loop. Replaced as a whole, so no reader sees half of one."""
 
     next_by: float  # monotonic
     disturbed: bool
@@ -30,8 +30,7 @@ class _LoopReport(NamedTuple):
 class Readiness:
     """From ``lead_seconds`` before NotBefore on this VM is not ready, whatever is decided.
 
-    ``vm_name`` is the last known name of this VM, until ``report_alive`` has a newer one. ``drills``: a drill counts as an
-    event.
+    ``vm_name`` is the last known name of this VM. ``drills``: a drill counts as an event.
     """
 
     def __init__(self, clocks: Clocks, lead_seconds: float, vm_name: str | None = None, *, drills: bool = True) -> None:
@@ -44,7 +43,7 @@ class Readiness:
     def report_alive(
         self, records: Iterable[EventRecord], vm_name: str | None, within_seconds: float, *, unread: bool = False
     ) -> None:
-        """Report a turn. The next one is meant to come ``within_seconds``. For the main thread.
+        """Report a step of the main loop. The next is due ``within_seconds``. For the main thread.
 
         ``unread``: there may be records that are not known yet, of events that have drained this VM.
         """
@@ -64,16 +63,16 @@ class Readiness:
         )
 
     def alive(self) -> bool:
-        """Return whether the main loop turns. From any thread."""
-        turn = self._report
-        return turn is not None and self._clocks.monotonic() <= turn.next_by
+        """Return whether the main loop is alive. From any thread."""
+        report = self._report
+        return report is not None and self._clocks.monotonic() <= report.next_by
 
     def ready(self) -> bool:
         """Return whether, as far as is known, this VM neither drains nor will soon be disturbed. From any thread."""
-        turn = self._report
-        if turn is None or turn.disturbed:
+        report = self._report
+        if report is None or report.disturbed:
             return False
-        return turn.not_before is None or turn.not_before - self._clocks.wall() > self._lead_seconds
+        return report.not_before is None or report.not_before - self._clocks.wall() > self._lead_seconds
 
 
 def _disturbed(record: EventRecord) -> bool:
@@ -89,6 +88,6 @@ def _disturbed(record: EventRecord) -> bool:
 
 
 def _has_acted(record: EventRecord) -> bool:
-    """Return whether something was done for an event, which counts even if the event no longer names this VM."""
+    """Return whether a hook or an approval was started, which counts even if the event no longer names this VM."""
     # The service may act on an approval, whatever happened to the event.
     return record.plan.has_begun() or record.approvals > 0

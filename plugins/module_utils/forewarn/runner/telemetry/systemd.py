@@ -28,8 +28,8 @@ class Notifier:
 
     def __init__(self, environ: MutableMapping[str, str], clocks: Clocks) -> None:
         self._clocks = clocks  # monotonic, as systemd's watchdog
-        self._status: str | None = None  # as last taken by systemd
-        self._pending: list[str] = []  # must not be lost, and not yet taken
+        self._status: str | None = None  # that systemd has accepted last
+        self._pending: list[str] = []  # messages that systemd has not accepted yet
         self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
         period = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         self._interval = period / 2
@@ -62,7 +62,7 @@ class Notifier:
         self._send_reliably("STOPPING=1")
 
     def watchdog(self) -> None:
-        """Notify, twice per WatchdogSec=, that the loop turns. Call it every tick."""
+        """Notify, twice per WatchdogSec=, that the loop is alive. Call it every tick."""
         now = self._clocks.monotonic()
         if self._flush() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
             self._next_watchdog = now + self._interval
@@ -80,7 +80,7 @@ class Notifier:
         return True
 
     def _send(self, message: str) -> bool:
-        """Send a message; return whether systemd has taken it."""
+        """Send a message; return whether systemd has accepted it."""
         if self._address is None:
             return False
         try:
