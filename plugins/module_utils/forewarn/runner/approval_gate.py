@@ -23,7 +23,7 @@ from .options import Mode
 
 
 class ApprovalGate:
-    """Knows the hooks of an event, the journal, and an operator's pause. For the main thread alone."""
+    """Finds what keeps this VM from approving an event. For the main thread alone."""
 
     def __init__(self, scheduler: HookScheduler, journal: Journal, mode: Mode, operator_pause: OperatorPause) -> None:
         self._preparation = scheduler.preparation

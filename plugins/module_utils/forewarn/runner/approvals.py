@@ -74,7 +74,7 @@ class Approvals:
         return None
 
     def send_request(self, events: Sequence[Event], document: Document) -> None:
-        """Send one request, unless its time is over by then. Runs in the requester's thread. Raises Fault."""
+        """Send one request, unless NotBefore has passed by then. Runs in the requester's thread. Raises Fault."""
         ids = [event.event_id for event in events]
         ends = [event.not_before.timestamp() for event in events if event.not_before is not None]
         self._client.approve(ids, document.incarnation, min(ends, default=None))

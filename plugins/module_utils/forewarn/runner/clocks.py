@@ -59,7 +59,7 @@ class Clocks:
         return Stamp(self.wall() - age_seconds, self.boottime() - age_seconds, self.boot_id)
 
     def since(self, stamp: Stamp) -> float:
-        """Return the seconds since a moment: by the clock that nobody sets, unless the machine was booted since."""
+        """Return the seconds since a moment: by the boot clock, unless the machine was booted since."""
         if stamp.boot_id and stamp.boot_id == self.boot_id:
             return max(0.0, self.boottime() - stamp.boot)
         return max(0.0, self.wall() - stamp.wall)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the log, the journal and the metrics have of documents, of decisions, and of how events end."""
+"""Reports documents, decisions, and the end of events in the log, the journal and the metrics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DecisionReporter:
         self._metrics.count("forewarn_shadow_disagreements_total", **answers)
 
     def report_decision(self, decision: Decision, where: Eligibility, tracked: TrackedEvent, now: datetime) -> bool:
-        """Report the decision about an event if it has changed, and save it; return whether its policies answer anew.
+        """Report the decision about an event if it has changed, and save it; return whether the policies' answer is new.
 
         Other numbers in the reason are no change.
         """

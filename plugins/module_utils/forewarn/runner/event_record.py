@@ -89,7 +89,7 @@ class EventRecord:
 
     @property
     def listed(self) -> bool:
-        """Whether the service listed it when it was last asked."""
+        """Whether the latest document lists it, as far as is known."""
         return self.state in LISTED
 
     @property
@@ -99,7 +99,7 @@ class EventRecord:
 
     @property
     def urgency(self) -> tuple[float, int]:
-        """What sorts records, the most urgent first: NotBefore in seconds since 1970, then the identifier."""
+        """The sort key of records, the most urgent first: NotBefore in seconds since 1970, then the identifier."""
         not_before = self.event.not_before
         return (inf if not_before is None else not_before.timestamp(), self.identifier)
 

@@ -25,7 +25,7 @@ LONGEST_WAIT_SECONDS = 60.0
 
 
 class ImpactTracker:
-    """Keeps a pause or a reboot until the service shows which event caused it."""
+    """Attributes each pause and reboot to the event that caused it, once the service shows it."""
 
     def __init__(self, recorder: Recorder, clocks: Clocks) -> None:
         self._journal, self._log, self._metrics = recorder
@@ -48,7 +48,7 @@ class ImpactTracker:
         self._pending[kind] = (before + seconds, self._clocks.monotonic())
 
     def report(self, listed: Sequence[EventRecord], ended: Sequence[EventRecord], vm_name: str | None) -> None:
-        """Report what is pending with the events that are under way, or have just ended, and affect this VM."""
+        """Report pending pauses and reboots with the events of this VM that have started or just ended."""
         if not self._pending:
             self._ended.clear()
             return

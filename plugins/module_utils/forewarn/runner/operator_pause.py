@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator's pause does to the runner: it holds each approval back, and is reported."""
+"""Withholds approvals during an operator's pause, and reports the pause."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class VmIdentity(RequestStatus):
 
     @property
     def due(self) -> bool:
-        """Whether to ask now: it is not known yet."""
+        """Whether to request it now: it is not known yet."""
         return not self._known and super().due
 
     @property

@@ -42,7 +42,7 @@ class _Effect(NamedTuple):
 
 
 class Shadow:
-    """Compares the decisions of ``policies`` with those that count."""
+    """Compares the decisions of ``policies`` with the live ones."""
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-REQUEST_GRACE_SECONDS = 0.5  # for a request that is under way when the signal comes
+REQUEST_GRACE_SECONDS = 0.5  # for a request that is in flight when the signal comes
 
 
 class Interrupted(BaseException):
@@ -23,8 +23,8 @@ class Interrupted(BaseException):
 class StopSignals:
     """While entered, SIGTERM and SIGINT set ``received``. For the main thread alone.
 
-    Python goes on with an interrupted system call after a handler has returned, so a wait has to watch a socket, and a
-    blocked read can only be left by an exception: raised by an alarm, and only inside ``request()``.
+    Python repeats an interrupted system call after a handler has returned, so a wait has to watch a socket, and only an
+    exception ends a blocked read: raised by an alarm, and only inside ``request()``.
 
     A signal that comes just before a system call interrupts nothing, and its handler runs only after the call. So the
     interpreter itself writes to the socket, handler or not, and in a request the alarm repeats.
@@ -77,7 +77,7 @@ class StopSignals:
         self._woken = False
 
     def wake(self) -> None:
-        """End the wait that is under way, or the next one. From any thread."""
+        """End the current wait, or the next one. From any thread."""
         self._woken = True
         with suppress(OSError):  # full: it ends anyway; closed: the runner has ended
             self._writer.send(b"!")

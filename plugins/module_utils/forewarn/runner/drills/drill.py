@@ -52,7 +52,7 @@ def submit(directory: str, request: DrillRequest, clocks: Clocks) -> str:
 
 
 def cancel(directory: str, event_id: str, clocks: Clocks) -> None:
-    """Ask the runner to end a drill. Raises InputError if there is no drill of this id, or as ``hand_over``."""
+    """Ask the runner to end a drill. Raises InputError if there is no drill of this id, or as ``submit``."""
     find_runner(directory, clocks)
     DrillStore(directory).cancel(event_id)
 
@@ -68,7 +68,7 @@ def find_runner(directory: str, clocks: Clocks) -> None:
 
 
 class _Drill:
-    """A drill that the runner has taken."""
+    """An active drill."""
 
     def __init__(self, record: DrillRecord, scheduled: Stamp, resources: tuple[str, ...]) -> None:
         self.record = record._replace(scheduled=scheduled, resources=resources)
@@ -96,7 +96,7 @@ class _Drill:
 
 
 class Drills:
-    """The drills of one runner, in the order in which it took them. Nothing here raises.
+    """The active drills of one runner, in the order of their begin. Nothing here raises.
 
     Their document has the fields of ``api_version``, and its own incarnations. ``directory`` is the state directory.
     """

@@ -31,7 +31,7 @@ class Statement(NamedTuple):
 
 
 class Closure(NamedTuple):
-    """All VMs were ready for this ``content``, as the VM ``by`` has found. It approves; should it be silent, others."""
+    """The VM ``by`` has found all VMs ready for this ``content``. It approves; if it is silent, others do."""
 
     content: str
     by: str
@@ -84,7 +84,7 @@ def encode(document: Barrier, event_id: str) -> bytes | None:
 
 
 def decode(content: bytes | None) -> Barrier:
-    """Return the document that a store has. Raises SharedDocumentError for anything that ``encoded`` does not write."""
+    """Return the document that a store has. Raises SharedDocumentError for anything that ``encode`` does not write."""
     if content is None:
         return Barrier()
     data = load(SCHEMA, content)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sockets that are bounded in time and in what they receive, encrypted or not, and the connection over one of them."""
+"""Sockets with a deadline and a limit for what they receive, with TLS or without, and connections over them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class TooLongError(http.client.HTTPException):
     """The answer is larger than the limit."""
 
 
-class _BoundedInTime(socket.socket):
-    """A socket on which one deadline is for all that is sent and received, and one limit for all bytes received."""
+class _BoundedSocket(socket.socket):
+    """A socket with one deadline for everything that is sent and received, and one limit for all bytes received."""
 
     deadline = 0.0
     allowance = 0
@@ -59,14 +59,14 @@ class _BoundedInTime(socket.socket):
         return received
 
 
-class _BoundedTls(_BoundedInTime, ssl.SSLSocket):
+class _BoundedTlsSocket(_BoundedSocket, ssl.SSLSocket):
     """The same, encrypted."""
 
 
 class AddressConnection(http.client.HTTPConnection):
     """A connection to an address, encrypted where that is. In the runner, http.client has no HTTPSConnection."""
 
-    sock: _BoundedInTime | Any  # None while disconnected
+    sock: _BoundedSocket | Any  # None while disconnected
 
     def __init__(self, address: Address, files: TlsFiles) -> None:
         super().__init__(address.host, address.port)
@@ -85,8 +85,8 @@ class AddressConnection(http.client.HTTPConnection):
                 if left == 1:
                     raise
 
-    def _connected(self, family: int, address: Any, seconds: float) -> _BoundedInTime:
-        plain = _BoundedInTime(family, socket.SOCK_STREAM)
+    def _connected(self, family: int, address: Any, seconds: float) -> _BoundedSocket:
+        plain = _BoundedSocket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(seconds)
             plain.connect(address)
@@ -94,7 +94,7 @@ class AddressConnection(http.client.HTTPConnection):
             if self._files is None:
                 return plain
             context = self._files.context()
-            context.sslsocket_class = _BoundedTls
+            context.sslsocket_class = _BoundedTlsSocket
             plain.settimeout(remaining(self.deadline))
             return context.wrap_socket(plain, server_hostname=self.host)  # type: ignore[return-value]  # of that class
         except BaseException:  # whatever it is, the socket must not stay open

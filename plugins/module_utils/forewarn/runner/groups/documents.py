@@ -65,7 +65,7 @@ def dump(schema: str, data: Mapping[str, Any]) -> bytes:
 
 
 def load(schema: str, content: bytes) -> Mapping[str, Any]:
-    """Return what ``dumped`` wrote. Raises SharedDocumentError."""
+    """Return what ``dump`` wrote. Raises SharedDocumentError."""
     try:
         data = json.loads(content.decode("utf-8"))
         header = data["forewarn"]

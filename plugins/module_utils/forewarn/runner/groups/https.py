@@ -42,7 +42,7 @@ class PersistentConnection:
         if address.secure and files.certificate_file is None:
             self._closed_hint = "It may want a client certificate; the settings of the store name none."
         self._used = 0.0
-        self._fresh = True  # the connection has been opened for the request that is under way
+        self._fresh = True  # the connection was opened for the current request
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
@@ -110,7 +110,7 @@ class PersistentConnection:
 
 
 def _is_silent(sock: socket.socket) -> bool:
-    """Return whether a connection is open with nothing to read, as it must be when no request is under way."""
+    """Return whether a connection is open with nothing to read, as it must be while no request is in flight."""
     sock.setblocking(False)
     try:
         socket.socket.recv(sock, 1, socket.MSG_PEEK)  # below TLS, which knows no peeking

@@ -94,5 +94,5 @@ def statement_of(decision: Decision, content: str, blocked: Eligibility | None) 
 
 
 def event_label(event: Event) -> str:
-    """Return the event in a few words, for people who look at the store."""
+    """Return the event in a few words, for people who read the store."""
     return f"{event.event_type or 'event'} {event.event_id}"[:120]

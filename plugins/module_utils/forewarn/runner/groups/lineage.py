@@ -4,8 +4,8 @@
 """The history of a document of the store, by which a VM notices that the store was restored from a backup.
 
 A revision is no help: it is that of the whole store, and others' writes catch up. So each write of a document counts
-one up, and adds a random token. Who has seen write 7 finds its token in the document as long as that goes on from
-there, and another in one that went on from an earlier state.
+one up, and adds a random token. A VM that has seen write 7 finds its token in every later document that continues it,
+and another token in one that continues an earlier state.
 """
 
 from __future__ import annotations

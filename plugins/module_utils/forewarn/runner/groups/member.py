@@ -68,7 +68,7 @@ class Member:
             barrier_key = key_of(self.coordinator.settings.name, event.key)
         if event.event_status == "Scheduled":
             self._intents[event.key] = self._intent(decision, record, blocked, barrier_key, need, now, affected)
-        else:  # nobody waits for it any more
+        else:  # no VM waits for it any more
             group = need.group if need is not None and affected else ""
             untold = Intent(event.event_id, record.identifier, group=group, slot=group != "")
             self._intents[event.key] = self.coordinator.started_intent(event.key, untold)

@@ -44,7 +44,7 @@ class Want(NamedTuple):
 
     @property
     def place(self) -> tuple[float, str]:
-        """What sorts those who wait: the soonest NotBefore is served first."""
+        """The sort key of waiters: the soonest NotBefore is served first."""
         return (inf if self.not_before is None else self.not_before, self.key)
 
 
@@ -66,12 +66,12 @@ class Waiter(NamedTuple):
     since: str = ""
 
     def place(self, key: str) -> tuple[float, str]:
-        """What sorts those who wait."""
+        """Return the sort key of waiters."""
         return (inf if self.not_before is None else self.not_before, key)
 
 
 class Release(NamedTuple):
-    """A slot that somebody else than its VM has freed, ``by`` whom, and why."""
+    """A slot that was freed ``by`` somebody else than its VM, and why."""
 
     name: str
     key: str
@@ -108,7 +108,7 @@ def step(
     passed_over: Collection[str] = (),
     orphans: Collection[str] = (),
 ) -> Semaphore:
-    """Return the document as it should be now that the VM ``me`` wants this. Unchanged: nothing is to be written.
+    """Return the document with the ``wants`` of the VM ``me``. An unchanged document need not be written.
 
     ``passed_over`` are waiters that have had room and did not take it: who takes it instead removes them, and one that
     is still there waits again. ``orphans`` are events that this VM has seen listed, and has not for a while: their VMs
@@ -234,7 +234,7 @@ def encode(document: Semaphore) -> bytes:
 
 
 def decode(content: bytes) -> Semaphore:
-    """Return the document that a store has. Raises SharedDocumentError for anything that ``encoded`` does not write."""
+    """Return the document that a store has. Raises SharedDocumentError for anything that ``encode`` does not write."""
     data = load(SCHEMA, content)
     return Semaphore(
         {key: _slot(slot) for key, slot in object_of(data, "slots").items()},

@@ -14,7 +14,7 @@ from .semaphore import Semaphore
 
 # A waiting event that had room for this long is passed over.
 PASSED_OVER_SECONDS = 10.0
-# An event that has left the list for this long is over, also for a VM that cannot say so any more. It is long because
+# An event that has left the list for this long has ended, also for a VM that cannot say so any more. It is long because
 # a VM that is still drained, but has not reached the store since, loses its slot too.
 ORPHAN_SECONDS = 3600.0
 # A longer gap between two documents counts as this: what happened in between was not seen.

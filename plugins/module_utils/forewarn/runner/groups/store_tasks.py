@@ -16,7 +16,7 @@ from .intent import Intent
 from .semaphore import FORCE, RECOVER, RELEASE, TAKE, Semaphore, Want
 from .store import CERTIFICATE, LOGIN, LOST_DATA, StoreFault
 
-# How often somebody who waits reads again: for other VMs, and for a slot, longer for each event that is served first.
+# How often a document is read while this VM waits for other VMs, or for a slot: longer for each event ahead.
 WAITING_SECONDS, QUEUE_SECONDS, QUEUE_STEP_SECONDS = 5.0, 1.0, 0.02
 _UNREACHABLE = (TIMEOUT, REFUSED, CONNECTION, CERTIFICATE, LOGIN)
 
@@ -50,7 +50,7 @@ class StoreTask(NamedTuple):
         return None if interval is None else max(known.due, known.at + interval)
 
     def _slot_interval(self, me: str, intents: Mapping[str, Intent]) -> float | None:
-        """Return after how many seconds a semaphore is read again, None if nobody needs that."""
+        """Return after how many seconds a semaphore is read again, None if there is no need."""
         document: Semaphore = self.cached.document
         intervals = [] if self.wants else [WAITING_SECONDS]
         for want in self.wants:
@@ -65,7 +65,7 @@ class StoreTask(NamedTuple):
 
 
 def _barrier_interval(intent: Intent | None) -> float | None:
-    """Return after how many seconds a barrier is read again, None if nobody needs that."""
+    """Return after how many seconds a barrier is read again, None if there is no need."""
     statement = None if intent is None else intent.statement
     return WAITING_SECONDS if intent is not None and intent.fresh and statement and statement.state == READY else None
 

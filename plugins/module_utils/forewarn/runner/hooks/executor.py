@@ -115,7 +115,7 @@ class Executor:
             hook.end(reason)
 
     def take_results(self) -> list[tuple[Hashable, HookResult]]:
-        """Return what has ended since the last call."""
+        """Return the results of hooks that have ended since the last call."""
         ended = []
         while self._results:
             token, outcome = self._results.popleft()

@@ -77,7 +77,7 @@ def examine(
     """
     needs: dict[tuple[str, str, str, str], HookNeed] = {}
     found_credentials: dict[str, CredentialNeed] = {}
-    program = lru_cache(maxsize=None)(_program)  # looks at each once
+    program = lru_cache(maxsize=None)(_program)  # each is examined once
     for policy, rule, hook in hooks:
         found = []
         for name in credentials.names(hook):

@@ -148,7 +148,7 @@ def group_exists(process_group: int) -> bool:
 def group_is_of_hook(process_group: int, started: int) -> bool:
     """Return whether a group without its leader has processes that a hook started: they have its environment.
 
-    Linux shows no environment of a process that is about to begin another program, so it may look for 0.2 s.
+    Linux shows no environment of a process that is about to begin another program, so this may take 0.2 s.
     """
     if not signal_group(process_group, 0):
         return False
@@ -191,7 +191,7 @@ def exit_descriptor(pid: int) -> int | None:
 
 
 class Output:
-    """The first and the last part of what is added, in little memory."""
+    """The output of a process: its first and its last part, in little memory."""
 
     def __init__(self, secrets: tuple[bytes, ...] = ()) -> None:
         self._masker = _masker(secrets) if secrets else None

@@ -99,7 +99,7 @@ def unfinished(plan: Plan) -> list[Run]:
 class RecoveryRequests:
     """The requests to one runner. For the main thread; nothing here raises. ``directory`` is the state directory.
 
-    Requests concern hooks that do not run. One that runs may finish: a recovery that is asked for again may have
+    Requests concern hooks that do not run. One that runs may finish: a recovery that is requested again may have
     succeeded by then, and what a person has dealt with is not tried again, whatever its result.
     """
 
@@ -108,7 +108,7 @@ class RecoveryRequests:
         self._records = records
         self._recorder = recorder
         self._journal, self._log, _metrics = recorder
-        self._requests: dict[str, RecoveryRequest] = {}  # by id, in the order in which they were asked for
+        self._requests: dict[str, RecoveryRequest] = {}  # by id, in the order of their times
         self._done: set[str] = set()  # to be removed as soon as the journal is on the disk
 
     def read_requests(self) -> None:
@@ -218,7 +218,7 @@ def _is_line(text: str, most: int) -> bool:
 
 
 def _request(content: bytes) -> RecoveryRequest:
-    """Return what ``hand_over`` wrote. Raises InputError for anything else."""
+    """Return what ``submit`` wrote. Raises InputError for anything else."""
     try:
         data: Any = json.loads(content)
         if not isinstance(data, dict) or data.keys() != {"forewarn", *RecoveryRequest._fields}:

@@ -28,7 +28,7 @@ from .run import FAILED, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING,
 # A prepare hook is ended this long before NotBefore, so that it is gone by then: after SIGTERM it has the grace.
 MARGIN_SECONDS = 3.0
 GRACE_SECONDS = 2.0
-MIN_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
+MIN_PAUSE_SECONDS = 0.1  # between two attempts to start a hook that is due: it may have to wait for room
 # Hooks at once. Of prepare hooks only those count that are due no later: what is due first always finds room, and 200
 # events in one document do not start 200 processes.
 MOST_RUNNING = 16
@@ -41,7 +41,7 @@ class RunningHook:
     """A hook that runs. Times are monotonic seconds.
 
     ``sharing`` are the recover hooks of other events that it stands for. ``interrupted``: it is ended, to run again.
-    ``end_at`` is when a prepare hook is ended because ``not_before`` is near, if that is before its own time is over.
+    ``end_at`` is when a prepare hook is ended because ``not_before`` is near, if that is before it times out.
     """
 
     record: EventRecord
@@ -73,7 +73,7 @@ class RunningHooks:
         self._settings = settings
 
     def seconds_to_not_before(self, event: Event) -> float | None:
-        """Return the seconds until NotBefore, None if the service has named none. Negative ones are over."""
+        """Return the seconds until NotBefore, negative once it has passed, None if the service has named none."""
         return None if event.not_before is None else (event.not_before - self._clocks.utc_now()).total_seconds()
 
     def seconds_left(self, event: Event) -> float | None:
@@ -82,7 +82,7 @@ class RunningHooks:
         return None if left is None else left - MARGIN_SECONDS
 
     def recovering(self, words: Collection[str]) -> RunningHook | None:
-        """Return the recover hook with any of these ``Run.words`` that runs, for whatever event."""
+        """Return the recover hook with any of these ``Run.key`` that runs, for whatever event."""
         hooks = (hook for hook in self.hooks.values() if hook.run.phase == RECOVER)
         return next((hook for hook in hooks if hook.run.key in words), None)
 
@@ -93,7 +93,7 @@ class RunningHooks:
         left_seconds: float | None = None,
         sharing: Sequence[tuple[EventRecord, Run]] = (),
     ) -> None:
-        """Start a hook, which is ended in ``left_seconds`` if its own time is not over before."""
+        """Start a hook, which is ended in ``left_seconds`` unless it times out before."""
         timeout = commands.timeout(run.hook)
         seconds = timeout if left_seconds is None else min(timeout, left_seconds)
         before = run.status

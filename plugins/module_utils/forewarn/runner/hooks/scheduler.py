@@ -70,7 +70,7 @@ class HookScheduler:
         runs = [run for _record, interrupted in found for run in interrupted]
         for run in runs:
             if run.pid_boot not in (None, self._clocks.boot_id):
-                run.pid = None  # a number of another boot, which may be somebody else's now
+                run.pid = None  # of another boot: another process may have it now
         ended = end_leftovers([(run.pid, run.pid_started) for run in runs if run.pid is not None], grace_seconds)
         for record, interrupted in found:
             for run in interrupted:
@@ -147,7 +147,7 @@ class HookScheduler:
         record.nameless = False
         for run in record.plan.of_phase(RECOVER):
             if run.status == SKIPPED and not run.reason.startswith(BY_A_PERSON):
-                run.wait()  # left out when the list was left: what is asked for now may need it
+                run.wait()  # skipped when the event left the list: the verdicts may need it
         record.plan.add_recovery(verdicts, record.revision)
         if record.plan.start_recovering(record.may_have_started) or record.plan.active_runs():
             self.records.save(record)

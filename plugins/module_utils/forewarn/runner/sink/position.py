@@ -17,7 +17,7 @@ _MAX_BYTES = 4096
 class Position(NamedTuple):
     """``acknowledged`` is the number of the last entry that the sink has accepted, 0 for none.
 
-    ``checksum`` is that entry's: by it another file is told from the one it was in. ``stream`` names that file.
+    ``checksum`` is that entry's: it distinguishes the file from another one. ``stream`` names that file.
     ``begins`` is the number of its newest entry when the sink was configured, None until it is known. ``lost`` counts
     the entries that the journal removed before they were sent, ``rejected`` those that the sink has refused one by one,
     in a request that it accepted.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state directory: where it is, that nobody else can write to it, and that only one runner uses it at a time."""
+"""The state directory: its path, its permissions, and the lock by which only one runner uses it at a time."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .recorder import Recorder
 from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
-HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick of an event that is under way
+HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick during an event
 HEALTHY_SECONDS = 15.0  # a request can take this long, on top of three intervals
 
 

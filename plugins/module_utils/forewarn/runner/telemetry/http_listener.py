@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small HTTP server in a thread of its own, which no client can hold up: for metrics and for probes.
+"""A small HTTP server for metrics and probes, in a thread of its own, which no client can delay.
 
 One thread serves all connections side by side and waits for none of them; each has ``patience_seconds`` in all, and
 where there are too many, the oldest makes room. Between two rounds the thread sleeps, so that not even a flood takes
@@ -62,7 +62,7 @@ class ListenAddress(NamedTuple):
 
 
 class _ClientConnection:
-    """``head`` is what came of the request, None once it is answered; ``unsent`` what is left of the answer."""
+    """``head`` is the received part of the request, None once it is answered; ``unsent`` the rest of the answer."""
 
     def __init__(self, connected: socket.socket, patience_seconds: float) -> None:
         self.socket = connected
@@ -117,7 +117,7 @@ class HttpListener:
         return self._place.port
 
     def close(self) -> None:
-        """Listen no more, and break off what is under way."""
+        """Stop listening, and abort the connections."""
         if self._listener is None or self._thread is None:
             return
         self._closing = True

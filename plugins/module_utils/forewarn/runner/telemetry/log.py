@@ -74,7 +74,7 @@ class Log:
 
     @property
     def reader_gone(self) -> bool:
-        """Whether nobody reads the thread's lines any more."""
+        """Whether the reader of the thread's lines is gone."""
         return self._writer is not None and self._writer.broken
 
     def info(self, name: str, /, **fields: Any) -> None:

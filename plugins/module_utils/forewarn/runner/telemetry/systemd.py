@@ -41,7 +41,7 @@ class Notifier:
         return self._address is not None
 
     def ready(self, status: str) -> None:
-        """Notify that the start or a reload is over."""
+        """Notify that the start or a reload has ended."""
         line = _line(status)
         self._send_reliably(f"READY=1\nSTATUS={line}")
         self._status = line
