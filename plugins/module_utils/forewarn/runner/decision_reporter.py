@@ -44,7 +44,7 @@ class DecisionReporter:
         self._metrics.count("forewarn_shadow_disagreements_total", **answers)
 
     def report_decision(self, decision: Decision, where: Eligibility, tracked: TrackedEvent, now: datetime) -> bool:
-        """Report the decision about an event if it has changed, and save it; return whether the policies' answer is new.
+        """Report and save a decision about an event if it has changed; return whether the policies' answer is new.
 
         Other numbers in the reason are no change.
         """

@@ -31,7 +31,7 @@ class TooLongError(http.client.HTTPException):
     """The answer is larger than the limit."""
 
 
-class _BoundedSocket(socket.socket):
+class _TimedSocket(socket.socket):
     """A socket with one deadline for everything that is sent and received, and one limit for all bytes received."""
 
     deadline = 0.0
@@ -59,14 +59,14 @@ class _BoundedSocket(socket.socket):
         return received
 
 
-class _BoundedTlsSocket(_BoundedSocket, ssl.SSLSocket):
+class _TimedTlsSocket(_TimedSocket, ssl.SSLSocket):
     """The same, encrypted."""
 
 
 class AddressConnection(http.client.HTTPConnection):
     """A connection to an address, encrypted where that is. In the runner, http.client has no HTTPSConnection."""
 
-    sock: _BoundedSocket | Any  # None while disconnected
+    sock: _TimedSocket | Any  # None while disconnected
 
     def __init__(self, address: Address, files: TlsFiles) -> None:
         super().__init__(address.host, address.port)
@@ -85,8 +85,8 @@ class AddressConnection(http.client.HTTPConnection):
                 if left == 1:
                     raise
 
-    def _connected(self, family: int, address: Any, seconds: float) -> _BoundedSocket:
-        plain = _BoundedSocket(family, socket.SOCK_STREAM)
+    def _connected(self, family: int, address: Any, seconds: float) -> _TimedSocket:
+        plain = _TimedSocket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(seconds)
             plain.connect(address)
@@ -94,7 +94,7 @@ class AddressConnection(http.client.HTTPConnection):
             if self._files is None:
                 return plain
             context = self._files.context()
-            context.sslsocket_class = _BoundedTlsSocket
+            context.sslsocket_class = _TimedTlsSocket
             plain.settimeout(remaining(self.deadline))
             return context.wrap_socket(plain, server_hostname=self.host)  # type: ignore[return-value]  # of that class
         except BaseException:  # whatever it is, the socket must not stay open
