@@ -53,7 +53,7 @@ def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path, status: o
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> None:
+def test_unreadable_not_before_may_have_passed(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(notice=20.0)
     story.go(17)
@@ -68,7 +68,7 @@ def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> 
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
+def test_recover_hook_gets_the_prepared_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, HELD)
@@ -91,7 +91,7 @@ def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
 
 
 @pytest.mark.parametrize("how", ["bodyless", "entry", "resources"])
-def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
+def test_hidden_real_event_prevents_a_drill(tmp_path: Path, how: str) -> None:
     story = Story(tmp_path, HELD)
     event = story.schedule()
     story.go(3)
@@ -102,7 +102,7 @@ def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: 
     assert story.count("start", drill=True) == 0
 
 
-def test_no_drill_begins_while_nobody_knows_whom_an_event_affects(tmp_path: Path) -> None:
+def test_event_with_unknown_resources_prevents_a_drill(tmp_path: Path) -> None:
     story = Story(tmp_path, HELD)
     hide(story, story.schedule(), "resources")
     story.go(3)
@@ -111,7 +111,7 @@ def test_no_drill_begins_while_nobody_knows_whom_an_event_affects(tmp_path: Path
     assert story.count("start", drill=True) == 0
 
 
-def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Path) -> None:
+def test_missing_first_document_prevents_a_drill(tmp_path: Path) -> None:
     story = Story(tmp_path, HELD)
     story.schedule()
     story.go(3)
@@ -124,7 +124,7 @@ def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Pat
     assert story.count("start", drill=True) == 0
 
 
-def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path: Path) -> None:
+def test_drill_recovery_does_not_delay_a_preempt(tmp_path: Path) -> None:
     story = Story(
         tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 600.0, **ONCE)])])]
     )
@@ -140,7 +140,7 @@ def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path
     assert story.count("start", name="drain", drill=False) == 1
 
 
-def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_path: Path) -> None:
+def test_event_unseen_before_a_restart_is_not_cancelled(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -155,7 +155,7 @@ def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_p
     assert story.count("start", name="start-again") == 1
 
 
-def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_hands(tmp_path: Path) -> None:
+def test_event_unseen_during_a_freeze_is_not_cancelled(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -166,7 +166,7 @@ def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_han
 
 
 @pytest.mark.parametrize("how", ["bodyless", "entry"])
-def test_a_reload_counts_at_once_though_the_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
+def test_reload_counts_while_the_event_is_hidden(tmp_path: Path, how: str) -> None:
     two = [("web", [match("a", prepare=["one", "two"], recover=["back"])])]
     story = Story(tmp_path, two, [("web", [match("a", prepare=["one"], recover=["back"])])])
     story.slow = {"one"}
@@ -180,7 +180,7 @@ def test_a_reload_counts_at_once_though_the_event_cannot_be_seen(tmp_path: Path,
     assert story.count("start", name="two") == 0
 
 
-def test_the_time_counts_though_the_answers_have_no_body(tmp_path: Path) -> None:
+def test_age_grows_while_answers_have_no_body(tmp_path: Path) -> None:
     early = match("early", "hold", condition='age < duration("10s")')
     story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
     story.schedule()
@@ -200,7 +200,7 @@ def test_the_first_document_may_be_old_as_well(tmp_path: Path) -> None:
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> None:
+def test_restart_remembers_the_age_of_a_document(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)

@@ -29,7 +29,7 @@ ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
     ],
     ids=["on_failure", "never", "attempts"],
 )
-def test_what_has_failed_for_good_is_tried_again_where_a_reload_allows_it(
+def test_reload_can_allow_another_attempt(
     tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     story = Story(
@@ -48,7 +48,7 @@ def test_what_has_failed_for_good_is_tried_again_where_a_reload_allows_it(
     assert story.count("post", result="taken") >= 1
 
 
-def test_what_may_run_once_only_after_a_reload_has_run(tmp_path: Path) -> None:
+def test_single_attempt_after_a_reload_was_used(tmp_path: Path) -> None:
     never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
     story = Story(tmp_path, ONE, never)
     story.fail = {"one"}
@@ -61,7 +61,7 @@ def test_what_may_run_once_only_after_a_reload_has_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left_out", [False, True])
-def test_what_was_interrupted_and_may_run_once_only_now_has_run(tmp_path: Path, left_out: bool) -> None:
+def test_interrupted_attempt_counts_for_a_single_one(tmp_path: Path, left_out: bool) -> None:
     never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
     story = Story(tmp_path, ONE, [("web", [match("a", "hold")])], never)
     story.slow = {"one"}
@@ -76,7 +76,7 @@ def test_what_was_interrupted_and_may_run_once_only_now_has_run(tmp_path: Path, 
     assert story.count("post") == 0
 
 
-def test_a_failure_that_a_reload_accepts_is_accepted_at_once(tmp_path: Path) -> None:
+def test_failure_accepted_by_a_reload_counts_at_once(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE, [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])])
     story.fail = {"one"}
     story.schedule()
@@ -90,7 +90,7 @@ def test_a_failure_that_a_reload_accepts_is_accepted_at_once(tmp_path: Path) -> 
 # What is not asked for any more
 
 
-def test_what_is_not_asked_for_any_more_is_not_started_while_the_service_is_silent(tmp_path: Path) -> None:
+def test_unrequested_hook_does_not_start_during_silence(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE)
     story.slow = {"one"}
     story.schedule()
@@ -104,7 +104,7 @@ def test_what_is_not_asked_for_any_more_is_not_started_while_the_service_is_sile
     assert story.count("post") == 0, "nothing is approved without a fresh document"
 
 
-def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> None:
+def test_unrequested_hook_is_not_awaited(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE, [("web", [match("a", "hold")])])
     story.slow = story.fail = {"one"}
     story.schedule()
@@ -118,7 +118,7 @@ def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> Non
     assert story.turns(60.0) < 200
 
 
-def test_what_the_time_makes_due_is_prepared_while_the_service_is_silent(tmp_path: Path) -> None:
+def test_hook_due_by_time_runs_during_silence(tmp_path: Path) -> None:
     early = match("early", "hold", condition='age < duration("20s")')
     story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
     story.schedule()
@@ -135,7 +135,7 @@ def test_what_the_time_makes_due_is_prepared_while_the_service_is_silent(tmp_pat
 # Their order, and their time
 
 
-def test_stages_run_in_the_order_of_the_policies_as_they_are_now(tmp_path: Path) -> None:
+def test_stages_follow_the_reloaded_policy_order(tmp_path: Path) -> None:
     stop_db = match("b", prepare=["stop-db"], recover=["start-db"], prepare_within_seconds=590.0)
     drain = match("a", **DRAIN, prepare_within_seconds=590.0)
     story = Story(tmp_path, [("db", [stop_db])], [("web", [drain]), ("db", [stop_db])])
@@ -146,7 +146,7 @@ def test_stages_run_in_the_order_of_the_policies_as_they_are_now(tmp_path: Path)
     assert story.times("start", name="drain")[0] < story.times("start", name="stop-db")[0]
 
 
-def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_path: Path) -> None:
+def test_stage_with_a_shared_hook_waits_its_time(tmp_path: Path) -> None:
     announce = match("a", prepare=["announce"], recover=["unannounce"])
     stop_db = match("b", prepare=["announce", "stop-db"], recover=["start-db"], prepare_within_seconds=60.0)
     story = Story(tmp_path, [("web", [announce]), ("db", [stop_db])])
@@ -166,7 +166,7 @@ def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
-def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
+def test_unreadable_field_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -179,7 +179,7 @@ def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreada
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
+def test_unnamed_vm_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -193,7 +193,7 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unk
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_reboot_is_reported_with_its_event_though_the_name_of_the_vm_comes_later(
+def test_reboot_has_its_event_despite_a_late_name(
     tmp_path: Path, unknown: bool
 ) -> None:
     story = Story(tmp_path, AFTER)
@@ -214,7 +214,7 @@ def test_a_reboot_is_reported_with_its_event_though_the_name_of_the_vm_comes_lat
     assert kinds == {event: "reboot"}, later
 
 
-def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -> None:
+def test_notify_hook_from_a_reload_hears_the_end(tmp_path: Path) -> None:
     old, new = ([("web", [match("a", "hold", notify=[hook(name)])])] for name in ("old", "new"))
     story = Story(tmp_path, old, new)
     event = story.schedule()
@@ -226,7 +226,7 @@ def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -
     assert [each.name for each in story.world.hooks][before:] == ["new"]
 
 
-def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
+def test_reloads_keep_the_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
     story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold")])])
     story.fail = {"drain"}
@@ -240,7 +240,7 @@ def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
     assert "no longer ask" not in record.plan.runs[0].reason
 
 
-def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path) -> None:
+def test_unrequested_hook_is_no_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
     story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])])
     story.fail = {"drain", "other"}
@@ -252,7 +252,7 @@ def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path
     assert "no longer ask" not in str(said)
 
 
-def test_who_is_in_no_policy_after_a_restart_hears_of_nothing(tmp_path: Path) -> None:
+def test_removed_notify_hook_hears_nothing_after_a_restart(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])])
     event = story.schedule()
     story.go(3)
@@ -265,7 +265,7 @@ def test_who_is_in_no_policy_after_a_restart_hears_of_nothing(tmp_path: Path) ->
     assert story.count("start", name="tell") == before
 
 
-def test_a_notify_hook_that_comes_while_the_event_is_hidden_hears_of_its_end(tmp_path: Path) -> None:
+def test_notify_hook_added_while_hidden_hears_the_end(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])])
     story.schedule()
     story.go(3)

@@ -43,7 +43,7 @@ def _poll(clocks: ManualClocks, ticks: Ticks, limiter: Limiter, requests: int = 
     ticks.advance()
 
 
-def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clocks: ManualClocks) -> None:
+def test_ticks_stretch_after_an_approval_within_the_budget(clocks: ManualClocks) -> None:
     limiter = Limiter(clock=clocks.monotonic)
     ticks = Ticks(1.0, limiter, clocks.monotonic)
     starts = []

@@ -106,7 +106,7 @@ def http(name: str, **keys: Any) -> dict[str, Any]:
     return {"http": f"http://127.0.0.1:9/{name}", "timeout_seconds": 5.0, **keys}
 
 
-def test_what_fails_is_told_later_and_then_never_again() -> None:
+def test_failed_notification_is_retried_until_it_succeeds() -> None:
     scene = Scene([False, False, True])
     scene.scheduler.notify(scene.record("A", http("x")), "decided")
     scene.pass_time()
@@ -159,7 +159,7 @@ def test_a_later_attempt_tells_what_was_so_then() -> None:
     assert {content["other_events"] for content in scene.receivers.contents} == {0}
 
 
-def test_what_a_reload_has_removed_is_not_tried_again() -> None:
+def test_notification_removed_by_a_reload_is_not_retried() -> None:
     scene = Scene([False])
     record = scene.record("A", http("x"))
     scene.scheduler.notify(record, "decided")
@@ -185,7 +185,7 @@ def test_hooks_do_not_wait_for_each_other() -> None:
     st.lists(st.booleans(), max_size=60),
     st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from(OCCASIONS), st.floats(0, 400)), min_size=1, max_size=12),
 )
-def test_occasions_are_told_in_order_and_at_most_once(script: list[bool], steps: list[tuple[str, str, float]]) -> None:
+def test_occasions_are_notified_in_order_and_once(script: list[bool], steps: list[tuple[str, str, float]]) -> None:
     scene = Scene(script)
     hooks = [http("x"), http("y")]
     records = {name: scene.record(name, *hooks) for name in "AB"}
@@ -250,7 +250,7 @@ class Bodies(Scene):
         return None
 
 
-def test_a_body_is_the_one_of_the_occasion_as_it_was_then() -> None:
+def test_body_is_that_of_its_occasion() -> None:
     scene = Bodies([False])
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
@@ -266,7 +266,7 @@ def test_a_body_is_the_one_of_the_occasion_as_it_was_then() -> None:
     ]
 
 
-def test_a_hook_with_a_body_that_the_policies_no_longer_name_is_not_tried_again() -> None:
+def test_body_removed_by_a_reload_is_not_retried() -> None:
     scene = Bodies([False])
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
@@ -276,7 +276,7 @@ def test_a_hook_with_a_body_that_the_policies_no_longer_name_is_not_tried_again(
     assert len(scene.sent) == 1
 
 
-def test_a_body_without_a_value_is_reported_once_and_nothing_is_sent() -> None:
+def test_body_without_a_value_is_reported_once() -> None:
     scene = Bodies()
     content = {"occasions": {**by_occasion("x")["occasions"], "started": {"problem": "the body has no value: x"}}}
     record = scene.record("A", bodied("x", content, retry={"attempts": 3}))
@@ -289,7 +289,7 @@ def test_a_body_without_a_value_is_reported_once_and_nothing_is_sent() -> None:
     assert line.get("retry_seconds") is None
 
 
-def test_a_hook_of_an_event_keeps_only_the_latest_value_of_its_body() -> None:
+def test_only_the_latest_body_of_a_hook_counts() -> None:
     record = Scene().record("A", http("plain"), bodied("x", {"json": {"n": 1}}))
     plain, _body = record.notify
     assert not record.notify_also([plain, bodied("x", {"json": {"n": 1}})])

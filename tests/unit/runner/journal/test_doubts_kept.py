@@ -43,7 +43,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     assert story.count("start") == 0, "a person has not seen to it"
 
 
-def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_only(tmp_path: Path) -> None:
+def test_doubt_persists_while_documents_are_incomplete(tmp_path: Path) -> None:
     """docs/operations.md: if it is not known which event it was, every event is held that the next document lists ...
     This stays so across restarts until a person has seen to it."""
     file = doubted(tmp_path, None)
@@ -62,7 +62,7 @@ def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES])
-def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
+def test_inaccessible_doubt_file_is_not_cleared(
     tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = doubted(tmp_path, "e")
@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE])
-def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
+def test_unlisted_doubt_directory_is_not_empty(
     tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = doubted(tmp_path, "e")
@@ -103,7 +103,7 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
     journal.close()
 
 
-def test_what_an_unreadable_directory_names_is_held_though_its_record_is_whole(
+def test_unreadable_doubt_directory_holds_intact_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record can be whole and yet an older one: only the file about it shows that."""
