@@ -102,7 +102,7 @@ def test_a_text(symbol: Symbol) -> None:
     assert met(made, texts(symbol), *cases, neg(there)) == ONE_OF_FOUR
 
 
-def test_a_tag_is_missing_where_no_tags_are_known() -> None:
+def test_tag_is_missing_without_tags() -> None:
     made = asked()
     has, term = made.inputs.tags.tag("role")
     unknown = conj((neg(made.inputs.tags.known), has, made.text(term, "a")))
@@ -141,7 +141,7 @@ def test_a_duration() -> None:
     assert number(made.inputs, made.params, DURATION) is term
 
 
-def test_a_time_has_no_first_and_no_last_value() -> None:
+def test_first_and_last_times_are_unbounded() -> None:
     made = asked()
     now = made.inputs.now_us
     dimension = ranges(NOW, (10**15, 2 * 10**15 - 1), (2 * 10**15, 3 * 10**15 - 1), (3 * 10**15, 4 * 10**15))

@@ -41,7 +41,7 @@ class Asked:
         return self.names.loop(f"{text} {deciding} {fails}", predicate, deciding=deciding)
 
 
-def test_a_list_has_at_least_the_names_that_are_in_it() -> None:
+def test_count_includes_every_listed_name() -> None:
     asked = Asked()
     a, b = asked.names.has("a"), asked.names.has("b")
     facts = Facts(asked.problem, *asked.names.facts())
@@ -64,7 +64,7 @@ def test_what_can_be_a_name(api_version: str, most: int) -> None:
     assert names.has("a" * (most + 1)) is False
 
 
-def test_a_text_that_is_in_the_list_can_be_a_name() -> None:
+def test_listed_text_can_be_a_name() -> None:
     asked = Asked()
     zone = asked.problem.texts.variable("vm.zone", lambda _text: True)
     empty, has = asked.is_text(zone, ""), asked.names.has(zone)
@@ -85,7 +85,7 @@ def test_the_first_name_is_in_the_list() -> None:
     assert asked.names.leader() is first
 
 
-def test_this_vm_is_in_the_list_in_any_case() -> None:
+def test_own_vm_is_listed_in_any_case() -> None:
     asked = Asked()
     affected, leads = asked.names.affected(), asked.names.leads()
     upper, lower = asked.names.has("VM"), asked.names.has("vm")
@@ -101,7 +101,7 @@ def test_this_vm_is_in_the_list_in_any_case() -> None:
     assert not facts.possible(affected, neg(leads), asked.names.count == 1)
 
 
-def test_each_vm_is_listed_once_where_the_service_does_as_it_says() -> None:
+def test_normal_list_has_each_vm_once() -> None:
     asked = Asked()
     upper, lower, once = asked.names.has("VM"), asked.names.has("vm"), asked.names.each_once
     facts = Facts(asked.problem, *asked.names.facts())
@@ -141,7 +141,7 @@ def test_a_name_that_fails_decides_nothing() -> None:
     assert not facts.possible(loop.decided)
 
 
-def test_a_loop_goes_over_names_that_nothing_else_reads() -> None:
+def test_loop_covers_names_that_nothing_else_reads() -> None:
     asked = Asked()
     loop = asked.loop("a", deciding=True)
     other = asked.loop("b", deciding=False)
@@ -174,7 +174,7 @@ def test_names_are_added_once() -> None:
     assert len(asked.names.names) == 2
 
 
-def test_if_each_name_is_there_once_a_loop_says_what_two_names_are() -> None:
+def test_distinct_names_limit_what_a_loop_finds() -> None:
     asked = Asked()
     code = asked.problem.texts.code
     loop = asked.names.loop("all are a", lambda name: Translated(same(code(name), code("a"))), deciding=False)
@@ -190,7 +190,7 @@ def test_if_each_name_is_there_once_a_loop_says_what_two_names_are() -> None:
     assert facts.possible(loop.decided, neg(listed), asked.names.count == 3, asked.names.each_once)
 
 
-def test_a_name_in_other_letters_may_be_there_in_its_place() -> None:
+def test_case_variant_of_a_name_excludes_the_name() -> None:
     asked = Asked()
     code = asked.problem.texts.code
     loop = asked.names.loop("all are A", lambda name: Translated(same(code(name), code("A"))), deciding=False)
@@ -228,7 +228,7 @@ def is_the_list(asked: Asked, names: Sequence[str]) -> list[Formula]:
 
 
 @pytest.mark.parametrize("part", range(12))
-def test_names_are_counted_as_they_are_in_each_list(part: int) -> None:
+def test_counts_match_each_list(part: int) -> None:
     chance = Random(f"{SEED} {part}")
     predicates = [{one: chance.choice((True, False, False, None)) for one in POOL} for _ in range(chance.randint(1, 2))]
     asked = Asked()
@@ -248,7 +248,7 @@ def test_names_are_counted_as_they_are_in_each_list(part: int) -> None:
             assert facts.certain(right, *listed), names
 
 
-def test_what_is_counted_are_different_names_where_each_is_listed_once() -> None:
+def test_counted_names_differ_if_each_is_unique() -> None:
     asked = Asked()
     (one,) = counted(asked, [dict.fromkeys(POOL, False) | {"a": True, "A": True, "b": True}])
     once, count = asked.names.each_once, asked.names.count
@@ -258,7 +258,7 @@ def test_what_is_counted_are_different_names_where_each_is_listed_once() -> None
     assert not facts.possible(one.number == 2, count == 1)
 
 
-def test_a_list_without_repetitions_has_as_many_names_as_the_service_lists() -> None:
+def test_distinct_count_equals_count_of_a_normal_list() -> None:
     asked = Asked()
     distinct, once, count = asked.names.without_repetitions(), asked.names.each_once, asked.names.count
     assert asked.names.without_repetitions() is distinct
