@@ -206,7 +206,7 @@ lint-docs: .venv/.installed-test .venv/.installed-docs
 	$(heading) 'antsibull-docs, and the site'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
 	tests/tools/docs/site/build.sh
-	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/project/test_site.py::test_the_site_has_every_page_and_asks_no_other
+	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/project/test_site.py::test_site_has_every_page_and_no_external_request
 
 lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'

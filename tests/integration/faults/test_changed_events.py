@@ -81,7 +81,7 @@ FREEZE_OR_DRAIN = """
 """
 
 
-def test_what_becomes_another_event_is_drained_before_it_is_approved_again(
+def test_changed_event_is_prepared_before_its_next_approval(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "sleep 0.5"), undrain=hook(place, "undrain"))
@@ -98,7 +98,7 @@ def test_what_becomes_another_event_is_drained_before_it_is_approved_again(
     assert len(posts(server)) == 2
 
 
-def test_a_reload_that_adds_a_drain_lets_it_run_before_the_reminder(
+def test_reload_that_adds_a_drain_runs_it(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     runner = start("--artifact", artifact(place, "    - {id: all, output: approve}\n"))
@@ -114,7 +114,7 @@ def test_a_reload_that_adds_a_drain_lets_it_run_before_the_reminder(
 
 
 @pytest.mark.vm_python
-def test_two_policies_with_one_drain_run_it_once_and_undo_it_once(
+def test_hook_shared_by_two_policies_runs_once(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "sleep 0.3"), undrain=hook(place, "undrain", "sleep 0.3"))
@@ -124,9 +124,10 @@ def test_two_policies_with_one_drain_run_it_once_and_undo_it_once(
     assert [words[0] for words in ran(place)] == ["drain", "undrain"]
 
 
-def test_a_late_approval_does_not_run_the_hooks_of_an_early_hold_again(
+def test_hooks_of_a_hold_run_once(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
+    """The approval that follows the hold has the same hooks."""
     hooks = f"prepare: [{{run: [{hook(place, 'drain')}]}}]\n      recover: [{{run: [{hook(place, 'undrain')}]}}]\n"
     rules = f"""
     - id: early
@@ -152,9 +153,10 @@ def test_one_failure_in_the_first_second_forfeits_nothing(emulator: EmulatorClie
     assert [words[2] for words in ran(place, "drain")] == ["1", "2", "3"]
 
 
-def test_events_that_end_in_one_poll_start_their_recovery_once(
+def test_recovery_shared_by_three_events_runs_once(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
+    """All events end in the same poll."""
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=hook(place, "undrain", "sleep 0.3"))
     runner = start("--artifact", artifact(place, rules))
     ids = [emulator.schedule("Reboot", ["web_0"], start_on="not_before") for _ in range(3)]
@@ -169,7 +171,7 @@ def test_events_that_end_in_one_poll_start_their_recovery_once(
     assert len(ran(place, "undrain")) == 1
 
 
-def test_a_preempt_is_prepared_beside_sixteen_hooks_of_a_redeploy(
+def test_preempt_is_prepared_beside_sixteen_hooks(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     slow = ", ".join(f"{{run: [{hook(place, 'slow', 'sleep 60')}, '{number}']}}" for number in range(16))
@@ -195,7 +197,7 @@ def test_a_preempt_is_prepared_beside_sixteen_hooks_of_a_redeploy(
     runner.end()
 
 
-def test_a_preempt_does_not_wait_for_a_long_recovery_that_it_shares(
+def test_preempt_does_not_wait_for_a_shared_recovery(
     emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     undrain = hook(place, "undrain", "[ -e quick ] || sleep 50")
@@ -212,7 +214,7 @@ def test_a_preempt_does_not_wait_for_a_long_recovery_that_it_shares(
     assert ran(place, "drain")[1][1] == "Preempt"
 
 
-def test_orderly_restarts_use_up_no_retries_of_a_recovery(emulator: EmulatorClient, start: Start, place: Path) -> None:
+def test_orderly_restarts_use_up_no_recovery_retries(emulator: EmulatorClient, start: Start, place: Path) -> None:
     undrain = hook(place, "undrain", "[ -e quick ] || sleep 60")
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=undrain)
     arguments = ("--artifact", artifact(place, rules))
@@ -231,7 +233,7 @@ def test_orderly_restarts_use_up_no_retries_of_a_recovery(emulator: EmulatorClie
     runner.wait_for("state", event_id=event_id, to="done")
 
 
-def test_an_approval_without_an_answer_is_remembered_by_the_next_runner(
+def test_unanswered_approval_is_remembered_after_a_restart(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
     """So it does not report the event as called off before its start: it may have started unseen."""

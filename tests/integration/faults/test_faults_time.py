@@ -75,7 +75,7 @@ def test_the_clock_is_set_between_scheduled_and_started(step: float) -> None:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_the_clock_is_set_while_the_runner_is_restarted(step: float) -> None:
+def test_clock_step_during_a_restart_changes_nothing(step: float) -> None:
     """The machine was not booted meanwhile; a clock that nobody sets measures the time that passed."""
 
     def before() -> Story:
@@ -95,7 +95,7 @@ def test_the_clock_is_set_while_the_runner_is_restarted(step: float) -> None:
         assert gone["listed_seconds"] < 60.0
 
 
-def test_a_preempt_is_handled_while_a_ten_minute_drain_runs() -> None:
+def test_preempt_is_handled_during_a_long_drain() -> None:
     def story() -> Story:
         drain = world.emulator.schedule("Reboot", ["web_0"], description="long")
         yield from drained(world, drain)

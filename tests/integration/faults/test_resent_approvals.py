@@ -66,7 +66,7 @@ def artifact(directory: Path) -> str:
     return str(compiled(directory, POLICY.format(ran=directory / "ran")))
 
 
-def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path) -> None:
+def test_event_started_by_an_unanswered_approval_is_recovered(tmp_path: Path) -> None:
     with forgetful(raw(b"", "close")) as server:
         runner = Process("--artifact", artifact(tmp_path), endpoint=server.url, state=tmp_path / "state", quick=True)
         try:
@@ -80,7 +80,7 @@ def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path)
     assert gone["outcome"] == "unseen"
 
 
-def test_one_whose_connection_was_closed_is_sent_again_after_the_next_document(tmp_path: Path) -> None:
+def test_unanswered_approval_is_sent_again_after_a_document(tmp_path: Path) -> None:
     with losing(raw(b"", "close")) as server:
         runner = Process("--artifact", artifact(tmp_path), endpoint=server.url, state=tmp_path / "state", quick=True)
         try:
@@ -129,7 +129,7 @@ def once(directory: Path, server: ScriptedServer) -> Any:
 @pytest.mark.parametrize(
     ("changes", "sent"), [({}, 2), ({"EventStatus": "Started"}, 1), ({"EventType": "Redeploy"}, 1)]
 )
-def test_a_command_sends_it_again_only_if_the_document_still_has_it(
+def test_command_resends_an_approval_for_an_unchanged_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], sent: int
 ) -> None:
     monkeypatch.setattr(retry, "FIRST_DELAY_SECONDS", 0.05)

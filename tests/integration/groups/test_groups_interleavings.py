@@ -63,7 +63,7 @@ def test_every_promise_holds(group: Group, faults: int, silent: str) -> None:
         large(Group(("abc",), 3), 1, False),
     ],
 )
-def test_each_event_is_approved_if_nobody_is_in_a_hurry(group: Group, faults: int, dies: bool) -> None:
+def test_patient_vms_get_every_event_approved(group: Group, faults: int, dies: bool) -> None:
     found = check(GroupModel(group, faults, patient=True, dies=dies))
     print(f"{named(group)}, faults {faults}, {'one may die' if dies else 'nobody dies'}: {found.states} states")
     assert found.broken is None, found.trace

@@ -53,7 +53,7 @@ def test_a_broken_rule_is_found(rules: Rules) -> None:
     ("names", "faults", "ends"),
     [("ab", 1, True), ("ab", 1, False), pytest.param("abc", 0, True, marks=pytest.mark.full)],
 )
-def test_nobody_is_approved_unprepared_and_all_who_prepare_are(names: str, faults: int, ends: bool) -> None:
+def test_approved_vms_are_exactly_the_prepared_ones(names: str, faults: int, ends: bool) -> None:
     found = check(BarrierModel(names, faults, ends=ends))
     print(f"{', '.join(names)}, faults {faults}: {found.states} states")
     assert found.broken is None, found.trace

@@ -73,7 +73,7 @@ def forewarn(tmp_path: Path) -> Commands:
     return Commands(tmp_path / "state-web_0")
 
 
-def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
+def test_dry_run_reports_intentions_and_does_nothing(
     start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, tmp_path: Path
 ) -> None:
     runner = start("--artifact", str(artifact), "--dry-run")
@@ -118,7 +118,7 @@ def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
 
 
 @pytest.mark.vm_python
-def test_a_live_one_works_beside_it_and_both_are_compared(
+def test_dry_run_is_compared_with_a_live_run(
     start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, tmp_path: Path
 ) -> None:
     careful = compiled(tmp_path, POLICY.format(hook=hook, output="hold"), "careful")
@@ -170,7 +170,7 @@ def test_the_same_policy_beside_itself_decides_the_same(
     ]
 
 
-def test_an_event_that_one_of_them_had_no_time_to_decide_is_no_difference(
+def test_event_decided_by_one_run_is_no_difference(
     start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path
 ) -> None:
     live = start("--artifact", str(artifact))
@@ -199,7 +199,7 @@ def test_neither_works_on_what_the_other_has_kept(start: Start, artifact: Path, 
     again.stop()
 
 
-def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
+def test_killed_dry_run_resumes_and_recovers_nothing(
     start: Start, emulator: EmulatorClient, artifact: Path, forewarn: Commands, tmp_path: Path
 ) -> None:
     runner = start("--artifact", str(artifact), "--dry-run")
@@ -217,7 +217,7 @@ def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
     assert not (tmp_path / "calls").exists()
 
 
-def test_a_drill_in_it_runs_no_hook_and_says_which_would_run(
+def test_drill_in_a_dry_run_runs_no_hook(
     start: Start, forewarn: Commands, artifact: Path, hook: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
     runner = start("--artifact", str(artifact), "--dry-run")

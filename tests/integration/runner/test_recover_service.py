@@ -77,7 +77,7 @@ def test_what_was_repaired_runs_again_and_recovers(host: RecoverHost) -> None:
     assert "is not being recovered: it is done" in refusal.stderr
 
 
-def test_what_was_dealt_with_is_over_with_a_note(host: RecoverHost) -> None:
+def test_recovery_dealt_with_is_closed_with_a_note(host: RecoverHost) -> None:
     _runner, event_id = host.fails_to_recover()
     result = host.forewarn("recover", event_id, "--dealt-with", "put back into the pool by hand")
     assert (result.returncode, result.stderr) == (0, "")
@@ -104,7 +104,7 @@ def test_a_request_outlives_a_runner_that_was_killed(host: RecoverHost) -> None:
     assert host.requests() == []
 
 
-def test_killed_between_the_request_and_the_end_of_the_hook_it_is_done_by_the_next(host: RecoverHost) -> None:
+def test_killed_runners_successor_executes_the_request(host: RecoverHost) -> None:
     runner, event_id = host.fails_to_recover()
     host.recovery("hang")
     assert host.forewarn("recover", event_id, "--again").returncode == 0

@@ -57,9 +57,10 @@ def line(directory: Path) -> Mapping[str, Any]:
 
 
 @pytest.mark.vm_python
-def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
+def test_reload_applies_good_policies_and_keeps_last_good(
     start: Start, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
+    """A policy that cannot be loaded changes nothing."""
     artifact = compiled(tmp_path, HOLD)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"artifact": "policy.json"}))
@@ -106,7 +107,7 @@ def test_a_shadow_decides_beside_and_never_acts(start: Start, emulator: Emulator
     assert len([line for line in runner.lines if line["line"] == "shadow"]) == 1
 
 
-def test_a_second_runner_on_one_state_directory_is_refused(start: Start, tmp_path: Path) -> None:
+def test_second_runner_on_a_state_directory_is_refused(start: Start, tmp_path: Path) -> None:
     artifact = str(compiled(tmp_path, FREEZE))
     first = start("--artifact", artifact)
     first.wait_for("document")
@@ -170,7 +171,7 @@ def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> Non
     assert "--allow-endpoint" in error
 
 
-def test_a_missing_hook_is_reported_at_the_start_and_holds(
+def test_missing_hook_is_reported_and_holds(
     start: Start, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
     artifact = compiled(
@@ -186,7 +187,7 @@ def test_a_missing_hook_is_reported_at_the_start_and_holds(
     assert os.path.exists(tmp_path / "state-web_0" / "journal.db")  # noqa: PTH110 - short
 
 
-def test_what_runs_is_shown_beside_what_is_on_disk(start: Start, tmp_path: Path) -> None:
+def test_status_compares_loaded_and_installed_state(start: Start, tmp_path: Path) -> None:
     """``forewarn status`` of a real runner: what it lacks, what it has loaded, and what a restart would find."""
     tmp_path.chmod(0o700)
     hook = tmp_path / "drain"

@@ -114,7 +114,7 @@ def fleet(tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
         server.close()
 
 
-def test_the_leader_alone_approves_and_both_see_the_end_se_20_se_32(fleet: Callable[..., Fleet]) -> None:
+def test_only_the_leader_approves_se20_se32(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(3)
     event_id = made.emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
@@ -127,7 +127,7 @@ def test_the_leader_alone_approves_and_both_see_the_end_se_20_se_32(fleet: Calla
         assert [line["outcome"] for line in vm.lines("event-gone")] == ["finished"]
 
 
-def test_the_second_vm_takes_over_from_a_silent_leader_se_25(fleet: Callable[..., Fleet]) -> None:
+def test_second_vm_replaces_a_silent_leader_se25(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(3)
     made.silent = {0}
@@ -139,7 +139,7 @@ def test_the_second_vm_takes_over_from_a_silent_leader_se_25(fleet: Callable[...
     assert [line["eligibility"] for line in made.vms[1].lines("decision")] == ["not-the-leader", "approve"]
 
 
-def test_one_of_several_witnesses_approves_for_a_vm_that_hangs(fleet: Callable[..., Fleet], repository: Path) -> None:
+def test_one_witness_approves_for_a_hanging_vm(fleet: Callable[..., Fleet], repository: Path) -> None:
     """By the policy azure-sample: what an administrator asked for does not wait for NotBefore."""
     names = [f"web_{number}" for number in range(6)]
     made = fleet((repository / "policies" / "azure-sample.yml").read_text(), names)
@@ -162,7 +162,7 @@ def test_one_of_several_witnesses_approves_for_a_vm_that_hangs(fleet: Callable[.
         assert (("user-witness", "approve") in decided) == (name == sender)
 
 
-def test_an_unknown_duration_is_held_until_not_before_se_19(fleet: Callable[..., Fleet]) -> None:
+def test_unknown_duration_is_held_until_not_before_se19(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(1)
     made.emulator.schedule("Freeze", ["web_0"], duration_seconds=-1)
@@ -172,7 +172,7 @@ def test_an_unknown_duration_is_held_until_not_before_se_19(fleet: Callable[...,
     assert (first["eligibility"], last["eligibility"]) == ("refused-by-policy", "started")
 
 
-def test_a_cancelled_event_is_told_from_a_finished_one_se_21(fleet: Callable[..., Fleet]) -> None:
+def test_cancelled_event_differs_from_a_finished_one_se21(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(1)
     event_id = made.emulator.schedule("Reboot", ["web_0"], source="Platform")
@@ -184,7 +184,7 @@ def test_a_cancelled_event_is_told_from_a_finished_one_se_21(fleet: Callable[...
     ]
 
 
-def test_other_vms_events_are_not_ours_se_14(fleet: Callable[..., Fleet]) -> None:
+def test_other_vms_events_are_not_ours_se14(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(1)
     event_id = made.emulator.schedule("Reboot", ["web_1"], source="User")
@@ -193,7 +193,7 @@ def test_other_vms_events_are_not_ours_se_14(fleet: Callable[..., Fleet]) -> Non
     assert made.vms[0].lines("decision")[0]["eligibility"] == "not-ours"
 
 
-def test_a_spell_of_410_is_sat_out_and_the_event_approved_after_it(fleet: Callable[..., Fleet]) -> None:
+def test_event_is_approved_after_a_period_of_410(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(3)
     made.emulator.inject_fault(410, for_seconds=150)
@@ -208,7 +208,7 @@ def test_a_spell_of_410_is_sat_out_and_the_event_approved_after_it(fleet: Callab
     assert len(made.vms[0].lines("poll-recovered")) == 1
 
 
-def test_an_approval_whose_answer_is_lost_is_repeated_and_does_no_harm_se_31(fleet: Callable[..., Fleet]) -> None:
+def test_approval_with_a_lost_answer_is_repeated_se31(fleet: Callable[..., Fleet]) -> None:
     made = fleet(start_delay=20)
     made.run(1)
     made.emulator.inject_fault("drop", requests="post", times=2, processed=True)
@@ -240,7 +240,7 @@ def test_a_service_that_forgets_an_approval_is_reminded(fleet: Callable[..., Fle
     assert made.posts() == [("web_0", [event_id])] * 2
 
 
-def test_events_after_a_reset_incarnation_are_not_missed_se_05(fleet: Callable[..., Fleet]) -> None:
+def test_events_after_an_incarnation_reset_are_seen_se05(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(1)
     made.emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
@@ -252,7 +252,7 @@ def test_events_after_a_reset_incarnation_are_not_missed_se_05(fleet: Callable[.
     assert [second] in [ids for _, ids in made.posts()]
 
 
-def test_an_unknown_type_and_a_broken_field_are_held(fleet: Callable[..., Fleet]) -> None:
+def test_unknown_type_and_invalid_field_are_held(fleet: Callable[..., Fleet]) -> None:
     made = fleet()
     made.run(1)
     made.emulator.schedule("SpotRebalanceRecommendation", ["web_0"], source="User")
