@@ -38,7 +38,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.in_turn(4)  # it takes two minutes
 @pytest.mark.lab
-def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(
+def test_demo_fleet_shows_every_act_as_expected(
     lab_machine: None, bare_python: Path, repository: Path
 ) -> None:
     process = subprocess.run(
@@ -68,7 +68,7 @@ exit(fleet_demo.main())
 """
 
 
-def test_where_there_can_be_no_hosts_it_says_why_and_what_to_install(
+def test_missing_programs_are_named(
     bare_python: Path, repository: Path, tmp_path: Path
 ) -> None:
     for program in ("debootstrap", "ip", "mount", "setpriv", "ssh", "ssh-keygen", "unshare", "openssl"):
@@ -104,7 +104,7 @@ def test_a_row_that_differs_is_a_failure(repository: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.lab
-def test_a_demo_that_is_broken_off_leaves_no_host_and_no_file(
+def test_interrupted_demo_leaves_no_host_or_file(
     lab_machine: None, bare_python: Path, repository: Path, tmp_path: Path
 ) -> None:
     with subprocess.Popen(

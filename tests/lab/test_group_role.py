@@ -111,7 +111,7 @@ def test_three_nodes_become_a_cluster(joined: Lab, playbooks: Playbooks) -> None
         assert host.properties("etcd", "UnitFileState", "NRestarts") == {"UnitFileState": "enabled", "NRestarts": "0"}
 
 
-def test_the_role_brings_a_vm_to_the_store_of_its_group(joined: Lab, playbooks: Playbooks) -> None:
+def test_role_connects_a_vm_to_its_group_store(joined: Lab, playbooks: Playbooks) -> None:
     host = joined.host("web_0")
     played = playbooks.play(ROLLOUT, group(playbooks, forewarn_group_create=True))
     assert played.changed()["web_0"] > 0
@@ -146,7 +146,7 @@ def test_an_event_takes_a_slot_in_the_store(joined: Lab, playbooks: Playbooks) -
 
 
 @pytest.mark.full
-def test_another_password_and_other_certificates_take_one_run_each(joined: Lab, playbooks: Playbooks) -> None:
+def test_rotated_password_and_certificates_take_one_run(joined: Lab, playbooks: Playbooks) -> None:
     host = joined.host("web_0")
     before = {name: main_pid(joined.host(name), "etcd") for name in NODES}
     process = main_pid(host, "forewarn")
@@ -165,7 +165,7 @@ def test_another_password_and_other_certificates_take_one_run_each(joined: Lab, 
 
 
 @pytest.mark.full
-def test_a_node_that_has_lost_its_data_is_replaced_only_if_asked_for(joined: Lab, playbooks: Playbooks) -> None:
+def test_node_without_data_is_replaced_on_request(joined: Lab, playbooks: Playbooks) -> None:
     host = joined.host("etcd_2")
     host.ssh("systemctl stop etcd && rm -r /var/lib/etcd/forewarn")
     given = cluster(playbooks, "another of web")

@@ -48,7 +48,7 @@ def test_the_interruption_is_shorter_than_without_a_warning(galera: Setting[Gale
 
 
 @pytest.mark.full
-def test_the_others_do_not_wait_for_a_node_that_is_frozen(galera: Setting[Galera]) -> None:
+def test_other_nodes_do_not_wait_for_a_freeze(galera: Setting[Galera]) -> None:
     cluster, host, protected, writer = galera
     writer.start("n2", "n3")
     event_id = protected.announce("Freeze", duration_seconds=int(_FREEZE_SECONDS))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.full
 _FREEZE_SECONDS = 10.0
 
 
-def test_a_node_that_was_frozen_is_recovered_only_when_it_has_rejoined(galera: Setting[Galera]) -> None:
+def test_frozen_node_is_recovered_after_it_rejoins(galera: Setting[Galera]) -> None:
     """It was started again before the freeze, so the hook finds a node that says that it is synced, and is not."""
     cluster, host, protected, _writer = galera
     event_id = protected.announce("Freeze", duration_seconds=int(_FREEZE_SECONDS))
@@ -28,7 +28,7 @@ def test_a_node_that_was_frozen_is_recovered_only_when_it_has_rejoined(galera: S
     assert cluster.status(cluster.hosts[1])["wsrep_cluster_size"] == "3"
 
 
-def test_a_runner_that_is_killed_in_the_middle_goes_on(galera: Setting[Galera]) -> None:
+def test_killed_runner_resumes_the_drain(galera: Setting[Galera]) -> None:
     """And it knows that the server ran before the first attempt, which has stopped it."""
     cluster, host, protected, writer = galera
     writer.start("n2", "n3")
@@ -63,7 +63,7 @@ def test_it_waits_for_enough_other_nodes(galera: Setting[Galera], event_type: st
     assert galera.written().failed == {}
 
 
-def test_a_server_that_a_person_has_stopped_stays_stopped(galera: Setting[Galera]) -> None:
+def test_server_stopped_by_an_operator_stays_stopped(galera: Setting[Galera]) -> None:
     cluster, host, protected, _writer = galera
     host.ssh("systemctl disable --quiet --now mariadb")
     protected.reboot()

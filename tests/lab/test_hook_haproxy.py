@@ -108,12 +108,12 @@ def finish(lab: Lab, runner: str, event_id: str) -> dict[str, Any]:
     return wait_for_state(lab.host(runner), event_id, "done")
 
 
-def test_no_request_fails_while_a_vm_is_drained_rebooted_and_back(lab: Lab, haproxy: HAProxy, traffic: Traffic) -> None:
+def test_drained_reboot_fails_no_request(lab: Lab, haproxy: HAProxy, traffic: Traffic) -> None:
     nothing_fails(lab, haproxy, traffic, "web_1", "Reboot", "forewarn, by the network")
 
 
 @pytest.mark.full
-def test_no_request_fails_where_the_load_balancer_drains_the_vm(
+def test_load_balancer_drain_fails_no_request(
     lab: Lab, haproxy: HAProxy, on_balancer: None, traffic: Traffic
 ) -> None:
     nothing_fails(lab, haproxy, traffic, "lb", "Redeploy", "forewarn, by the socket")
@@ -140,7 +140,7 @@ def nothing_fails(lab: Lab, haproxy: HAProxy, traffic: Traffic, runner: str, eve
 
 
 @pytest.mark.full
-def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
+def test_unannounced_reboot_fails_requests(
     lab: Lab, haproxy: HAProxy, traffic: Traffic
 ) -> None:
     vm = lab.host("web_1")
@@ -157,7 +157,7 @@ def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
 
 
 @pytest.mark.parametrize("state", [pytest.param("maint", marks=pytest.mark.full), "drain"])
-def test_a_server_that_a_person_has_taken_out_stays_out_after_the_event(lab: Lab, haproxy: HAProxy, state: str) -> None:
+def test_server_disabled_before_the_event_stays_disabled(lab: Lab, haproxy: HAProxy, state: str) -> None:
     haproxy.set("web_1", state)
     before = haproxy.admin_state("web_1")
     reboot_by_event(lab, "web_1", "Reboot")
@@ -167,7 +167,7 @@ def test_a_server_that_a_person_has_taken_out_stays_out_after_the_event(lab: Lab
 
 
 @pytest.mark.full
-def test_a_server_that_a_person_takes_out_during_the_event_stays_out_after_it(lab: Lab, haproxy: HAProxy) -> None:
+def test_server_disabled_during_the_event_stays_disabled(lab: Lab, haproxy: HAProxy) -> None:
     event_id = announce(lab, lab.host("web_1"))
     wait_until_prepared(lab.host("web_1"), event_id)
     haproxy.set("web_1", "maint")
@@ -178,7 +178,7 @@ def test_a_server_that_a_person_takes_out_during_the_event_stays_out_after_it(la
 
 
 @pytest.mark.full
-def test_a_reload_in_the_middle_of_a_drain_does_not_end_it(lab: Lab, haproxy: HAProxy) -> None:
+def test_haproxy_reload_does_not_end_a_drain(lab: Lab, haproxy: HAProxy) -> None:
     client = lab.host("client")
     one, other = "curl --silent --max-time 60 lb:8080/?seconds=20", "systemd-run --quiet --collect --unit"
     for number in (1, 2):  # one for each server

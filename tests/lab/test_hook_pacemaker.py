@@ -46,7 +46,7 @@ def orderly(setting: Setting[Cluster]) -> Requests:
     return cluster.end_requests("announced")
 
 
-def test_a_service_moves_and_its_node_comes_back_in_a_reboot(setting: Setting[Cluster], orderly: Requests) -> None:
+def test_service_moves_and_the_node_returns(setting: Setting[Cluster], orderly: Requests) -> None:
     cluster, node = setting.cluster, setting.node
     record("pacemaker", "forewarn", {"pause_seconds": orderly.pause_seconds})
     assert not cluster.has_service(node)
@@ -54,7 +54,7 @@ def test_a_service_moves_and_its_node_comes_back_in_a_reboot(setting: Setting[Cl
 
 
 @pytest.mark.full
-def test_the_service_is_away_for_less_time_than_without_a_warning(setting: Setting[Cluster], orderly: Requests) -> None:
+def test_announced_reboot_interrupts_the_service_less(setting: Setting[Cluster], orderly: Requests) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.place(node)
     cluster.begin_requests("unannounced")
@@ -72,7 +72,7 @@ def node_of(nodes: list[Host], cluster: Cluster) -> Host:
 
 
 @pytest.mark.full
-def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Setting[Cluster]) -> None:
+def test_drain_takes_as_long_as_crm_standby(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.place(node)
     began = time.monotonic()
@@ -89,7 +89,7 @@ def test_a_drain_takes_hardly_longer_than_the_command_of_pacemaker(setting: Sett
     assert cluster.node(node, node)["standby"] == "false"
 
 
-def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting[Cluster]) -> None:
+def test_standby_set_by_an_operator_remains(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     node.ssh("crm_standby --update on")
     setting.protected.reboot(node)
@@ -99,7 +99,7 @@ def test_a_node_that_a_person_has_put_into_standby_stays_so(setting: Setting[Clu
 
 
 @pytest.mark.full
-def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Setting[Cluster]) -> None:
+def test_node_returns_after_pacemaker_starts(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     node.ssh("systemctl disable --quiet pacemaker")
     event_id = protected.announce(node)
@@ -114,7 +114,7 @@ def test_a_node_comes_back_once_pacemaker_has_been_started_there(setting: Settin
 
 
 @pytest.mark.full
-def test_nothing_is_stopped_where_no_other_node_could_take_it(setting: Setting[Cluster]) -> None:
+def test_service_without_another_node_is_not_stopped(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.place(node)
     for other in cluster.nodes[1:]:

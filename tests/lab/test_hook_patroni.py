@@ -56,7 +56,7 @@ def test_a_switchover_takes_hardly_longer_than_by_hand(patroni: Setting[Patroni]
 
 
 @pytest.mark.full
-def test_a_runner_that_is_killed_in_the_middle_goes_on(patroni: Setting[Patroni]) -> None:
+def test_killed_runner_resumes_the_switchover(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, writer = patroni
     cluster.make_primary(host)
     asked = "received switchover request"

@@ -13,7 +13,7 @@ from .patroni import Patroni
 pytestmark = pytest.mark.full
 
 
-def test_it_fails_in_a_paused_cluster_and_goes_on_when_the_pause_ends(patroni: Setting[Patroni]) -> None:
+def test_paused_cluster_delays_the_switchover(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, writer = patroni
     cluster.make_primary(host)
     writer.start(*NODES)
@@ -27,7 +27,7 @@ def test_it_fails_in_a_paused_cluster_and_goes_on_when_the_pause_ends(patroni: S
     patroni.written()
 
 
-def test_it_waits_for_a_member_that_can_take_over(patroni: Setting[Patroni]) -> None:
+def test_switchover_waits_for_a_streaming_member(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, writer = patroni
     cluster.make_primary(host)
     writer.start(*NODES)
@@ -60,7 +60,7 @@ def test_a_failover_in_progress_is_waited_for(patroni: Setting[Patroni]) -> None
     patroni.written()
 
 
-def test_a_synchronous_cluster_whose_api_has_a_password_and_certificates(patroni: Setting[Patroni]) -> None:
+def test_synchronous_cluster_with_a_secured_api_switches_over(patroni: Setting[Patroni]) -> None:
     cluster, host, protected, writer = patroni
     cluster.make_primary(host)
     cluster.secure()

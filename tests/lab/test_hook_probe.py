@@ -75,7 +75,7 @@ def traffic(lab: Lab, balancer: str) -> Iterator[Traffic]:
 
 
 @pytest.mark.parametrize("balancer", [pytest.param("haproxy", marks=pytest.mark.full), "nginx"])
-def test_no_request_fails_while_a_vm_is_not_ready_rebooted_and_back(
+def test_reboot_by_azure_fails_no_request(
     lab: Lab, balancers: dict[str, IsUp], traffic: Traffic, balancer: str
 ) -> None:
     vm, is_up = lab.host("web_1"), balancers[balancer]
@@ -94,7 +94,7 @@ def test_no_request_fails_while_a_vm_is_not_ready_rebooted_and_back(
 
 @pytest.mark.full
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
-def test_beside_it_requests_fail_where_nothing_announces_the_reboot(
+def test_unannounced_reboot_fails_requests(
     lab: Lab, balancers: dict[str, IsUp], traffic: Traffic, balancer: str
 ) -> None:
     vm, is_up = lab.host("web_1"), balancers[balancer]

@@ -87,7 +87,7 @@ def test_clients_go_on_while_a_node_is_frozen(setting: Setting[Cluster]) -> None
 
 
 @pytest.mark.full
-def test_a_drain_takes_hardly_longer_than_the_commands_of_rabbitmq(setting: Setting[Cluster]) -> None:
+def test_drain_takes_as_long_as_rabbitmq_upgrade(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
     began = time.monotonic()
@@ -116,7 +116,7 @@ def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting[Cluster]
 
 
 @pytest.mark.full
-def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting[Cluster]) -> None:
+def test_node_needed_for_the_quorum_is_not_drained(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     other = cluster.nodes[1]
     other.ssh("systemctl stop rabbitmq-server")
@@ -133,7 +133,7 @@ def test_a_node_that_is_needed_for_the_quorum_is_not_drained(setting: Setting[Cl
 
 
 @pytest.mark.full
-def test_a_member_that_a_revive_has_left_down_comes_back(setting: Setting[Cluster]) -> None:
+def test_member_left_down_by_a_revive_returns(setting: Setting[Cluster]) -> None:
     """A revive right after a drain does that to queues that the node led: where an event is cancelled, for example."""
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()

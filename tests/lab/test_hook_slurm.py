@@ -61,7 +61,7 @@ def orderly(setting: Setting[Cluster]) -> Orderly:
     return Orderly(cluster.end_load(), seconds)
 
 
-def test_jobs_end_before_a_node_is_rebooted_and_no_work_is_lost(orderly: Orderly) -> None:
+def test_jobs_end_before_the_reboot(orderly: Orderly) -> None:
     worked = orderly.worked
     assert set(worked.begun.values()) == set(worked.ended.values()) == {1}
     record("slurm", "forewarn", {**figures(worked), "seconds_to_drained": round(orderly.seconds, 1)})
@@ -93,7 +93,7 @@ def figures(worked: Worked) -> dict[str, float]:
 
 
 @pytest.mark.full
-def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting[Cluster]) -> None:
+def test_drain_takes_as_long_as_scontrol(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     began = time.monotonic()
@@ -108,7 +108,7 @@ def test_a_drain_takes_hardly_longer_than_the_command_of_slurm(setting: Setting[
 
 
 @pytest.mark.full
-def test_long_jobs_are_queued_again_and_others_waited_for(setting: Setting[Cluster]) -> None:
+def test_long_jobs_are_requeued_and_others_awaited(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     long = cluster.submit(600, "--nodelist=n1")
@@ -143,7 +143,7 @@ def test_what_a_person_has_drained_stays_drained(setting: Setting[Cluster]) -> N
 
 
 @pytest.mark.full
-def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Cluster]) -> None:
+def test_killed_runner_drains_again(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     job = cluster.submit(6, "--nodelist=n1")
@@ -158,7 +158,7 @@ def test_a_runner_that_is_killed_in_the_middle_drains_again(setting: Setting[Clu
 
 
 @pytest.mark.full
-def test_a_node_that_somebody_resumes_while_its_last_job_runs_is_drained_again(setting: Setting[Cluster]) -> None:
+def test_node_resumed_by_an_operator_is_drained_again(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     cluster.wait_for_state(node, "IDLE")
     job = cluster.submit(6, "--nodelist=n1")
@@ -174,7 +174,7 @@ def test_a_node_that_somebody_resumes_while_its_last_job_runs_is_drained_again(s
 
 
 @pytest.mark.full
-def test_a_node_comes_back_where_the_controller_is_away_for_a_while(setting: Setting[Cluster]) -> None:
+def test_node_returns_after_the_controller_was_away(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     event_id = setting.protected.announce(node)
     setting.protected.wait_for_start(node, event_id)

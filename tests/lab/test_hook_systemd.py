@@ -158,7 +158,7 @@ def saved(host: Host) -> int:
     return found["count"]
 
 
-def test_units_are_stopped_and_state_is_saved_before_a_reboot(lab: Lab, host: Host) -> None:
+def test_units_stop_and_state_is_saved_before_reboot(lab: Lab, host: Host) -> None:
     before = progress(host)
     event_id = announce(lab, host)
     wait_for_state(host, event_id, "started")
@@ -193,7 +193,7 @@ def test_units_are_stopped_and_state_is_saved_before_a_reboot(lab: Lab, host: Ho
 
 
 @pytest.mark.full
-def test_without_warning_the_work_since_the_last_checkpoint_is_lost(host: Host) -> None:
+def test_unannounced_reboot_loses_work_since_the_checkpoint(host: Host) -> None:
     host.wait_for(lambda: progress(host) > saved(host) + 50)
     before, kept = progress(host), saved(host)
     host.cut_power()
@@ -204,7 +204,7 @@ def test_without_warning_the_work_since_the_last_checkpoint_is_lost(host: Host) 
 
 
 @pytest.mark.parametrize("host", ONE_SUITE, indirect=True)
-def test_a_cancelled_event_starts_what_was_stopped_and_restores_nothing(lab: Lab, host: Host) -> None:
+def test_cancelled_event_starts_units_and_restores_nothing(lab: Lab, host: Host) -> None:
     host.ssh(f"rm -f /var/lib/worker/restored; systemctl stop idle; {CLIENT}")  # which starts the server
     event_id = announce(lab, host, "Redeploy")
     host.wait_for(lambda: active(host, "app") == "inactive")

@@ -89,7 +89,7 @@ def git(directory: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab, playbooks: Playbooks) -> None:
+def test_unsuitable_host_is_refused_with_a_sentence(lab: Lab, playbooks: Playbooks) -> None:
     old, other, ordinary = lab.hosts
     old.write("#!/bin/sh\necho python=3.7\n", "/usr/local/bin/old-python", 0o755)
     other.ssh("mv /run/systemd/system /run/systemd/system.away")  # which says that systemd has booted the machine
@@ -122,7 +122,7 @@ def test_a_rehearsal_touches_nothing(lab: Lab, playbooks: Playbooks) -> None:
         assert host.ssh("ls -d /etc/forewarn /opt/forewarn", check=False).stdout == ""
 
 
-def test_it_works_when_the_playbook_has_ended_and_a_second_run_changes_nothing(lab: Lab, playbooks: Playbooks) -> None:
+def test_second_rollout_changes_nothing(lab: Lab, playbooks: Playbooks) -> None:
     assert set(playbooks.play(ROLLOUT, VARIABLES).changed()) == set(NAMES)
     for host in lab.hosts:
         found = status(host)
@@ -173,9 +173,10 @@ def test_an_event_is_decided_drained_approved_and_recovered(lab: Lab, playbooks:
         live_through_a_reboot(lab, host)
 
 
-def test_other_policies_and_parameters_are_a_reload_and_the_old_artifact_is_kept(
+def test_changed_policies_are_a_reload(
     lab: Lab, playbooks: Playbooks
 ) -> None:
+    """The old artifact is kept."""
     before = {host.name: main_pid(host) for host in lab.hosts}
     policy = playbooks.directory / "policies" / "drains.yml"
     policy.write_text(POLICY.replace("brief freeze.", "short freeze."))
@@ -193,7 +194,7 @@ def test_other_policies_and_parameters_are_a_reload_and_the_old_artifact_is_kept
         assert len(host.ssh("ls /etc/forewarn/policy-*.json").stdout.split()) == 2
 
 
-def test_policies_that_are_wrong_are_refused_and_no_host_is_touched(lab: Lab, playbooks: Playbooks) -> None:
+def test_wrong_policies_are_refused_before_any_change(lab: Lab, playbooks: Playbooks) -> None:
     before = {host.name: files(host) for host in lab.hosts}
     wrong = {
         "broken.yml": (POLICY.replace("event.EventType", "event.EvntType"), TESTS, "event has no field EvntType"),
@@ -214,7 +215,7 @@ def test_policies_that_are_wrong_are_refused_and_no_host_is_touched(lab: Lab, pl
 
 
 @pytest.mark.full
-def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab: Lab, playbooks: Playbooks) -> None:
+def test_policies_from_git_are_updated_and_reverted(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_1")
     home = playbooks.directory / "repository"
     home.mkdir()
@@ -246,7 +247,7 @@ def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab
     assert main_pid(host) == process, "policies are a reload"
 
 
-def test_what_does_not_work_is_taken_back_and_no_further_host_is_touched(lab: Lab, playbooks: Playbooks) -> None:
+def test_failed_rollout_is_reverted_and_stops(lab: Lab, playbooks: Playbooks) -> None:
     before = {host.name: host.read("/etc/forewarn/config.json") for host in lab.hosts}
     others = {host.name: files(host) for host in lab.hosts[1:]}
     variables = {**VARIABLES, "forewarn_endpoint": "http://127.0.0.1:9", "forewarn_health_seconds": 4}
@@ -260,7 +261,7 @@ def test_what_does_not_work_is_taken_back_and_no_further_host_is_touched(lab: La
     host.wait_for(lambda: status(host)["service"]["state"] == "ok")
 
 
-def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: Playbooks) -> None:
+def test_fleet_is_shown_in_terminal_and_page(lab: Lab, playbooks: Playbooks) -> None:
     event_id = lab.emulator.schedule("Redeploy", ["web_1"])
     lab.host("web_1").wait_for(lambda: status(lab.host("web_1"))["events"])
     played = playbooks.play("forewarn.azure.status", {"forewarn_hosts": "web_0,web_1"})
@@ -293,7 +294,7 @@ def test_the_doctor_finds_what_is_so(lab: Lab) -> None:
 
 
 @pytest.mark.full
-def test_a_dry_run_is_healthy_shown_probed_and_made_live_again(lab: Lab, playbooks: Playbooks) -> None:
+def test_dry_run_is_healthy_and_made_live_again(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_1")
     probed = {**VARIABLES, "forewarn_probe_listen": "0.0.0.0:9780"}
 

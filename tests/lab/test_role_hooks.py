@@ -64,7 +64,7 @@ def check_secret(lab: Lab, secret: str) -> None:
         print(f"{host.suite}: credentials are {'not ' if plain else ''}encrypted")
 
 
-def test_a_secret_is_a_credential_and_another_one_is_a_restart(lab: Lab, playbooks: Playbooks) -> None:
+def test_changed_secret_is_a_credential_and_a_restart(lab: Lab, playbooks: Playbooks) -> None:
     check_secret(lab, "first hunter2")
     processes = {host.name: main_pid(host) for host in lab.hosts}
     played = playbooks.play(SITE, with_secret("second hunter2"), "-vv", "--diff")
@@ -80,7 +80,7 @@ def test_the_same_secret_again_changes_nothing(playbooks: Playbooks) -> None:
     assert playbooks.play(SITE, with_secret("second hunter2")).changed() == dict.fromkeys(LAB_HOSTS, 0)
 
 
-def test_directories_keep_their_owners_and_credentials_go_with_the_next_rollout(lab: Lab, playbooks: Playbooks) -> None:
+def test_directories_keep_owners_and_unused_credentials_disappear(lab: Lab, playbooks: Playbooks) -> None:
     for host in lab.hosts:
         shown = host.ssh("stat -c '%n %U %G %a' /var/log/hooks /srv/app/state").stdout.splitlines()
         assert shown == ["/var/log/hooks root root 750", "/srv/app/state app root 755"]
@@ -94,7 +94,7 @@ def test_directories_keep_their_owners_and_credentials_go_with_the_next_rollout(
         assert host.ssh("ls /run/credentials/forewarn.service/token", check=False).stdout == ""
 
 
-def test_a_drill_on_one_host_is_followed_to_its_end_and_told(lab: Lab, playbooks: Playbooks) -> None:
+def test_drill_on_one_host_is_reported(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.hosts[-1]
     text = drill(playbooks, host)
     assert "prepare hook run /opt/forewarn/hooks/drain: succeeded" in text
@@ -131,7 +131,7 @@ def test_approvals_are_paused_on_hosts_and_resumed(lab: Lab, playbooks: Playbook
 
 
 @pytest.mark.full
-def test_a_drill_is_for_one_host_and_needs_a_runner(lab: Lab, playbooks: Playbooks) -> None:
+def test_drill_is_for_one_running_host(lab: Lab, playbooks: Playbooks) -> None:
     played = playbooks.play("forewarn.azure.drill", {})
     assert refusal(played, "web_0").startswith("A drill takes a host out of service, so it is for one host at a time")
     host = lab.host("web_1")
@@ -166,7 +166,7 @@ def test_a_rehearsal_shows_other_hooks(lab: Lab, playbooks: Playbooks, other_hoo
     assert host.ssh(SHOW).stdout == before
 
 
-def test_other_hooks_come_with_other_policies_and_go_with_them_and_there_is_a_way_back(
+def test_hooks_change_with_policies_and_are_reverted(
     lab: Lab, playbooks: Playbooks, other_hooks: dict[str, Any]
 ) -> None:
     host = lab.host("web_0")
@@ -189,7 +189,7 @@ def test_other_hooks_come_with_other_policies_and_go_with_them_and_there_is_a_wa
 
 
 @pytest.mark.full
-def test_there_is_nothing_to_go_back_to_on_a_host_that_had_one_policy(lab: Lab, playbooks: Playbooks) -> None:
+def test_first_policy_has_no_previous_version(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_2")
     before = host.ssh("cat /etc/forewarn/config.json").stdout
     played = playbooks.play(SITE, {**VARIABLES, "forewarn_policy_version": "previous"}, "--limit", "web_2")
@@ -198,7 +198,7 @@ def test_there_is_nothing_to_go_back_to_on_a_host_that_had_one_policy(lab: Lab, 
     assert status(host)["problems"] == []
 
 
-def test_a_host_that_is_prepared_is_not_left_without_its_runner(lab: Lab, playbooks: Playbooks) -> None:
+def test_prepared_host_keeps_its_runner(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.hosts[-1]
     event_id = lab.emulator.schedule("Reboot", [host.name])
     host.wait_for(lambda: lab.emulator.event(event_id)["status"] == "Started")

@@ -56,7 +56,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("first", in_turn(range(0, len(REFUSED), len(NAMES))))
-def test_what_the_runner_or_systemd_refuses_is_not_put_in_place(lab: Lab, playbooks: Playbooks, first: int) -> None:
+def test_rejected_configuration_is_not_installed(lab: Lab, playbooks: Playbooks, first: int) -> None:
     before = in_use(lab)
     cases = dict(zip(NAMES, REFUSED[first:], strict=False))
     for name, (variables, _) in cases.items():
@@ -81,9 +81,10 @@ def test_numbers_that_are_texts_are_numbers(lab: Lab, playbooks: Playbooks) -> N
     assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] > 0
 
 
-def test_a_program_or_a_credential_that_is_missing_fails_the_rollout_or_stands_in_status(
+def test_missing_program_or_credential_fails_the_rollout(
     lab: Lab, playbooks: Playbooks
 ) -> None:
+    """With forewarn_policy_gate=warn, status reports it."""
     (playbooks.directory / "lacking").mkdir()
     lacking = POLICY.replace("/opt/forewarn/hooks/drain", "/usr/local/bin/no-drain", 1).replace(
         "recover: [", "recover: [{http: 'http://127.0.0.1/', bearer: {credential: token}}, "
@@ -120,7 +121,7 @@ def test_seconds_of_health_are_seconds(lab: Lab, playbooks: Playbooks) -> None:
 
 
 @pytest.mark.full
-def test_a_systemd_that_is_too_old_is_refused_and_an_old_one_gets_a_unit_that_it_knows(
+def test_old_systemd_is_refused_or_gets_fewer_settings(
     lab: Lab, playbooks: Playbooks
 ) -> None:
     host = lab.host("web_1")
@@ -160,7 +161,7 @@ def test_a_systemd_that_is_too_old_is_refused_and_an_old_one_gets_a_unit_that_it
 
 
 @pytest.mark.full
-def test_a_python_that_ansible_cannot_use_gets_a_sentence_also_when_the_runner_is_removed(
+def test_old_python_is_refused_also_during_removal(
     lab: Lab, playbooks: Playbooks
 ) -> None:
     host = lab.host("web_0")

@@ -93,7 +93,7 @@ def test_a_reboot_is_drained_approved_and_survived(lab: Lab, service: Service) -
     assert json.loads(service.command("status", "--json"))["problems"] == []
 
 
-def test_the_journal_of_the_machine_finds_an_event_by_its_id(lab: Lab, service: Service) -> None:
+def test_journalctl_finds_an_event_by_its_id(lab: Lab, service: Service) -> None:
     wanted, other = (
         lab.emulator.schedule("Freeze", [service.host.name], duration_seconds=seconds) for seconds in (5, 60)
     )
@@ -110,7 +110,7 @@ def test_the_journal_of_the_machine_finds_an_event_by_its_id(lab: Lab, service: 
     assert not [entry for entry in entries if other in entry["MESSAGE"] and wanted not in entry["MESSAGE"]]
 
 
-def test_a_runner_killed_in_the_middle_of_a_drain_drains_again_and_then_approves(lab: Lab, service: Service) -> None:
+def test_killed_runner_drains_again_before_approving(lab: Lab, service: Service) -> None:
     service.busy()
     event_id = lab.emulator.schedule("Reboot", [service.host.name])
     service.host.wait_for(lambda: service.calls())
@@ -126,7 +126,7 @@ def test_a_runner_killed_in_the_middle_of_a_drain_drains_again_and_then_approves
     assert approvals(lab, event_id) == 1
 
 
-def test_a_host_that_loses_power_in_the_middle_of_a_drain_drains_again_after_it(lab: Lab, service: Service) -> None:
+def test_power_loss_during_a_drain_repeats_it(lab: Lab, service: Service) -> None:
     service.busy()
     event_id = lab.emulator.schedule("Reboot", [service.host.name])
     service.host.wait_for(lambda: service.calls())
@@ -138,7 +138,7 @@ def test_a_host_that_loses_power_in_the_middle_of_a_drain_drains_again_after_it(
     assert approvals(lab, event_id) == 1
 
 
-def test_an_event_that_ends_while_the_host_is_down_is_recovered_after_boot(lab: Lab, service: Service) -> None:
+def test_event_that_ends_during_downtime_is_recovered(lab: Lab, service: Service) -> None:
     event_id = lab.emulator.schedule("Reboot", [service.host.name])
     service.wait_for_state(event_id, "started")
     asked = time.monotonic()
@@ -153,7 +153,7 @@ def test_an_event_that_ends_while_the_host_is_down_is_recovered_after_boot(lab: 
     assert app_state(service) == "active"
 
 
-def test_a_freeze_is_seen_as_the_time_that_the_host_stood_still(lab: Lab, service: Service) -> None:
+def test_freeze_is_measured_as_paused_time(lab: Lab, service: Service) -> None:
     event_id = lab.emulator.schedule("Freeze", [service.host.name], duration_seconds=5)
     service.wait_for_state(event_id, "started")
     process = service.host.properties("forewarn", "MainPID")
@@ -169,7 +169,7 @@ def test_a_freeze_is_seen_as_the_time_that_the_host_stood_still(lab: Lab, servic
     assert service.host.properties("forewarn", "MainPID") == process
 
 
-def test_the_watchdog_ends_a_runner_that_hangs_and_no_other(lab: Lab, service: Service) -> None:
+def test_watchdog_restarts_only_a_hanging_runner(lab: Lab, service: Service) -> None:
     service.host.write("[Service]\nWatchdogSec=4s\n", "/run/systemd/system/forewarn.service.d/watchdog.conf")
     service.host.ssh("systemctl daemon-reload && systemctl restart forewarn")  # which counts anew
     time.sleep(6)  # more than a period of the watchdog
@@ -186,7 +186,7 @@ def test_the_watchdog_ends_a_runner_that_hangs_and_no_other(lab: Lab, service: S
 
 
 @pytest.mark.parametrize("service", SUITES, indirect=True)
-def test_a_reload_takes_a_good_artifact_and_keeps_the_last_good_one(lab: Lab, service: Service) -> None:
+def test_reload_loads_good_artifacts_and_keeps_last_good(lab: Lab, service: Service) -> None:
     host = service.host
     process = host.properties("forewarn", "MainPID", "NRestarts")
     host.write("{}", ARTIFACT)
