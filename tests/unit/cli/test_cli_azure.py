@@ -103,7 +103,7 @@ class Idle:
 
 
 @pytest.mark.parametrize("platform", ["", "azure"])
-def test_the_service_goes_on_and_is_told_of_the_doubt(
+def test_service_outside_azure_continues_with_a_doubt(
     asked: Asked, once: list[str], platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A VM that is wrongly doubted must not lose its warning."""

@@ -154,7 +154,7 @@ def test_mistakes_of_expressions_are_reported(
     assert text in str(caught.value)
 
 
-def test_an_expression_asks_for_the_library_that_it_needs(
+def test_missing_library_is_named_for_expressions(
     plugins: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are for policies, and so is the way out of an artifact."""
