@@ -38,9 +38,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.in_turn(4)  # it takes two minutes
 @pytest.mark.lab
-def test_demo_fleet_shows_every_act_as_expected(
-    lab_machine: None, bare_python: Path, repository: Path
-) -> None:
+def test_demo_fleet_shows_every_act_as_expected(lab_machine: None, bare_python: Path, repository: Path) -> None:
     process = subprocess.run(
         [bare_python, "demo/fleet_demo.py"],
         cwd=repository,
@@ -68,9 +66,7 @@ exit(fleet_demo.main())
 """
 
 
-def test_missing_programs_are_named(
-    bare_python: Path, repository: Path, tmp_path: Path
-) -> None:
+def test_missing_programs_are_named(bare_python: Path, repository: Path, tmp_path: Path) -> None:
     for program in ("debootstrap", "ip", "mount", "setpriv", "ssh", "ssh-keygen", "unshare", "openssl"):
         (tmp_path / program).write_text("#!/bin/sh\n")
         (tmp_path / program).chmod(0o755)

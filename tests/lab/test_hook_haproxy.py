@@ -113,9 +113,7 @@ def test_drained_reboot_fails_no_request(lab: Lab, haproxy: HAProxy, traffic: Tr
 
 
 @pytest.mark.full
-def test_load_balancer_drain_fails_no_request(
-    lab: Lab, haproxy: HAProxy, on_balancer: None, traffic: Traffic
-) -> None:
+def test_load_balancer_drain_fails_no_request(lab: Lab, haproxy: HAProxy, on_balancer: None, traffic: Traffic) -> None:
     nothing_fails(lab, haproxy, traffic, "lb", "Redeploy", "forewarn, by the socket")
 
 
@@ -140,9 +138,7 @@ def nothing_fails(lab: Lab, haproxy: HAProxy, traffic: Traffic, runner: str, eve
 
 
 @pytest.mark.full
-def test_unannounced_reboot_fails_requests(
-    lab: Lab, haproxy: HAProxy, traffic: Traffic
-) -> None:
+def test_unannounced_reboot_fails_requests(lab: Lab, haproxy: HAProxy, traffic: Traffic) -> None:
     vm = lab.host("web_1")
     traffic.start()
     vm.cut_off()

@@ -173,9 +173,7 @@ def test_an_event_is_decided_drained_approved_and_recovered(lab: Lab, playbooks:
         live_through_a_reboot(lab, host)
 
 
-def test_changed_policies_are_a_reload(
-    lab: Lab, playbooks: Playbooks
-) -> None:
+def test_changed_policies_are_a_reload(lab: Lab, playbooks: Playbooks) -> None:
     """The old artifact is kept."""
     before = {host.name: main_pid(host) for host in lab.hosts}
     policy = playbooks.directory / "policies" / "drains.yml"

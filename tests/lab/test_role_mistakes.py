@@ -81,9 +81,7 @@ def test_numbers_that_are_texts_are_numbers(lab: Lab, playbooks: Playbooks) -> N
     assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] > 0
 
 
-def test_missing_program_or_credential_fails_the_rollout(
-    lab: Lab, playbooks: Playbooks
-) -> None:
+def test_missing_program_or_credential_fails_the_rollout(lab: Lab, playbooks: Playbooks) -> None:
     """With forewarn_policy_gate=warn, status reports it."""
     (playbooks.directory / "lacking").mkdir()
     lacking = POLICY.replace("/opt/forewarn/hooks/drain", "/usr/local/bin/no-drain", 1).replace(
@@ -121,9 +119,7 @@ def test_seconds_of_health_are_seconds(lab: Lab, playbooks: Playbooks) -> None:
 
 
 @pytest.mark.full
-def test_old_systemd_is_refused_or_gets_fewer_settings(
-    lab: Lab, playbooks: Playbooks
-) -> None:
+def test_old_systemd_is_refused_or_gets_fewer_settings(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_1")
     before = in_use(lab)
     fake = '#!/bin/sh\nif [ "$1" = --version ]; then echo \'systemd {} ({}-1)\'; else exec /bin/systemctl "$@"; fi\n'
@@ -161,9 +157,7 @@ def test_old_systemd_is_refused_or_gets_fewer_settings(
 
 
 @pytest.mark.full
-def test_old_python_is_refused_also_during_removal(
-    lab: Lab, playbooks: Playbooks
-) -> None:
+def test_old_python_is_refused_also_during_removal(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_0")
     before = in_use(lab)
     # It answers as 3.6 does: to a question of ours, and to a module of Ansible's.

@@ -71,9 +71,7 @@ def test_an_offence_is_found(tmp_path: Path, line: str, found: list[str]) -> Non
     assert [each.partition(": ")[2] for each in File(path).uses(names)] == found
 
 
-def test_oldest_patch_release_runs_policy_diff(
-    repository: Path, package: Path, tmp_path: Path
-) -> None:
+def test_oldest_patch_release_runs_policy_diff(repository: Path, package: Path, tmp_path: Path) -> None:
     """As the guides and the sample workflows do, with Debian's own Python where it is here."""
     policies = tmp_path / "policies"
     policies.mkdir()

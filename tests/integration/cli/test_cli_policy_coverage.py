@@ -135,9 +135,7 @@ def test_missing_test_of_an_approval_comes_first(policy: Path) -> None:
     assert lines[count + 1] == "  no test in which an event is approved"
 
 
-def test_coverage_without_z3_is_unavailable_and_tests_run(
-    policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coverage_without_z3_is_unavailable_and_tests_run(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.smt.terms.z3", None)
     assert run(policy).returncode == 0
     result = run(policy, "--coverage")

@@ -152,9 +152,7 @@ def test_verify_finding_names_the_library(home: Path) -> None:
     assert (found["path"], found["policy"], found["line"]) == ("shared/lib.yml", "web", 9)
 
 
-def test_engines_differ_finding_is_placed_in_the_library(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engines_differ_finding_is_placed_in_the_library(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = "{name: t, input: {event: {EventType: Freeze, DurationInSeconds: 5}}, output: approve}"
     (home / "policies" / "web.test.yml").write_text(f"section: [{{name: s, tests: [{case}]}}]\n")
     (home / "policies" / "other.yml").write_text("name: other\nrule: {match: [{output: approve}]}\n")

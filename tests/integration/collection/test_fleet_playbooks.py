@@ -171,9 +171,7 @@ def test_whoever_is_asked_is_shown(playbooks: Playbooks, playbook: str, options:
 
 @pytest.mark.parametrize("options", [("-e", "forewarn_hosts=nobody"), ("-e", "forewarn_hosts=web", "--limit", "db")])
 @pytest.mark.parametrize("playbook", [STATUS, REPORT])
-def test_run_without_hosts_ends_with_an_error(
-    playbooks: Playbooks, playbook: str, options: tuple[str, ...]
-) -> None:
+def test_run_without_hosts_ends_with_an_error(playbooks: Playbooks, playbook: str, options: tuple[str, ...]) -> None:
     playbooks.answers({name: report(vm=name) for name in ("web_0", "db_0")})
     code, stdout, _stderr = playbooks.play(playbook, *options)
     assert code == 2

@@ -98,9 +98,7 @@ def test_changed_event_is_prepared_before_its_next_approval(
     assert len(posts(server)) == 2
 
 
-def test_reload_that_adds_a_drain_runs_it(
-    emulator: EmulatorClient, start: Start, place: Path
-) -> None:
+def test_reload_that_adds_a_drain_runs_it(emulator: EmulatorClient, start: Start, place: Path) -> None:
     runner = start("--artifact", artifact(place, "    - {id: all, output: approve}\n"))
     emulator.schedule("Redeploy", ["web_0"], start_on="not_before")
     runner.wait_for("approved")
@@ -114,9 +112,7 @@ def test_reload_that_adds_a_drain_runs_it(
 
 
 @pytest.mark.vm_python
-def test_hook_shared_by_two_policies_runs_once(
-    emulator: EmulatorClient, start: Start, place: Path
-) -> None:
+def test_hook_shared_by_two_policies_runs_once(emulator: EmulatorClient, start: Start, place: Path) -> None:
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain", "sleep 0.3"), undrain=hook(place, "undrain", "sleep 0.3"))
     runner = start("--artifact", artifact(place, rules, "web", "db"))
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=0.5)
@@ -124,9 +120,7 @@ def test_hook_shared_by_two_policies_runs_once(
     assert [words[0] for words in ran(place)] == ["drain", "undrain"]
 
 
-def test_hooks_of_a_hold_run_once(
-    emulator: EmulatorClient, start: Start, place: Path
-) -> None:
+def test_hooks_of_a_hold_run_once(emulator: EmulatorClient, start: Start, place: Path) -> None:
     """The approval that follows the hold has the same hooks."""
     hooks = f"prepare: [{{run: [{hook(place, 'drain')}]}}]\n      recover: [{{run: [{hook(place, 'undrain')}]}}]\n"
     rules = f"""
@@ -171,9 +165,7 @@ def test_recovery_shared_by_three_events_runs_once(
     assert len(ran(place, "undrain")) == 1
 
 
-def test_preempt_is_prepared_beside_sixteen_hooks(
-    emulator: EmulatorClient, start: Start, place: Path
-) -> None:
+def test_preempt_is_prepared_beside_sixteen_hooks(emulator: EmulatorClient, start: Start, place: Path) -> None:
     slow = ", ".join(f"{{run: [{hook(place, 'slow', 'sleep 60')}, '{number}']}}" for number in range(16))
     rules = f"""
     - id: preempt
@@ -197,9 +189,7 @@ def test_preempt_is_prepared_beside_sixteen_hooks(
     runner.end()
 
 
-def test_preempt_does_not_wait_for_a_shared_recovery(
-    emulator: EmulatorClient, start: Start, place: Path
-) -> None:
+def test_preempt_does_not_wait_for_a_shared_recovery(emulator: EmulatorClient, start: Start, place: Path) -> None:
     undrain = hook(place, "undrain", "[ -e quick ] || sleep 50")
     rules = FREEZE_OR_DRAIN.format(drain=hook(place, "drain"), undrain=undrain)
     runner = start("--artifact", artifact(place, rules))

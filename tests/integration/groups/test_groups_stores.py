@@ -245,9 +245,7 @@ def test_who_has_seen_more_than_the_backup_notices(
         assert late.look() == before + others + 2
 
 
-def test_client_continues_from_writes_of_others(
-    opened: Open, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_continues_from_writes_of_others(opened: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lineage, "KEPT", 4)
     with closing(opened()) as second:
         one, other = Vm(store), Vm(second)

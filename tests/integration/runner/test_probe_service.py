@@ -91,9 +91,7 @@ def test_probe_is_503_from_first_hook_to_recovery(
     assert probe("/healthz") == 200
 
 
-def test_probe_is_503_from_approval_to_event_end(
-    probed: Callable[..., Probed], emulator: EmulatorClient
-) -> None:
+def test_probe_is_503_from_approval_to_event_end(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
     """No hook runs."""
     probe = probed()
     event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
@@ -165,9 +163,7 @@ def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., Probed], t
     wait_until(lambda: probe() == 200)
 
 
-def test_slow_service_does_not_delay_the_probe(
-    probed: Callable[..., Probed], emulator: EmulatorClient
-) -> None:
+def test_slow_service_does_not_delay_the_probe(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
     probe = probed()
     emulator.inject_fault("latency", latency_seconds=9, times=1)  # a runner gives a request ten seconds
     polls = len(emulator.requests())

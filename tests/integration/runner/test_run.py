@@ -54,9 +54,7 @@ def artifact(policy: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.vm_python
-def test_brief_freeze_is_approved_and_followed_to_end(
-    start: Start, emulator: EmulatorClient, artifact: Path
-) -> None:
+def test_brief_freeze_is_approved_and_followed_to_end(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     runner = start("--artifact", str(artifact), quick=False)  # one that polls as often as it does by itself
     assert runner.wait_for("started")["interval_seconds"] == 1
     assert runner.wait_for("identity")["vm"] == "web_0"

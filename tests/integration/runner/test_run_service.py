@@ -171,9 +171,7 @@ def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> Non
     assert "--allow-endpoint" in error
 
 
-def test_missing_hook_is_reported_and_holds(
-    start: Start, emulator: EmulatorClient, tmp_path: Path
-) -> None:
+def test_missing_hook_is_reported_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
     artifact = compiled(
         tmp_path,
         "name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {run: [/nowhere/drain]}\n",

@@ -53,9 +53,7 @@ _DOCUMENTS = st.fixed_dictionaries({"DocumentIncarnation": _ANYTHING, "Events": 
 
 @settings(deadline=None, max_examples=examples(300))
 @given(content=_DOCUMENTS, name=st.sampled_from([None, "web_0"]), version=st.sampled_from(["2017-03-01", "2020-07-01"]))
-def test_control_node_reads_what_the_vm_read(
-    content: dict[str, Any], name: str | None, version: str
-) -> None:
+def test_control_node_reads_what_the_vm_read(content: dict[str, Any], name: str | None, version: str) -> None:
     document = parse_document(json.dumps(content), version)
     vm = Vm(name=name, tags={"tier": "web"})
     result = {

@@ -189,9 +189,7 @@ def test_now_is_a_time_at_which_forewarn_runs(tmp_path: Path, condition: str, fo
         ("event.Resources.exists(one, one == 'a' && now.getHours() > 2)", True),
     ],
 )
-def test_assumption_about_now_is_reported_where_relevant(
-    tmp_path: Path, condition: str, assumed: bool
-) -> None:
+def test_assumption_about_now_is_reported_where_relevant(tmp_path: Path, condition: str, assumed: bool) -> None:
     text = RULES.format(rule(condition))
     other, one = loaded(tmp_path, RULES.format("")), loaded(tmp_path, text)
     tests = "section: [{name: s, tests: [{name: t, input: {event: {EventType: Reboot}}, output: hold}]}]"

@@ -115,9 +115,7 @@ def test_bad_input_is_reported_by_its_option(
 @pytest.mark.parametrize(
     "arguments", [["--port", "0", "log"], ["--vm", "log", "log"], ["--json", "log"], ["--allow-remote", "reset"]]
 )
-def test_server_options_before_a_command_are_refused(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
+def test_server_options_before_a_command_are_refused(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert cli.main(["emulate", *arguments]) == 2
     assert f"Write it like: forewarn emulate {arguments[-1]}" in capsys.readouterr().err
 

@@ -227,9 +227,7 @@ def test_it_frees_once_where_the_answer_was_lost(
     assert [freed.key for freed in after.releases] == ["f6", "a1", "c3"]
 
 
-def test_release_keeps_a_slot_taken_meanwhile(
-    group: Group, server: MemoryServer, store: MemoryStore
-) -> None:
+def test_release_keeps_a_slot_taken_meanwhile(group: Group, server: MemoryServer, store: MemoryStore) -> None:
     def meanwhile() -> None:
         document = shared(server)
         assert "web_0" not in document.disturbed()

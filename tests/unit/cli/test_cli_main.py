@@ -339,9 +339,7 @@ def test_a_full_disk_is_a_sentence(body: str) -> None:
 
 @NEEDS_FULL
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_error_keeps_its_exit_code_without_output(
-    unbuffered: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_keeps_its_exit_code_without_output(unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)  # without it, stderr keeps what it could not write
     body = "sys.stdout.reconfigure(write_through=False) or print('x') or fail(InputError('no.'))"
     with Path("/dev/full").open("w") as full:

@@ -95,9 +95,7 @@ def test_a_mistake_pauses_nothing(
     assert pause.look(str(at)) is None
 
 
-def test_lone_dry_run_does_not_get_the_pause(
-    at: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lone_dry_run_does_not_get_the_pause(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (at / "dry-run").mkdir(mode=0o700)
     Recorded(at / "dry-run").beat(pid=os.getpid())
     assert said(capsys, "pause", "--for", "1h", "--reason", "x")["state"] == str(at)
@@ -115,9 +113,7 @@ def test_unreadable_pause_is_reported_and_resume_mends_it(at: Path, capsys: pyte
     assert "pause" not in " ".join(said(capsys, "status", code=1)["problems"])
 
 
-def test_manual_approval_during_a_pause_is_refused(
-    at: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manual_approval_during_a_pause_is_refused(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Clocks, "wall", lambda _self: 1.0e9 + 30)
     paused(at)
     with pytest.raises(InputError, match=r"release 4\.2\. Nothing was approved\.") as raised:

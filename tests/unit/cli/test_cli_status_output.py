@@ -122,9 +122,7 @@ class OneRecord:
 
 
 @given(st.sampled_from([*TRANSITIONS, "?"]), st.booleans(), st.lists(st.integers(0, 20), max_size=4), JSON)
-def test_damaged_record_does_not_hide_others(
-    state: str, is_open: bool, path: list[int], value: Any
-) -> None:
+def test_damaged_record_does_not_hide_others(state: str, is_open: bool, path: list[int], value: Any) -> None:
     data = _replace(FULL, path, value)
     record = EventRow(1, "a", state, is_open, data if isinstance(data, dict) else {})
     report = examine(State("STATE", None, OneRecord(record)), ManualClocks())  # type: ignore[arg-type]  # stands in for it

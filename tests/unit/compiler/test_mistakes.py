@@ -122,9 +122,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "hint", "change"), FILES, ids=[hint for _text, hint, _change in FILES])
-def test_hint_for_a_file_mistake_helps(
-    tmp_path: Path, text: str, hint: str, change: tuple[str, str]
-) -> None:
+def test_hint_for_a_file_mistake_helps(tmp_path: Path, text: str, hint: str, change: tuple[str, str]) -> None:
     findings = compiled(tmp_path, text).findings
     assert hint in [finding.suggestion for finding in findings], findings
     followed = text.replace(*change)

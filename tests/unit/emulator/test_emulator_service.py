@@ -263,9 +263,7 @@ def test_se31_unknown_event_id_is_400(site: Site) -> None:
 
 
 @pytest.mark.parametrize("incarnation", [2, "2", 99, "an old one"])
-def test_se30_incarnation_in_a_body_is_ignored(
-    site: Site, incarnation: object
-) -> None:
+def test_se30_incarnation_in_a_body_is_ignored(site: Site, incarnation: object) -> None:
     assert site.approve(site.schedule(), DocumentIncarnation=incarnation) == 200
     assert site.events()[0]["EventStatus"] == "Started"
 

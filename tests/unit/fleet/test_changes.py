@@ -92,9 +92,7 @@ def test_the_same_policies_are_compared_once(tmp_path: Path, cache: Cache, monke
     assert len(set(map(str, found))) == 2
 
 
-def test_missing_solver_is_an_uncached_doubt(
-    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_solver_is_an_uncached_doubt(tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_policies: Artifact) -> None:
         raise InputError("z3-solver is not installed")
 

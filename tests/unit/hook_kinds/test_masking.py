@@ -37,9 +37,7 @@ FORMS = (
 
 @given(SECRETS, NOISE, st.data())
 @settings(max_examples=examples(400))
-def test_every_form_of_a_secret_is_masked(
-    secrets: list[str], noise: list[str], data: st.DataObject
-) -> None:
+def test_every_form_of_a_secret_is_masked(secrets: list[str], noise: list[str], data: st.DataObject) -> None:
     forms = [data.draw(st.sampled_from(FORMS))(data.draw(st.sampled_from(secrets))) for _part in noise]
     text = "".join(f"{part}{form}" for part, form in zip(noise, forms))
     whole, masker = Masker(secret.encode() for secret in secrets), Masker(secret.encode() for secret in secrets)
@@ -77,9 +75,7 @@ def test_secret_at_the_cut_of_output_is_masked(place: int, piece: int) -> None:
     assert not set(kept[2].partition("]\n")[2]) - set(".*")
 
 
-def test_credentials_file_content_is_masked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_file_content_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     file = tmp_path / "credentials"
     file.write_text("admin:pa ss\n")

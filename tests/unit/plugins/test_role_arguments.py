@@ -46,9 +46,7 @@ def test_every_variable_has_a_type_and_a_description(options: dict[str, dict[str
         assert (option["type"] == "list") == ("elements" in option), name
 
 
-def test_documented_variables_are_those_in_use(
-    role: Path, options: dict[str, dict[str, Any]]
-) -> None:
+def test_documented_variables_are_those_in_use(role: Path, options: dict[str, dict[str, Any]]) -> None:
     files = [path for name in ("tasks", "templates", "vars", "handlers") for path in (role / name).iterdir()]
     used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())} - TAGS
     assert used == options.keys()

@@ -146,9 +146,7 @@ NEWER = {
 
 @pytest.mark.parametrize("systemd", [239, 241, 242, 243, 244, 245, 246, 247, 249, 250, 252, 253, 257])
 @pytest.mark.parametrize("encrypts", [False, True])
-def test_older_systemd_gets_only_supported_settings(
-    unit: Unit, systemd: int, encrypts: bool
-) -> None:
+def test_older_systemd_gets_only_supported_settings(unit: Unit, systemd: int, encrypts: bool) -> None:
     lines = unit(
         __forewarn_found={"systemd": str(systemd)},
         __forewarn_encrypts=encrypts and systemd >= 250,

@@ -134,9 +134,7 @@ def test_tags_that_are_not_known_are_not_absent(condition: str) -> None:
 
 
 @pytest.mark.parametrize("failure", [MemoryError("all"), RecursionError("deep"), OverflowError("far"), OSError("disk")])
-def test_any_exception_in_an_evaluation_holds(
-    failure: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_exception_in_an_evaluation_holds(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_arguments: Any) -> bool:
         raise failure
 

@@ -68,9 +68,7 @@ def test_another_content_is_prepared_and_approved_anew(
     assert story.count("start", name=recover) == 1, "whatever it was prepared for"
 
 
-def test_event_moved_to_other_vms_is_recovered_later(
-    story: Story, case: tuple[str, str, str]
-) -> None:
+def test_event_moved_to_other_vms_is_recovered_later(story: Story, case: tuple[str, str, str]) -> None:
     _profile, prepare, recover = case
     story.world.change(story.event, resources=VMS[1:])
     story.go(70)

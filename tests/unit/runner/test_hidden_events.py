@@ -68,9 +68,7 @@ def test_unreadable_not_before_may_have_passed(tmp_path: Path) -> None:
     assert story.count("start", name="start-again") == 1
 
 
-def test_recover_hook_gets_the_prepared_event(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recover_hook_gets_the_prepared_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(tmp_path, HELD)
     event = story.schedule()
     story.go(3)

@@ -29,9 +29,7 @@ ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
     ],
     ids=["on_failure", "never", "attempts"],
 )
-def test_reload_can_allow_another_attempt(
-    tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
-) -> None:
+def test_reload_can_allow_another_attempt(tmp_path: Path, before: dict[str, Any], after: dict[str, Any]) -> None:
     story = Story(
         tmp_path, [("web", [match("x", **{**DRAIN, **before})])], [("web", [match("x", **{**DRAIN, **after})])]
     )
@@ -193,9 +191,7 @@ def test_unnamed_vm_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_reboot_has_its_event_despite_a_late_name(
-    tmp_path: Path, unknown: bool
-) -> None:
+def test_reboot_has_its_event_despite_a_late_name(tmp_path: Path, unknown: bool) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)

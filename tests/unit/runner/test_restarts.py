@@ -31,9 +31,7 @@ def test_approved_event_keeps_the_vm_unready(tmp_path: Path) -> None:
     assert not story.ready()
 
 
-def test_unreadable_journal_keeps_a_drained_vm_unready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_journal_keeps_a_drained_vm_unready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/operations.md, probes: a restart of the runner forgets none of it."""
     story = Story(tmp_path, DRAINED)
     story.schedule()
@@ -123,9 +121,7 @@ def test_preparation_continues_without_metadata(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_started_event_is_recovered_once_named(
-    tmp_path: Path, restarted: bool
-) -> None:
+def test_started_event_is_recovered_once_named(tmp_path: Path, restarted: bool) -> None:
     condition = 'event.EventStatus == "Started" && affects_me'
     under_way = match("under-way", "hold", condition=condition, recover=["start-again"], recover_when="started")
     story = Story(tmp_path, [("web", [under_way])])
@@ -149,9 +145,7 @@ def cannot(*_: object) -> Any:
     raise sqlite3.OperationalError("disk I/O error")
 
 
-def test_single_attempt_recovery_runs_once_despite_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_single_attempt_recovery_runs_once_despite_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])])
     event = story.schedule()
     story.go(3)

@@ -142,9 +142,7 @@ def test_reused_id_is_another_event(story: Story) -> None:
     assert ended(story) == [FINISHED] * 2
 
 
-def test_journal_has_one_id_per_approved_event(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal_has_one_id_per_approved_event(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all ids beside each event, the entries of a thousand events would fill the disk."""
     noted: list[list[str]] = []
     kept = MemoryJournal.note

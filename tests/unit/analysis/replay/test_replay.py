@@ -252,9 +252,7 @@ records_ = st.lists(
 
 @settings(max_examples=examples(60))
 @given(records=records_)
-def test_each_listing_is_reported_at_most_once(
-    directory: Path, records: list[RecordedDocument]
-) -> None:
+def test_each_listing_is_reported_at_most_once(directory: Path, records: list[RecordedDocument]) -> None:
     statistics = Statistics()
     for outcome in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
         statistics.add(outcome)

@@ -407,9 +407,7 @@ def test_limits_may_change_type_between_versions() -> None:
         ([[declared("string", default="a", enum=["a", "b"])], []], ""),
     ],
 )
-def test_string_is_in_the_enum_of_all_versions(
-    versions: Sequence[Sequence[Mapping[str, Any]]], choices: str
-) -> None:
+def test_string_is_in_the_enum_of_all_versions(versions: Sequence[Sequence[Mapping[str, Any]]], choices: str) -> None:
     problem, made = params(*versions)
     texts = problem.texts
     values = [made.value(0, policy, "x").value for policy, _entry in zip("pqr", versions[0])]

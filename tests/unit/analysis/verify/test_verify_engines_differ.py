@@ -79,9 +79,7 @@ def test_rule_deciding_a_findings_event_is_compared(
 
 
 @pytest.mark.usefixtures("wrong")
-def test_event_that_cel_python_decides_differently_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_event_that_cel_python_decides_differently_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.verify.verify.differing", lambda *_arguments: [])
     text = POLICY + "invariants: [{name: held, expression: decision == hold}]\n"
     (found,) = findings(tmp_path, text)
@@ -96,9 +94,7 @@ def test_each_question_is_asked_once(tmp_path: Path, said: Counter[tuple[str, st
     assert sum(said.values()) == 4
 
 
-def test_opaque_rule_is_compared_at_several_times(
-    tmp_path: Path, said: Counter[tuple[str, str, Any]]
-) -> None:
+def test_opaque_rule_is_compared_at_several_times(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
     night = "now.getHours('Europe/Berlin') < 5"
     assert findings(tmp_path, POLICY.replace(BRIEF, night)) == []
     assert said[night, "value", True] > 0

@@ -127,9 +127,7 @@ SINGLE = {
 
 
 @pytest.mark.parametrize(("condition", "only"), SINGLE.items())
-def test_impossible_part_has_the_values_of_its_input(
-    condition: str, only: str, tmp_path: Path
-) -> None:
+def test_impossible_part_has_the_values_of_its_input(condition: str, only: str, tmp_path: Path) -> None:
     params = "params: [{name: most, type: int, default: 9, min: 1, max: 20},\n"
     params += "  {name: mode, type: string, default: a, enum: [a, b]}]\n"
     whole = json.dumps(f"leader && {condition}")

@@ -114,9 +114,7 @@ def test_it_cleans_up_where_an_answer_was_lost(
     assert list(server.content()) == [KEY]
 
 
-def test_store_that_loses_writes_is_trouble(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_that_loses_writes_is_trouble(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "read", lambda _key: Versioned(None, ""))
     found = check()
     assert (found.state, found.text) == (TROUBLE, f"{MEMORY} does not have what was just written to it.")

@@ -117,9 +117,7 @@ def test_script_is_found_relative_to_its_process(machine: FakeMachine) -> None:
     assert [check.text.split()[1] for check in sorted(found(machine))] == ["950", "951"]
 
 
-def test_inaccessible_process_may_answer_events(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inaccessible_process_may_answer_events(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     original = Path.stat
 
     def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:

@@ -64,9 +64,7 @@ def test_library_of_a_collection_is_found_and_named(tmp_path: Path, installed: P
         ({"galaxy.yml": "version: null\n"}, None),
     ],
 )
-def test_version_comes_from_manifest_or_galaxy_yml(
-    tmp_path: Path, files: dict[str, str], version: str | None
-) -> None:
+def test_version_comes_from_manifest_or_galaxy_yml(tmp_path: Path, files: dict[str, str], version: str | None) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert version_of(tmp_path) == version

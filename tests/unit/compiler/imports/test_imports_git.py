@@ -252,9 +252,7 @@ def test_missing_cache_means_fetching_each_file(
     assert compiled(tmp_path, repository_of_libraries.as_uri(), first).findings == []
 
 
-def test_unreachable_repository_is_tried_once(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_repository_is_tried_once(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def refuse(url: str, _commit: str, _path: str) -> bytes:

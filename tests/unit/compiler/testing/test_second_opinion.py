@@ -93,9 +93,7 @@ class TestAgreement:
             ("'a freeze of ' + string(event.DurationInSeconds) + ' s'", Outcome("value", "a freeze of 5 s")),
         ]
 
-    def test_missing_value_is_missing_in_cel_python(
-        self, tmp_path: Path, asked: list[tuple[str, Outcome]]
-    ) -> None:
+    def test_missing_value_is_missing_in_cel_python(self, tmp_path: Path, asked: list[tuple[str, Outcome]]) -> None:
         event = {name: value for name, value in EVENT.items() if name != "DurationInSeconds"}
         assert differences(tmp_path, POLICY, event=event) == []
         assert [outcome.kind for _source, outcome in asked] == ["error", "error"]
@@ -133,9 +131,7 @@ class TestDifference:
             "forewarn and cel-python differ on affects_me && variables.brief: forewarn says true, cel-python says false"
         )
 
-    def test_variable_is_reported_only_at_its_place(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_variable_is_reported_only_at_its_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         wrong(monkeypatch, "event.DurationInSeconds < params.limit", Outcome("error", "no such overload"))
         (found,) = differences(tmp_path, POLICY)
         assert (found.expression["line"], found.expression["column"]) == (6, 33)

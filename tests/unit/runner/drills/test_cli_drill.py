@@ -82,9 +82,7 @@ def drill(state: Path | None, *arguments: str) -> int:
     return command.run(parser.parse_args([*arguments, *named]))
 
 
-def test_drill_is_submitted_with_a_hint_to_watch(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_drill_is_submitted_with_a_hint_to_watch(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill(runner.directory, "--type", "Reboot") == 0
     event = runner.event()
     assert (event.event_type, event.event_source, event.resources) == ("Reboot", "Platform", ("web_0",))
@@ -168,9 +166,7 @@ def test_the_state_directory_is_that_of_the_environment(
 # Warnings
 
 
-def test_unknown_type_is_accepted_with_a_warning(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_type_is_accepted_with_a_warning(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill(runner.directory, "--type", "SpotRebalanceRecommendation") == 0
     assert runner.event().event_type == "SpotRebalanceRecommendation"
     assert capsys.readouterr().err == (
@@ -184,9 +180,7 @@ def test_event_of_other_vms_is_rehearsed_with_warning(runner: FakeRunner, capsys
     assert "web_0, this VM, is not among the resources" in capsys.readouterr().err
 
 
-def test_limits_of_the_rehearsal_are_reported(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_limits_of_the_rehearsal_are_reported(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     runner.beat(dry_run=True, vm=None)
     drill(runner.directory, "--type", "Reboot")
     output = capsys.readouterr().err

@@ -260,9 +260,7 @@ def test_drill_without_a_vm_name_expires(state: Path, clocks: ManualClocks, dril
 # Ended early
 
 
-def test_cancelled_scheduled_drill_ends_without_a_start(
-    state: Path, clocks: ManualClocks, drills: Drills
-) -> None:
+def test_cancelled_scheduled_drill_ends_without_a_start(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
@@ -296,9 +294,7 @@ def test_cancelled_drill_with_a_bad_file_ends_once(state: Path, clocks: ManualCl
     assert files(state) == []
 
 
-def test_drill_removed_before_its_start_never_existed(
-    state: Path, clocks: ManualClocks, drills: Drills
-) -> None:
+def test_drill_removed_before_its_start_never_existed(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll(None)
     (state / "drills" / f"{event_id}.json").unlink()

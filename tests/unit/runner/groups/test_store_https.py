@@ -159,9 +159,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.binary(max_size=300), st.lists(PIECES, max_size=12).map(b"".join)))
-def test_any_answer_is_a_response_or_fault(
-    chaos: tuple[AnsweringServer, list[bytes]], content: bytes
-) -> None:
+def test_any_answer_is_a_response_or_fault(chaos: tuple[AnsweringServer, list[bytes]], content: bytes) -> None:
     server, answer = chaos
     answer[0] = content
     with closing(to(server.port)) as connection, suppress(StoreFault):

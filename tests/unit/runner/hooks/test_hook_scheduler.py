@@ -297,9 +297,7 @@ def test_notifications_block_nothing_and_are_few(stage: Stage) -> None:
     assert record.state == states.PREPARED
 
 
-def test_undelivered_notifications_are_limited_in_number(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undelivered_notifications_are_limited_in_number(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifications, "MOST_WAITING", 100)
     record = stage.listed("A")
     record.notify = [hook("tell")]

@@ -207,9 +207,7 @@ def test_failure_with_on_failure_approve_ends_nothing() -> None:
     ],
     ids=str,
 )
-def test_prepare_hook_is_retried_with_its_pauses(
-    retry: dict[str, float] | None, pauses: list[float]
-) -> None:
+def test_prepare_hook_is_retried_with_its_pauses(retry: dict[str, float] | None, pauses: list[float]) -> None:
     written = hook("drain") if retry is None else {**hook("drain"), "retry": retry}
     made = plan(verdict("app")._replace(prepare=(written,)))
     (run,) = made.runs

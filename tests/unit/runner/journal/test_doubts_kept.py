@@ -62,9 +62,7 @@ def test_doubt_persists_while_documents_are_incomplete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES])
-def test_inaccessible_doubt_file_is_not_cleared(
-    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inaccessible_doubt_file_is_not_cleared(tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
     file = doubted(tmp_path, "e")
     journal = opened(tmp_path, ManualClocks())
     assert journal.doubt("e")
@@ -84,9 +82,7 @@ def test_inaccessible_doubt_file_is_not_cleared(
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE])
-def test_unlisted_doubt_directory_is_not_empty(
-    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlisted_doubt_directory_is_not_empty(tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
     file = doubted(tmp_path, "e")
     iterdir = Path.iterdir
 
@@ -103,9 +99,7 @@ def test_unlisted_doubt_directory_is_not_empty(
     journal.close()
 
 
-def test_unreadable_doubt_directory_holds_intact_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_doubt_directory_holds_intact_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record can be whole and yet an older one: only the file about it shows that."""
     story = Story(tmp_path, [("web", [PLAIN])], [("web", [match("later", "hold")])])
     story.world.generation = 1

@@ -232,9 +232,7 @@ def test_damaged_wal_costs_only_its_commits(tmp_path: Path, clocks: ManualClocks
     again.close()
 
 
-def test_damaged_files_aside_are_limited(
-    tmp_path: Path, clocks: ManualClocks
-) -> None:
+def test_damaged_files_aside_are_limited(tmp_path: Path, clocks: ManualClocks) -> None:
     for number in range(MOST_MOVED_ASIDE):
         (tmp_path / "journal.db").write_text(f"meow {number} " * 1000)
         journal = opened(tmp_path, clocks)  # all within a second: none may replace another

@@ -62,9 +62,7 @@ def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: ManualClocks) 
     journal.close()
 
 
-def test_missing_wal_leaves_changed_records_in_doubt(
-    tmp_path: Path, clocks: ManualClocks
-) -> None:
+def test_missing_wal_leaves_changed_records_in_doubt(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
     journal.note("decision", 3)
@@ -95,9 +93,7 @@ def test_missing_wal_leaves_changed_records_in_doubt(
     again.close()
 
 
-def test_outdated_record_is_neither_resumed_nor_reopened(
-    tmp_path: Path, clocks: ManualClocks
-) -> None:
+def test_outdated_record_is_neither_resumed_nor_reopened(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
     journal.save(record(4))

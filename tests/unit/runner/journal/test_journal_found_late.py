@@ -156,9 +156,7 @@ def test_stop_when_the_journal_returns_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policies", [DRAINED, AFTER])
-def test_finished_recovery_is_not_repeated_after_a_stop(
-    tmp_path: Path, policies: Policies
-) -> None:
+def test_finished_recovery_is_not_repeated_after_a_stop(tmp_path: Path, policies: Policies) -> None:
     story = Story(tmp_path, policies)
     event = story.schedule(start_on="all_approvals")
     story.go(4)

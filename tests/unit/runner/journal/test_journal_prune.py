@@ -205,9 +205,7 @@ _STEPS = st.lists(
 
 @settings(max_examples=examples(25))
 @given(_STEPS, st.integers(50_000, 300_000))
-def test_open_records_stay_and_the_rest_fits(
-    steps: list[tuple[int, bool, int, float]], limit: int
-) -> None:
+def test_open_records_stay_and_the_rest_fits(steps: list[tuple[int, bool, int, float]], limit: int) -> None:
     clocks = ManualClocks()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)

@@ -162,9 +162,7 @@ def test_nothing_is_dropped_while_all_is_well(tmp_path: Path, journal: Journal) 
     assert len(entries(tmp_path)) == 20
 
 
-def test_foreign_lock_is_awaited_briefly(
-    tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_lock_is_awaited_briefly(tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "BUSY_SECONDS", 0.05)
     journal = opened(tmp_path, clocks)
     other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)

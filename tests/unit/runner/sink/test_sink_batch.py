@@ -37,9 +37,7 @@ def remove(directory: Path, condition: str) -> None:
         connection.execute(f"DELETE FROM entries WHERE {condition}")
 
 
-def test_rows_have_numbers_and_event_fields(
-    tmp_path: Path, journal: Journal, noted: Callable[..., None]
-) -> None:
+def test_rows_have_numbers_and_event_fields(tmp_path: Path, journal: Journal, noted: Callable[..., None]) -> None:
     event = {"EventId": "68DAE20B", "EventType": "Reboot"}
     journal.save(record(7, event=event, drill=True))
     noted("runner-started")

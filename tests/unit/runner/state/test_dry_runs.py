@@ -175,9 +175,7 @@ def test_the_last_decision_before_the_start_counts(
     assert compare(both, capsys)[0] == 0
 
 
-def test_event_of_one_run_is_no_difference(
-    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_event_of_one_run_is_no_difference(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
     decision(both[0], "A1")
     both[0].record("drill-1", drill=True)
     code, out = compare(both, capsys)

@@ -119,9 +119,7 @@ def test_link_is_followed_and_both_paths_are_checked(policy: Path, tmp_path: Pat
     assert f"artifact {link} can be changed by others: {link.parent} is" in complaint(link)
 
 
-def test_linked_directory_is_resolved_like_the_kernel(
-    policy: Path, tmp_path: Path
-) -> None:
+def test_linked_directory_is_resolved_like_the_kernel(policy: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").symlink_to(policy.parent)
     # The kernel takes the ".." of where the link leads to: etc, not tmp_path.
     check_file(f"{tmp_path}/elsewhere/../forewarn//policy.json", "artifact")
@@ -175,9 +173,7 @@ def test_an_access_list_counts(policy: Path) -> None:
 
 
 @given(mode=st.integers(0, 0o7777))
-def test_mode_is_refused_if_others_may_write(
-    tmp_path_factory: pytest.TempPathFactory, mode: int
-) -> None:
+def test_mode_is_refused_if_others_may_write(tmp_path_factory: pytest.TempPathFactory, mode: int) -> None:
     path = tmp_path_factory.getbasetemp() / "any-mode"
     path.touch(exist_ok=True)
     path.chmod(mode)

@@ -112,9 +112,7 @@ NASTY = st.sampled_from(["\n", "\nMESSAGE=x", "=", "A\n\x01\x00\x00\x00\x00\x00\
     name=st.from_regex(r"[a-z_]{1,100}", fullmatch=True).filter(lambda name: name not in ("name", "event_ids")),
     value=st.one_of(st.text(), st.lists(st.one_of(NASTY, st.text(max_size=5))).map("".join)),
 )
-def test_value_cannot_forge_an_entry_or_field(
-    tmp_path_factory: pytest.TempPathFactory, name: str, value: str
-) -> None:
+def test_value_cannot_forge_an_entry_or_field(tmp_path_factory: pytest.TempPathFactory, name: str, value: str) -> None:
     path = tmp_path_factory.getbasetemp() / "forging"
     path.unlink(missing_ok=True)
     journald = Journald(str(path))
@@ -200,9 +198,7 @@ def test_what_goes_neither_way_is_counted(tmp_path: Path, fault: OSError) -> Non
     assert log.lost == 2
 
 
-def test_blocked_journald_costs_one_wait_and_lines(
-    journald: Journald, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocked_journald_costs_one_wait_and_lines(journald: Journald, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.runner.telemetry.journald.PATIENCE_SECONDS", 0.05)
     stream = io.StringIO()
     log = JournalLog(stream, journald.path)

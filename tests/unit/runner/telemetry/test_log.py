@@ -63,9 +63,7 @@ def test_unicode_is_readable_or_escaped(form: str) -> None:
 @given(
     value=st.one_of(st.just(JUNK), st.text()), listed=st.lists(st.text()), mapped=st.dictionaries(st.text(), st.text())
 )
-def test_value_cannot_forge_a_line(
-    form: str, value: str, listed: list[str], mapped: dict[str, str]
-) -> None:
+def test_value_cannot_forge_a_line(form: str, value: str, listed: list[str], mapped: dict[str, str]) -> None:
     (line,) = lines(form, {"reason": value, "ids": listed, "values": mapped})
     assert not [char for char in line if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     if form == "json":

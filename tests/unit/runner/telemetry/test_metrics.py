@@ -344,9 +344,7 @@ def test_unwritable_text_file_has_a_reason(tmp_path: Path, name: str, reason: st
 
 
 @pytest.mark.parametrize("step", ["fchmod", "replace"])
-def test_full_disk_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     path = tmp_path / "forewarn.prom"
     path.write_text("old\n")
 
