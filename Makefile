@@ -144,7 +144,7 @@ lab: .venv/.installed-test
 figures: .venv/.installed-test
 	$(heading) 'figures of hooks'
 	rm -rf .cache/figures
-	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
+	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/hooks
 	cd tests && ../$(PY) -m tools.docs.hook_figures ../.cache/figures
 
 soak: .venv/.installed-test

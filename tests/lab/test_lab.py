@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from . import listen
-from .conftest import Start
-from .lab import Lab
+from .lab import Lab, Start
 from .machine import LabError
 from .places import METADATA, Place, own_network
 

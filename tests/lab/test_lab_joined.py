@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Start
 from .hosts import Host
-from .lab import Lab
+from .lab import Lab, Start
 from .machine import LabError
 
 NAMES = ("web_0", "web_1", "client")

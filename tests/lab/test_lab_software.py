@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Start
 from .hosts import Host
+from .lab import Start
 
 PROGRAMS = (
     *("haproxy", "nginx", "patroni", "patronictl", "etcd", "slurmctld", "slurmd", "scontrol", "rabbitmqctl"),
