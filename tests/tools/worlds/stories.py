@@ -18,7 +18,7 @@ from tools.fixtures.policy_data import policy, policy_set
 from tools.judges.promises import Judge
 from tools.worlds.runner_profiles import PROGRAM
 from tools.worlds.runner_world import VMS, Hook, World
-from tools.worlds.watched_journals import Kept, MemoryJournal
+from tools.worlds.watched_journals import JournalDisk, MemoryJournal
 from tools.worlds.world_runner import Instance, leftovers_in, new_runner
 
 NOTICE_SECONDS = 600.0
@@ -207,12 +207,12 @@ class ProfileStory(Story):
     """A story with the policies of ``tools.worlds.runner_profiles``, a journal in memory, and a judge of its ledger."""
 
     def __init__(self, directory: Path, plan: Callable[[Hook], None] = lambda hook: None) -> None:
-        self.kept = Kept()
+        self.disk = JournalDisk()
         self.judge = Judge(VMS[0])
         super().__init__(directory, plan=plan)
 
     def new_journal(self, *_: Any) -> Any:
-        return MemoryJournal(self.world, self.kept)
+        return MemoryJournal(self.world, self.disk)
 
     def schedule(self, description: str = "plain", **values: Any) -> str:
         """Schedule an event that affects the VM; its description says which profile it has. Return its id."""

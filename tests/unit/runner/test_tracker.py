@@ -31,7 +31,7 @@ def story(tmp_path: Path) -> Story:
 
 def ended(story: Story) -> list[str]:
     """Return how events have ended, by the journal."""
-    return [row.data["outcome"] for row in story.kept.records()]
+    return [row.data["outcome"] for row in story.disk.records()]
 
 
 def while_it_runs(story: Story) -> None:
@@ -181,7 +181,7 @@ def test_a_start_of_the_runner_alone_ends_nothing(story: Story) -> None:
     story.crash(300.0)
     story.go(120)
     assert story.count("start", phase="prepare") == story.count("start", name="drain") == 1
-    assert [row.state for row in story.kept.records()] == ["preparing"]
+    assert [row.state for row in story.disk.records()] == ["preparing"]
 
 
 def test_unreadable_entries_end_no_event(story: Story) -> None:
@@ -191,9 +191,9 @@ def test_unreadable_entries_end_no_event(story: Story) -> None:
     story.go(2)
     story.world.unreadable = frozenset({event_id.lower()})
     story.go(5)
-    assert [row.open for row in story.kept.records()] == [True, True]
+    assert [row.open for row in story.disk.records()] == [True, True]
     story.cancel_event(event_id, 5)
-    assert [row.open for row in story.kept.records()] == [True, True]
+    assert [row.open for row in story.disk.records()] == [True, True]
 
 
 def test_few_answers_without_a_body_end_nothing(story: Story) -> None:
@@ -203,6 +203,6 @@ def test_few_answers_without_a_body_end_nothing(story: Story) -> None:
     story.go(2)
     story.world.clock.advance(90.0)  # without an answer
     story.go(2)
-    assert [row.open for row in story.kept.records()] == [True]
+    assert [row.open for row in story.disk.records()] == [True]
     story.go(60)
-    assert [row.open for row in story.kept.records()] == [False]
+    assert [row.open for row in story.disk.records()] == [False]

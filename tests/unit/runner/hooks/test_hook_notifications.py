@@ -25,12 +25,12 @@ from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.logs import Lines
 from tools.worlds.runner_world import World
-from tools.worlds.watched_journals import Kept, MemoryJournal
+from tools.worlds.watched_journals import JournalDisk, MemoryJournal
 
 OCCASIONS = ("decided", "started", "ended")
 
 
-class Told(NamedTuple):
+class Delivery(NamedTuple):
     """A request that a receiver got: of which hook and event, on which occasion, at which attempt, and when."""
 
     url: str
@@ -45,7 +45,7 @@ class Receivers:
     """Stands for the executor. ``script``: whether each request succeeds, in order; all that follow do."""
 
     def __init__(self, clocks: ManualClocks, script: Sequence[bool]) -> None:
-        self.told: list[Told] = []
+        self.deliveries: list[Delivery] = []
         self.running: dict[Hashable, bool] = {}
         self.contents: list[dict[str, Any]] = []
         self._clocks = clocks
@@ -56,7 +56,7 @@ class Receivers:
         ok = self._script.pop(0) if self._script else True
         self.contents.append(content)
         names = (request["url"], content["event"]["EventId"], content["occasion"], content["attempt"])
-        self.told.append(Told(*names, self._clocks.now, ok))
+        self.deliveries.append(Delivery(*names, self._clocks.now, ok))
         self.running[token] = ok
         return None
 
@@ -76,7 +76,7 @@ class Scene:
         self.clocks = ManualClocks()
         self.receivers = Receivers(self.clocks, script)
         self.log = Lines()
-        journal: Any = MemoryJournal(World(), Kept())
+        journal: Any = MemoryJournal(World(), JournalDisk())
         recorder = Recorder(journal, self.log, Metrics())
         executor: Any = self.receivers
         self.scheduler = HookScheduler(executor, recorder, self.clocks, HookSettings(), utc_now)
@@ -110,7 +110,7 @@ def test_failed_notification_is_retried_until_it_succeeds() -> None:
     scene = Scene([False, False, True])
     scene.scheduler.notify(scene.record("A", http("x")), "decided")
     scene.pass_time()
-    assert [(told.attempt, told.at - 1000, told.ok) for told in scene.receivers.told] == [
+    assert [(delivery.attempt, delivery.at - 1000, delivery.ok) for delivery in scene.receivers.deliveries] == [
         (1, 0, False),
         (2, 5, False),
         (3, 15, True),
@@ -124,7 +124,7 @@ def test_it_is_given_up_after_ten_minutes() -> None:
     scene = Scene([False] * 100)
     scene.scheduler.notify(scene.record("A", http("x")), "decided")
     scene.pass_time()
-    times = [told.at - 1000 for told in scene.receivers.told]
+    times = [delivery.at - 1000 for delivery in scene.receivers.deliveries]
     assert times[:5] == [0, 5, 15, 35, 75]
     assert LONGEST_SECONDS - 120 < times[-1] <= LONGEST_SECONDS
     assert scene.scheduler.idle()
@@ -143,7 +143,7 @@ def test_retry_says_how_often(retry: dict[str, Any], times: list[float]) -> None
     scene = Scene([False] * 100)
     scene.scheduler.notify(scene.record("A", http("x", retry=retry)), "decided")
     scene.pass_time()
-    assert [told.at - 1000 for told in scene.receivers.told] == times
+    assert [delivery.at - 1000 for delivery in scene.receivers.deliveries] == times
 
 
 def test_a_later_attempt_tells_what_was_so_then() -> None:
@@ -167,7 +167,7 @@ def test_notification_removed_by_a_reload_is_not_retried() -> None:
     scene.work()
     record.notify = []
     scene.pass_time()
-    assert len(scene.receivers.told) == 1
+    assert len(scene.receivers.deliveries) == 1
     assert scene.scheduler.idle()
 
 
@@ -177,7 +177,7 @@ def test_hooks_do_not_wait_for_each_other() -> None:
     scene.scheduler.notify(first, "decided")
     scene.scheduler.notify(second, "decided")
     scene.work()
-    told = [(told.url[-1], told.event_id) for told in scene.receivers.told]
+    told = [(delivery.url[-1], delivery.event_id) for delivery in scene.receivers.deliveries]
     assert told == [("x", "A"), ("y", "A"), ("x", "B")]
 
 
@@ -199,7 +199,7 @@ def test_occasions_are_notified_in_order_and_once(script: list[bool], steps: lis
     scene.pass_time(100 * LONGEST_SECONDS)
     assert scene.scheduler.idle()
     for lane, occasions in added.items():
-        told = [one for one in scene.receivers.told if (one.url, one.event_id) == lane]
+        told = [one for one in scene.receivers.deliveries if (one.url, one.event_id) == lane]
         attempts = [one for one in told if one.attempt == 1]
         assert [one.occasion for one in attempts] == occasions  # each, in order
         first_at = 0.0
@@ -220,7 +220,7 @@ def test_too_many_that_wait_are_dropped_oldest_first(monkeypatch: pytest.MonkeyP
     for occasion in ("decided", "decided", "started", "ended", "cancelled"):
         scene.scheduler.notify(record, occasion)
     scene.pass_time()
-    succeeded = [told.occasion for told in scene.receivers.told if told.ok]
+    succeeded = [delivery.occasion for delivery in scene.receivers.deliveries if delivery.ok]
     assert succeeded == ["started", "ended", "cancelled"]
     assert sum(line["dropped"] or 0 for line in scene.log.named("notified")) == 2
 

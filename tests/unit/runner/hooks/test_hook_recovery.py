@@ -25,7 +25,7 @@ def test_recovery_waits_until_the_prepare_hook_has_ended(stage: Stage) -> None:
     stage.end("undrain")
     assert record.state == states.CANCELLED
     assert stage.scheduler.records == []
-    assert [row.open for row in stage.kept.records()] == [False]
+    assert [row.open for row in stage.disk.records()] == [False]
 
 
 def test_end_of_a_prepare_hook_is_awaited(stage: Stage) -> None:

@@ -14,12 +14,12 @@ from tools.worlds.stage import Stage
 
 def test_nothing_is_prepared_that_could_not_be_recovered(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
-    stage.kept.broken = True
+    stage.disk.broken = True
     stage.work()
     stage.work()
     assert stage.started() == []
     assert not record.plan.begun()
-    stage.kept.broken = False
+    stage.disk.broken = False
     stage.journal.commit()
     stage.work()
     assert stage.running() == ["drain"]
@@ -28,7 +28,7 @@ def test_nothing_is_prepared_that_could_not_be_recovered(stage: Stage) -> None:
 
 def test_recovery_runs_all_the_same(stage: Stage) -> None:
     record = stage.prepared("A")
-    stage.kept.broken = True
+    stage.disk.broken = True
     stage.gone(record)
     assert stage.running() == ["undrain"]
     stage.end("undrain")
@@ -94,13 +94,13 @@ def test_hook_ended_before_its_state_was_saved_counts(stage: Stage) -> None:
 
 def test_hook_delayed_by_the_journal_is_reported(stage: Stage) -> None:
     stage.listed("A", "drain")
-    stage.kept.broken = True
+    stage.disk.broken = True
     stage.work()
     stage.work()
     assert stage.started() == []
     (line,) = stage.log.named("hook-ended")
     assert (line["result"], "journal" in line["reason"]) == ("not-started", True)
-    stage.kept.broken = False
+    stage.disk.broken = False
     stage.journal.commit()
     stage.work()
     assert stage.started() == ["drain"]
