@@ -26,7 +26,6 @@ LONGEST_FIRST = (
     "integration/groups/test_groups_stores.py",
     "integration/pages/test_pages_map.py",
     "integration/proof/test_proof_wild.py",
-    "integration/groups/test_groups_models.py",
     "integration/proof/test_proof_mutations.py",
     "lab/groups/test_groups.py",
     "lab/role/test_role.py",
