@@ -40,7 +40,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$python; break; fi; done)
-VM_TESTS := run run_service changed_events crashes_processes drill_service dry_run faults_hooks faults_journal \
+VM_TESTS := run run_service crashes_processes drill_service dry_run faults_hooks faults_journal \
 	probe_service recover_service
 ANSIBLE_TESTS := ansible_filters ansible_findings ansible_module ansible_policies ansible_windows fleet_callback \
 	fleet_playbooks role_build role_rescue role_variables
