@@ -52,15 +52,6 @@ def test_drill_runs_from_preparation_to_recovery(host: DrillHost) -> None:
     assert list((host.state / "drills").iterdir()) == []
 
 
-def test_held_drill_starts_after_its_notice(host: DrillHost) -> None:
-    host.run()
-    event_id = host.drill("--type", "Freeze", "--notice", "1s", "--duration", "1s")
-    record = host.wait_for(event_id, "done")
-    assert (record["approvals"], record["outcome"]) == (0, "finished")
-    assert host.said() == []
-    assert host.approvals() == []
-
-
 @pytest.mark.vm_python
 def test_killed_runner_resumes_the_drill(host: DrillHost) -> None:
     runner = host.run()
@@ -87,13 +78,3 @@ def test_a_real_event_ends_it_and_is_approved(host: DrillHost) -> None:
     refusal = host.forewarn("drill", "--type", "Reboot")
     assert refusal.returncode == 2
     assert f"would end the drill at once: {real}" in refusal.stderr
-
-
-def test_a_drill_can_be_cancelled_and_is_recovered(host: DrillHost) -> None:
-    host.run()
-    event_id = host.drill("--type", "Reboot", "--notice", "5m", "--duration", "5m")
-    host.wait_for(event_id, "started")
-    assert host.forewarn("drill", "--cancel", event_id).returncode == 0
-    host.wait_for(event_id, "done")
-    assert host.said()[-1] == f"recover 1 {event_id}"
-    assert host.approvals() == []

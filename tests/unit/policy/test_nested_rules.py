@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random nested policies on random events: engine, explanation and analysis say what the documentation says.
+"""Random nested policies on random events: engine, explanation and analysis mean what the documentation says.
 
 The reference is written from docs/policies.md, *Nested rules*, and evaluates its conditions by functions of its own.
 """
@@ -104,7 +104,7 @@ def _either(first: Meaning, second: Meaning) -> Meaning:
     return combined
 
 
-class Made(NamedTuple):
+class Rules(NamedTuple):
     """A random rule: as ``policy_data.policy`` takes it, and the meaning of each condition by its rule's path."""
 
     variables: dict[str, str]
@@ -114,7 +114,7 @@ class Made(NamedTuple):
 @st.composite
 def blocks(
     draw: st.DrawFn, meanings: dict[str, Meaning], prefix: str = "", depth: int = 0, known: Mapping[str, Meaning] = {}
-) -> Made:
+) -> Rules:
     """Draw a block of matches, with variables now and then, and note what each condition means in ``meanings``."""
     variables: dict[str, str] = {}
     visible = dict(known)
@@ -137,7 +137,7 @@ def blocks(
             if draw(st.integers(0, 5)) == 0:
                 match["explanation"] = "'by ' + event.EventSource"
         matches.append(match)
-    return Made(variables, matches)
+    return Rules(variables, matches)
 
 
 @st.composite
@@ -246,7 +246,7 @@ def test_nested_policies_mean_what_the_documentation_says() -> None:
 
 
 def _compare(
-    made: Made, reference: Reference, policies: PolicySet, document: Document, facts: Facts, count: Counter[str]
+    made: Rules, reference: Reference, policies: PolicySet, document: Document, facts: Facts, count: Counter[str]
 ) -> None:
     (event,) = document.events
     output, rule = reference.answer(made.matches)
@@ -266,7 +266,7 @@ def _compare(
 
 
 def _compare_classes(
-    made: Made, reference: Reference, decideds: list[Decided], document: Document, facts: Facts
+    made: Rules, reference: Reference, decideds: list[Decided], document: Document, facts: Facts
 ) -> None:
     event: Event = document.events[0]
     view = DocumentView(document, facts)
