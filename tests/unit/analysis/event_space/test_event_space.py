@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from tools.fixtures.policy_files import HEAD, SHIPPED, loaded
 from tools.generators.random_events import case
 from tools.judges.class_agreement import alike
-from tools.suite.sizes import SEED, examples
+from tools.suite.sizes import NAME, SEED, examples
 
 # Policies that use every construct which the space claims to understand, and some that it does not.
 CONSTRUCTS = {
@@ -229,7 +229,8 @@ def test_every_class_of_constructs_matches_the_engine(name: str, tmp_path: Path)
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_random_events_decide_as_their_class(path: Path) -> None:
-    assert random_events_agree(read(load_policies([path])), examples(2_000)) == examples(2_000)
+    count = examples(2_000) if NAME == "small" else 20_000
+    assert random_events_agree(read(load_policies([path])), count) == count
 
 
 @pytest.mark.parametrize("name", CONSTRUCTS)
