@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn run`` as a service: reload, shadow, metrics, one runner for one state directory."""
+"""``forewarn run`` as a service: reload, shadow, metrics."""
 
 from __future__ import annotations
 
@@ -107,15 +107,6 @@ def test_a_shadow_decides_beside_and_never_acts(start: Start, emulator: Emulator
     assert len([line for line in runner.lines if line["line"] == "shadow"]) == 1
 
 
-def test_second_runner_on_a_state_directory_is_refused(start: Start, tmp_path: Path) -> None:
-    artifact = str(compiled(tmp_path, FREEZE))
-    first = start("--artifact", artifact)
-    first.wait_for("document")
-    code, error = start("--artifact", artifact).end()
-    assert code == 2
-    assert str(first.process.pid) in error
-
-
 @pytest.mark.vm_python
 def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
     textfile = tmp_path / "forewarn.prom"
@@ -169,20 +160,6 @@ def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> Non
     code, error = start("--artifact", str(artifact), "--endpoint", "http://192.0.2.1").end()
     assert code == 2
     assert "--allow-endpoint" in error
-
-
-def test_missing_hook_is_reported_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
-    artifact = compiled(
-        tmp_path,
-        "name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {run: [/nowhere/drain]}\n",
-    )
-    runner = start("--artifact", str(artifact))
-    assert "/nowhere/drain" in runner.wait_for("hook-missing")["reason"]
-    emulator.schedule("Reboot", ["web_0"])
-    assert runner.wait_for("hook-ended")["result"] == "not-started"
-    runner.wait_for("decision", eligibility="preparation-failed")
-    assert approvals(emulator) == []
-    assert os.path.exists(tmp_path / "state-web_0" / "journal.db")  # noqa: PTH110 - short
 
 
 def test_status_compares_loaded_and_installed_state(start: Start, tmp_path: Path) -> None:

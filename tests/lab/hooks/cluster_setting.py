@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from ..hosts import Host
 from ..images import SOFTWARE
 from ..lab import Lab
-from .whole_event import Protected
+from .protected_host import ProtectedHost
 
 
 class Cluster(Protocol):
@@ -31,7 +31,7 @@ class Setting(NamedTuple, Generic[ClusterT]):
 
     cluster: ClusterT
     node: Host
-    protected: Protected
+    protected: ProtectedHost
 
 
 @contextmanager
@@ -44,10 +44,10 @@ def protected_cluster(
 ) -> Iterator[Setting[ClusterT]]:
     """Start hosts of these names: the first is for clients, the others are nodes, of which the role protects the first.
 
-    ``hooks`` are those of Protected.
+    ``hooks`` are those of ProtectedHost.
     """
     with Lab(dict.fromkeys(names, SOFTWARE), joined=True) as lab:
         client, *nodes = [lab.host(name) for name in names]
         cluster = make(client, nodes)
         cluster.start()
-        yield Setting(cluster, nodes[0], Protected(lab, directory, collections_path, hooks, nodes[0].name))
+        yield Setting(cluster, nodes[0], ProtectedHost(lab, nodes[0], directory, collections_path, hooks))

@@ -25,7 +25,7 @@ def orderly(galera: Setting[Galera]) -> Outcome:
     """
     cluster, host, protected, writer = galera
     writer.start("n1", "n2", "n3")
-    protected.reboot()
+    protected.reboot(abruptly=True)
     assert cluster.is_synced(host), "it was recovered once it was synced"
     return galera.written()
 

@@ -66,7 +66,7 @@ def test_it_waits_for_enough_other_nodes(galera: Setting[Galera], event_type: st
 def test_server_stopped_by_an_operator_stays_stopped(galera: Setting[Galera]) -> None:
     cluster, host, protected, _writer = galera
     host.ssh("systemctl disable --quiet --now mariadb")
-    protected.reboot()
+    protected.reboot(abruptly=True)
     assert host.properties("mariadb", "ActiveState")["ActiveState"] == "inactive"
     host.ssh("systemctl enable --quiet --now mariadb")
     cluster.wait_until_synced()

@@ -42,7 +42,7 @@ def orderly(setting: Setting[Cluster]) -> Requests:
     cluster, node = setting.cluster, setting.node
     cluster.place(node)
     cluster.begin_requests("announced")
-    setting.protected.reboot(node)
+    setting.protected.reboot()
     return cluster.end_requests("announced")
 
 
@@ -80,19 +80,19 @@ def test_drain_takes_as_long_as_crm_standby(setting: Setting[Cluster]) -> None:
     by_hand = time.monotonic() - began
     node.ssh("crm_standby --delete")
     cluster.place(node)
-    event_id = protected.announce(node)
-    protected.wait_for_start(node, event_id)
+    event_id = protected.announce()
+    protected.wait_for_start(event_id)
     assert cluster.node(node, node)["standby"] == "true"
     forewarn = history(node, event_id)["hooks"][0]["seconds"]
     record("pacemaker", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": forewarn})
-    protected.wait_for_recovery(node, event_id)
+    protected.wait_for_recovery(event_id)
     assert cluster.node(node, node)["standby"] == "false"
 
 
 def test_standby_set_by_an_operator_remains(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     node.ssh("crm_standby --update on")
-    setting.protected.reboot(node)
+    setting.protected.reboot()
     node.wait_for(lambda: cluster.node(node, node).get("standby") == "true")
     node.ssh("crm_standby --delete")
     wait_until_online(cluster, node)
@@ -102,14 +102,14 @@ def test_standby_set_by_an_operator_remains(setting: Setting[Cluster]) -> None:
 def test_node_returns_after_pacemaker_starts(setting: Setting[Cluster]) -> None:
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     node.ssh("systemctl disable --quiet pacemaker")
-    event_id = protected.announce(node)
-    protected.wait_for_start(node, event_id)
+    event_id = protected.announce()
+    protected.wait_for_start(event_id)
     node.reboot()
     protected.finish(event_id)
     started = f"journalctl -u forewarn --grep='hook-started event_id={event_id} phase=recover'"
     node.wait_for(lambda: node.ssh(started, check=False).returncode == 0)
     node.ssh("systemctl enable --quiet --now pacemaker")
-    protected.wait_for_recovery(node, event_id)
+    protected.wait_for_recovery(event_id)
     wait_until_online(cluster, node)
 
 
@@ -119,11 +119,11 @@ def test_service_without_another_node_is_not_stopped(setting: Setting[Cluster]) 
     cluster.place(node)
     for other in cluster.nodes[1:]:
         node.ssh(f"crm_standby --node {other.host_name} --update on")
-    event_id = protected.announce(node)
+    event_id = protected.announce()
     node.wait_for(lambda: history(node, event_id).get("state") == "preparing")
     assert cluster.has_service(node)
     for other in cluster.nodes[1:]:
         node.ssh(f"crm_standby --node {other.host_name} --delete")
-    protected.wait_for_start(node, event_id)
+    protected.wait_for_start(event_id)
     assert node_of(cluster.nodes[1:], cluster)
-    protected.wait_for_recovery(node, event_id)
+    protected.wait_for_recovery(event_id)

@@ -18,7 +18,7 @@ def orderly(patroni: Setting[Patroni]) -> Outcome:
     """Reboot the primary by an event; return what the writer wrote down meanwhile."""
     cluster, _host, protected, writer = patroni
     writer.start(*NODES)
-    protected.reboot()
+    protected.reboot(abruptly=True)
     assert cluster.leader() != "n1"
     assert "n1" in cluster.streaming(), "it was recovered once it streamed"
     return patroni.written()
@@ -78,7 +78,7 @@ def test_a_replica_is_left_as_it_is(patroni: Setting[Patroni]) -> None:
     leader = cluster.leader()
     assert leader != "n1"
     writer.start(*NODES)
-    protected.reboot()
+    protected.reboot(abruptly=True)
     assert cluster.leader() == leader
     assert patroni.written().failed == {}
 

@@ -41,7 +41,7 @@ def orderly(setting: Setting[Cluster]) -> Traffic:
     """Reboot a node by an event; return what became of the messages meanwhile."""
     cluster, node = setting.cluster, setting.node
     cluster.begin_traffic("announced")
-    setting.protected.reboot(node, during=lambda: time.sleep(_DOWN))  # how long a VM is down
+    setting.protected.reboot(during=lambda: time.sleep(_DOWN))  # how long a VM is down
     assert not cluster.in_maintenance(node)
     return cluster.end_traffic("announced")
 
@@ -68,11 +68,11 @@ def test_clients_go_on_while_a_node_is_frozen(setting: Setting[Cluster]) -> None
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
     cluster.begin_traffic("freeze")
-    event_id = protected.announce(node, "Freeze", duration_seconds=_FROZEN)
-    protected.wait_for_start(node, event_id)
+    event_id = protected.announce("Freeze", duration_seconds=_FROZEN)
+    protected.wait_for_start(event_id)
     assert cluster.in_maintenance(node)
     node.freeze(_FROZEN)
-    protected.wait_for_recovery(node, event_id)
+    protected.wait_for_recovery(event_id)
     drained = cluster.end_traffic("freeze")
     keep(f"forewarn, {_FROZEN:g} s freeze", drained)
     assert drained.lost == 0
@@ -95,21 +95,21 @@ def test_drain_takes_as_long_as_rabbitmq_upgrade(setting: Setting[Cluster]) -> N
     by_hand = time.monotonic() - began
     node.reboot()  # which ends the maintenance mode, and starts what a drain has stopped
     cluster.wait_for_quorum()
-    event_id = protected.announce(node)
-    protected.wait_for_start(node, event_id)
+    event_id = protected.announce()
+    protected.wait_for_start(event_id)
     record(
         "rabbitmq",
         "detection to drained",
         {"by_hand": round(by_hand, 2), "forewarn": history(node, event_id)["hooks"][0]["seconds"]},
     )
-    protected.wait_for_recovery(node, event_id)
+    protected.wait_for_recovery(event_id)
 
 
 @pytest.mark.full
 def test_maintenance_by_a_person_lasts_beyond_a_reboot(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
     node.ssh("rabbitmq-upgrade drain")
-    setting.protected.reboot(node)
+    setting.protected.reboot()
     assert cluster.in_maintenance(node)
     node.ssh("rabbitmq-upgrade revive")
     cluster.wait_for_quorum()
@@ -120,15 +120,15 @@ def test_node_needed_for_the_quorum_is_not_drained(setting: Setting[Cluster]) ->
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     other = cluster.nodes[1]
     other.ssh("systemctl stop rabbitmq-server")
-    event_id = protected.announce(node)
+    event_id = protected.announce()
     asked = "pgrep --full await_online_quorum_plus_one"
     node.wait_for(lambda: node.ssh(asked, check=False).returncode == 0)
     assert not cluster.in_maintenance(node)
     assert history(node, event_id)["state"] == "preparing"
     other.ssh("systemctl start rabbitmq-server")
-    protected.wait_for_start(node, event_id)
+    protected.wait_for_start(event_id)
     assert cluster.in_maintenance(node)
-    protected.wait_for_recovery(node, event_id)
+    protected.wait_for_recovery(event_id)
     assert not cluster.in_maintenance(node)
 
 
@@ -138,11 +138,11 @@ def test_member_left_down_by_a_revive_returns(setting: Setting[Cluster]) -> None
     cluster, node, protected = setting.cluster, setting.node, setting.protected
     cluster.wait_for_quorum()
     cluster.begin_traffic("member")
-    event_id = protected.announce(node)
-    protected.wait_for_start(node, event_id)
+    event_id = protected.announce()
+    protected.wait_for_start(event_id)
     node.ssh("rabbitmq-upgrade revive")
     cluster.stop_member(node, "member")
-    entry = protected.wait_for_recovery(node, event_id)
+    entry = protected.wait_for_recovery(event_id)
     assert [hook["status"] for hook in entry["hooks"]] == ["succeeded", "succeeded"]
     cluster.wait_for_quorum()
     assert cluster.end_traffic("member").lost == 0
@@ -150,5 +150,5 @@ def test_member_left_down_by_a_revive_returns(setting: Setting[Cluster]) -> None
 
 @pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:
-    setting.protected.rehearse(setting.node, "rabbitmq")
+    setting.protected.rehearse("rabbitmq")
     assert not setting.cluster.in_maintenance(setting.node)

@@ -55,7 +55,7 @@ def orderly(setting: Setting[Cluster]) -> Orderly:
     cluster, node = setting.cluster, setting.node
     cluster.begin_load()
     wait_for_job(cluster, node)
-    seconds = setting.protected.reboot(node)
+    seconds = setting.protected.reboot()
     assert cluster.state(node) in ("IDLE", "MIXED", "ALLOCATED")
     wait_for_job(cluster, node)
     return Orderly(cluster.end_load(), seconds)
@@ -100,10 +100,10 @@ def test_drain_takes_as_long_as_scontrol(setting: Setting[Cluster]) -> None:
     node.ssh('scontrol update nodename=n1 state=drain reason=test && [ -z "$(squeue --noheader --nodelist=n1)" ]')
     by_hand = time.monotonic() - began
     node.ssh("scontrol update nodename=n1 state=resume")
-    event_id = setting.protected.announce(node)
-    setting.protected.wait_for_start(node, event_id)
+    event_id = setting.protected.announce()
+    setting.protected.wait_for_start(event_id)
     prepared = history(node, event_id)["hooks"][0]
-    setting.protected.wait_for_recovery(node, event_id)
+    setting.protected.wait_for_recovery(event_id)
     record("slurm", "detection to drained", {"by_hand": round(by_hand, 2), "forewarn": prepared["seconds"]})
 
 
@@ -115,14 +115,14 @@ def test_long_jobs_are_requeued_and_others_awaited(setting: Setting[Cluster]) ->
     stubborn = cluster.submit(8, "--nodelist=n1", "--no-requeue")
     for job in (long, stubborn):
         wait_until_running(cluster, job)
-    event_id = setting.protected.announce(node, "Redeploy")
+    event_id = setting.protected.announce("Redeploy")
     node.wait_for(lambda: "Forewarn: Redeploy event" in cluster.shown(node))
     assert event_id in cluster.shown(node)
-    setting.protected.wait_for_start(node, event_id)
+    setting.protected.wait_for_start(event_id)
     assert cluster.job_state(stubborn) == ""
     assert cluster.state(node) == "IDLE+DRAIN"
     node.reboot()
-    setting.protected.wait_for_recovery(node, event_id)
+    setting.protected.wait_for_recovery(event_id)
     cluster.controller.wait_for(lambda: cluster.job_state(long).startswith("RUNNING"))
     worked = cluster.worked([long, stubborn])
     assert worked.ended == {long: 0, stubborn: 1}
@@ -135,7 +135,7 @@ def test_what_a_person_has_drained_stays_drained(setting: Setting[Cluster]) -> N
     cluster, node = setting.cluster, setting.node
     cluster.controller.ssh("scontrol update nodename=n1 state=drain reason='disk [sda] is bad'")
     before = cluster.registered(node)
-    setting.protected.reboot(node)
+    setting.protected.reboot()
     cluster.controller.wait_for(lambda: cluster.registered(node) != before)
     assert "DRAIN" in cluster.state(node)
     assert "Reason=disk [sda] is bad" in cluster.shown(node)
@@ -148,12 +148,12 @@ def test_killed_runner_drains_again(setting: Setting[Cluster]) -> None:
     cluster.wait_for_state(node, "IDLE")
     job = cluster.submit(6, "--nodelist=n1")
     wait_until_running(cluster, job)
-    event_id = setting.protected.announce(node)
+    event_id = setting.protected.announce()
     cluster.wait_for_state(node, "MIXED+DRAIN", "ALLOCATED+DRAIN")
     node.ssh("systemctl kill --signal=KILL forewarn")
-    setting.protected.wait_for_start(node, event_id)
+    setting.protected.wait_for_start(event_id)
     assert cluster.worked([job]).ended == {job: 1}
-    assert setting.protected.wait_for_recovery(node, event_id)["hooks"][0]["attempts"] == 2
+    assert setting.protected.wait_for_recovery(event_id)["hooks"][0]["attempts"] == 2
     cluster.wait_for_state(node, "IDLE")
 
 
@@ -163,32 +163,32 @@ def test_node_resumed_by_an_operator_is_drained_again(setting: Setting[Cluster])
     cluster.wait_for_state(node, "IDLE")
     job = cluster.submit(6, "--nodelist=n1")
     wait_until_running(cluster, job)
-    event_id = setting.protected.announce(node)
+    event_id = setting.protected.announce()
     cluster.wait_for_state(node, "MIXED+DRAIN", "ALLOCATED+DRAIN")
     cluster.controller.ssh("scontrol update nodename=n1 state=resume")
-    setting.protected.wait_for_start(node, event_id)
+    setting.protected.wait_for_start(event_id)
     assert cluster.state(node) == "IDLE+DRAIN"
     assert cluster.worked([job]).ended == {job: 1}
-    setting.protected.wait_for_recovery(node, event_id)
+    setting.protected.wait_for_recovery(event_id)
     cluster.wait_for_state(node, "IDLE")
 
 
 @pytest.mark.full
 def test_node_returns_after_the_controller_was_away(setting: Setting[Cluster]) -> None:
     cluster, node = setting.cluster, setting.node
-    event_id = setting.protected.announce(node)
-    setting.protected.wait_for_start(node, event_id)
+    event_id = setting.protected.announce()
+    setting.protected.wait_for_start(event_id)
     cluster.controller.ssh("systemctl stop slurmctld")
     node.reboot()
     setting.protected.finish(event_id)
     started = f"journalctl -u forewarn --grep='hook-started event_id={event_id} phase=recover'"
     node.wait_for(lambda: node.ssh(started, check=False).returncode == 0)
     cluster.controller.ssh("systemctl start slurmctld")
-    setting.protected.wait_for_recovery(node, event_id)
+    setting.protected.wait_for_recovery(event_id)
     cluster.wait_for_state(node, "IDLE")
 
 
 @pytest.mark.full
 def test_the_shipped_policy_is_rehearsed(setting: Setting[Cluster]) -> None:
-    setting.protected.rehearse(setting.node, "slurm-node")
+    setting.protected.rehearse("slurm-node")
     assert "DRAIN" not in setting.cluster.state(setting.node)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,83 +23,12 @@ from ..runner.journals import event_state
 from ..runner.service import install_runner
 from .snapshot import nothing_is_lost, standing
 
-_POLICY = """\
-name: whole-events
-rule:
-  match:
-"""
-_RULE = """\
-    - id: {name}
-      condition: event.EventType == "{type}" && affects_me
-      prepare: [{hook}]
-      output: approve
-"""
 _NO_EVENTS = '{"events": []}'
 _SHIPPED = Path(__file__).resolve().parents[3] / "policies"
 _OVER = {"done", "cancelled"}
 # EventId -> its host, how that stood when it was announced, and what may differ
 _STANDING: dict[str, tuple[Host, frozenset[str], frozenset[str]]] = {}
 PATIENCE = PATIENCE_SECONDS  # seconds for anything that the software does
-
-
-class Protected:
-    """Hosts with the runner as the role installs it. ``hooks``: EventType -> a hook of prepare, in YAML.
-
-    ``moving`` is what an event may leave on another host, in the words of ``standing``.
-    """
-
-    moving: frozenset[str] = frozenset()
-
-    def __init__(
-        self, lab: Lab, directory: Path, collections_path: Path, hooks: Mapping[str, str], *names: str
-    ) -> None:
-        rules = [_RULE.format(name=type_.lower(), type=type_, hook=hook) for type_, hook in hooks.items()]
-        roll_out(lab, directory, collections_path, _POLICY + "".join(rules), names)
-        self._lab = lab
-        self._directory, self._collections_path = directory, collections_path
-
-    def rehearse(self, host: Host, policy: str) -> None:
-        """Roll out a shipped policy to a host, and hold a drill with its real hooks: all of them succeed."""
-        rehearse_shipped(self._lab, host, self._directory, self._collections_path, policy)
-
-    def announce(self, host: Host, event_type: str = "Reboot", **values: Any) -> str:
-        """Schedule an event; return its EventId."""
-        return announce(self._lab, host, event_type, self.moving, **values)
-
-    def wait_for_start(self, host: Host, event_id: str) -> None:
-        """Wait until the event has started: it was prepared for, and approved."""
-        host.wait_for(lambda: self._lab.emulator.event(event_id)["status"] == "Started", PATIENCE)
-
-    def finish(self, event_id: str) -> None:
-        """Let the event leave the list."""
-        self._lab.emulator.finish(event_id)
-
-    def wait_for_recovery(self, host: Host, event_id: str) -> dict[str, Any]:
-        """Let the event end; wait until all is recovered, and return what the history has of it."""
-        if self._lab.emulator.event(event_id)["status"] == "Started":
-            self._lab.emulator.finish(event_id)
-
-        return wait_for_state(host, event_id, "done")
-
-    def reboot(self, host: Host, event_type: str = "Reboot", during: Callable[[], object] | None = None) -> float:
-        """Reboot a host by an event, from its announcement to its recovery; return the seconds until it started.
-
-        Azure reboots the host once the event has started. ``during`` is called while the host is down.
-        """
-        began = time.monotonic()
-        event_id = self.announce(host, event_type)
-        self.wait_for_start(host, event_id)
-        seconds = time.monotonic() - began
-        if during is None:
-            host.reboot()
-        else:
-            host.stop()
-            during()
-            host.start()
-        entry = self.wait_for_recovery(host, event_id)
-        statuses = [hook["status"] for hook in entry["hooks"]]
-        assert statuses == ["succeeded", "succeeded"], json.dumps(entry["hooks"], indent=2)
-        return seconds
 
 
 def roll_out(
