@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +201,22 @@ class Story:
         """Return when that happened."""
         found = [entry for entry in self.world.ledger if entry.kind == kind]
         return [entry.at for entry in found if fields.items() <= entry.fields.items()]
+
+
+def listed(
+    directory: Path,
+    *generations: Policies,
+    seconds: int,
+    slow: Collection[str] = (),
+    fail: Collection[str] = (),
+    **event: Any,
+) -> tuple[Story, str]:
+    """Return a story in which an event has been listed for some seconds, and the event's id."""
+    story = Story(directory, *generations)
+    story.slow, story.fail = set(slow), set(fail)
+    event_id = story.schedule(**event)
+    story.go(seconds)
+    return story, event_id
 
 
 class ProfileStory(Story):

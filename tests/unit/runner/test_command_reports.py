@@ -16,7 +16,7 @@ from forewarn.cli.runner_state import open_state
 from forewarn.cli.status import examine
 from forewarn.runner.state import dry_runs
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
-from tools.worlds.stories import DRAINED, Story, hook, match
+from tools.worlds.stories import DRAINED, Story, hook, listed, match
 
 
 def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -28,10 +28,13 @@ def test_recovery_of_a_returned_event_can_be_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """docs/runner-states.md: "the same id later is another record"; both fail, and both are the person's."""
-    story = Story(tmp_path, DRAINED, [("web", [match("both", prepare=["drain"], recover=["back"])])])
-    story.fail = {"undrain", "back"}
-    first = story.schedule()
-    story.go(3)
+    story, first = listed(
+        tmp_path,
+        DRAINED,
+        [("web", [match("both", prepare=["drain"], recover=["back"])])],
+        seconds=3,
+        fail={"undrain", "back"},
+    )
     story.cancel_event(first, 3)
     (one,) = story.instance.runner.scheduler.records
     assert one.state == "recovering"
@@ -76,10 +79,7 @@ def test_unreadable_journal_is_not_nothing_pending(
 def test_missed_preparation_makes_status_exit_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.fail = {"drain"}
-    story.schedule(notice=60.0)
-    story.go(57)
+    story, _event = listed(tmp_path, DRAINED, seconds=57, fail={"drain"}, notice=60.0)
     (record,) = story.instance.runner.scheduler.records
     assert record.state == "failed"
     story.instance.runner.health.facts.update(interval_seconds=1.0, pid=os.getpid())
@@ -176,9 +176,7 @@ def status(story: Story) -> tuple[list[str], str]:
 
 
 def test_approved_event_is_not_shown_as_unapproved(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a")])], DRAINED)
-    story.schedule(notice=20.0)
-    story.go(17)
+    story, _event = listed(tmp_path, [("web", [match("a")])], DRAINED, seconds=17, notice=20.0)
     assert story.count("post", result="taken") == 1
     story.reload()
     story.go(2)
@@ -186,10 +184,7 @@ def test_approved_event_is_not_shown_as_unapproved(tmp_path: Path) -> None:
 
 
 def test_hook_ended_for_changed_content_has_not_failed(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"})
     story.world.change(event, duration=9)
     story.go(3)
     story.slow = set()
@@ -200,10 +195,7 @@ def test_hook_ended_for_changed_content_has_not_failed(tmp_path: Path) -> None:
 
 def test_unrequested_failed_hook_is_no_problem(tmp_path: Path) -> None:
     once = match("a", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    story = Story(tmp_path, [("web", [once])], [("web", [match("a")])])
-    story.fail = {"drain"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [once])], [("web", [match("a")])], seconds=3, fail={"drain"})
     story.reload()
     story.go(3)
     assert story.count("post", result="taken") == 1
@@ -211,10 +203,7 @@ def test_unrequested_failed_hook_is_no_problem(tmp_path: Path) -> None:
 
 
 def test_drain_ended_by_a_cancellation_has_not_failed(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain", "undrain"}
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, DRAINED, seconds=3, slow={"drain", "undrain"})
     story.cancel_event(event, 4)
     assert status(story)[0] == []
 

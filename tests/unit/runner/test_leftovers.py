@@ -19,7 +19,7 @@ from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import group_is_of_hook, identity, signal_group
 from tools.fixtures.hook_bench import is_running
 from tools.worlds.runner_world import VMS
-from tools.worlds.stories import DRAINED, Story, hook, match
+from tools.worlds.stories import DRAINED, hook, listed, match
 from tools.worlds.world_runner import new_runner
 
 # The child sleeps until it is killed.
@@ -116,10 +116,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(executor, "signal_group", send)
     three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
-    story = Story(tmp_path, [("web", [three])])
-    story.slow = {"a", "b", "c"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [three])], seconds=3, slow={"a", "b", "c"})
     processes = []
     (record,) = story.instance.runner.scheduler.records
     for run in record.plan.running():
@@ -165,10 +162,7 @@ def test_leftover_of_two_records_gets_one_sigterm(monkeypatch: pytest.MonkeyPatc
 
 def test_process_of_another_boot_is_no_leftover(tmp_path: Path) -> None:
     """The number and the ticks since boot are those of a process of this boot by chance."""
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"})
     (record,) = story.instance.runner.scheduler.records
     (run,) = record.plan.running()
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)

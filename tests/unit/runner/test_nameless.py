@@ -15,7 +15,7 @@ from forewarn.runner.hooks.commands import Command
 from forewarn.runner.telemetry import heartbeat
 from tools.worlds import world_runner
 from tools.worlds.runner_world import VMS
-from tools.worlds.stories import AFTER, DRAIN, DRAINED, Story, match
+from tools.worlds.stories import AFTER, DRAIN, DRAINED, Story, listed, match
 from tools.worlds.world_runner import WorldClient
 
 
@@ -25,10 +25,7 @@ def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
 
 
 def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    story.schedule(notice=90.0)
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"}, notice=90.0)
     story.stop()
     story.world.nameless = True
     story.world.read_fault = 503
@@ -42,9 +39,7 @@ def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
 
 def test_nothing_waits_for_a_missing_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorldClient, "instance", no_name)
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(notice=5.0)
-    story.go(10)
+    story, event = listed(tmp_path, AFTER, seconds=10, notice=5.0)
     story.finish_event(event, 300)
     assert story.instance.runner.scheduler.records == []
 
@@ -100,9 +95,7 @@ def test_prepared_event_is_recovered_before_the_name(tmp_path: Path) -> None:
             )
         ],
     )
-    story = Story(tmp_path, [a, b])
-    event = story.schedule(notice=20.0)
-    story.go(18)
+    story, event = listed(tmp_path, [a, b], seconds=18, notice=20.0)
     story.world.nameless = True
     story.crash(40.0, reboot=True)
     story.go(3)
@@ -137,9 +130,7 @@ def test_event_without_a_rule_ends_without_a_name(tmp_path: Path) -> None:
 
 
 def test_recovery_after_a_restart_knows_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("a", "hold", **DRAIN)])], seconds=3)
     story.slow = {"undrain"}
     story.cancel_event(event, 3)
     story.stop()
@@ -215,9 +206,7 @@ def test_ended_drill_is_closed_once_named(tmp_path: Path) -> None:
 def test_unprepared_event_is_recovered_by_its_start_rule(tmp_path: Path) -> None:
     scheduled = match("a", "hold", condition='event.EventStatus == "Scheduled"', prepare_within_seconds=10.0, **DRAIN)
     begun = match("b", "hold", condition='event.EventStatus == "Started"', recover=["undrain"], recover_when="started")
-    story = Story(tmp_path, [("a", [scheduled, begun])])
-    event = story.schedule(notice=60.0)
-    story.go(10)
+    story, event = listed(tmp_path, [("a", [scheduled, begun])], seconds=10, notice=60.0)
     story.world.nameless = True
     story.crash(60.0, reboot=True)
     story.go(3)

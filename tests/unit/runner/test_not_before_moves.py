@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.drills.store import new_id
-from tools.worlds.stories import Story, hook, match
+from tools.worlds.stories import Story, hook, listed, match
 
 
 def let_drain_take_forty_seconds(story: Story, seconds: int) -> None:
@@ -31,10 +31,7 @@ def let_drain_take_forty_seconds(story: Story, seconds: int) -> None:
 )
 def test_postponed_not_before_leaves_hooks_time(tmp_path: Path, values: dict[str, Any]) -> None:
     drain = {"prepare": [hook("drain", 60.0)], "recover": ["undrain"], **values}
-    story = Story(tmp_path, [("web", [match("a", **drain)])])
-    story.slow = {"drain"}
-    event = story.schedule(notice=20.0)
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("a", **drain)])], seconds=3, slow={"drain"}, notice=20.0)
     story.world.postpone(event, 900.0)
     let_drain_take_forty_seconds(story, 50)
     assert story.count("asked") == 0
@@ -44,10 +41,9 @@ def test_postponed_not_before_leaves_hooks_time(tmp_path: Path, values: dict[str
 @pytest.mark.parametrize("once", [False, True])
 def test_hook_ended_by_not_before_is_repeated(tmp_path: Path, once: bool) -> None:
     drain = hook("drain", 60.0, **({"retry": {"attempts": 1}} if once else {}))
-    story = Story(tmp_path, [("web", [match("a", prepare=[drain], recover=["undrain"])])])
-    story.slow = {"drain"}
-    event = story.schedule(notice=20.0)
-    story.go(18)
+    story, event = listed(
+        tmp_path, [("web", [match("a", prepare=[drain], recover=["undrain"])])], seconds=18, slow={"drain"}, notice=20.0
+    )
     assert story.times("asked") == [pytest.approx(17.0, abs=1.0)]
     assert story.count("post") == 0
     story.world.postpone(event, 900.0)
@@ -64,10 +60,9 @@ def test_recovery_yields_to_several_preparations(tmp_path: Path) -> None:
     second = 'event.Description == "second"'
     flush = match("b", prepare=[hook("flush", 200.0)], recover=["reopen"], condition=second)
     nothing = match("none", condition='event.Description == "first"')
-    story = Story(tmp_path, [("web", [drain]), ("db", [flush, nothing])])
-    first = story.schedule(description="first")
-    story.slow = {"undrain"}
-    story.go(3)
+    story, first = listed(
+        tmp_path, [("web", [drain]), ("db", [flush, nothing])], seconds=3, slow={"undrain"}, description="first"
+    )
     story.cancel_event(first, 3)
     assert story.count("start", name="undrain") == 1
     story.slow = {"undrain", "flush"}
@@ -79,9 +74,9 @@ def test_recovery_yields_to_several_preparations(tmp_path: Path) -> None:
 @pytest.mark.parametrize("once", [False, True])
 def test_deferred_recovery_runs_eventually(tmp_path: Path, once: bool) -> None:
     undrain = hook("undrain", 600.0, **({"retry": {"attempts": 1}} if once else {}))
-    story = Story(tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[undrain])])])
-    first = story.schedule()
-    story.go(3)
+    story, first = listed(
+        tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[undrain])])], seconds=3
+    )
     story.world.model.cancel(first)
     story.slow = {"undrain"}
     story.go(3)
@@ -97,9 +92,9 @@ def test_deferred_recovery_runs_eventually(tmp_path: Path, once: bool) -> None:
 
 
 def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(
+        tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])])], seconds=3
+    )
     story.slow = {"undrain"}
     story.cancel_event(event, 3)
     assert story.count("start", name="undrain", drill=False) == 1
@@ -125,10 +120,7 @@ def test_earlier_not_before_shortens_the_retry_pause(tmp_path: Path) -> None:
 def test_pending_retry_is_left_to_another_event(tmp_path: Path) -> None:
     one = match("one", "hold", condition='event.Description == "x"', prepare=["drain"], recover=["undrain", "open"])
     other = match("other", "hold", condition='event.Description == "y"', prepare=["drain"], recover=["undrain"])
-    story = Story(tmp_path, [("web", [one, other])])
-    story.fail = {"undrain"}
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [one, other])], seconds=3, fail={"undrain"})
     story.cancel_event(event, 3)
     assert story.count("end", result="failed") == 1
     story.schedule(description="y")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.worlds.stories import AFTER, DRAIN, Story, hook, match
+from tools.worlds.stories import AFTER, DRAIN, Story, hook, listed, match
 
 ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
 
@@ -48,10 +48,7 @@ def test_reload_can_allow_another_attempt(tmp_path: Path, before: dict[str, Any]
 
 def test_single_attempt_after_a_reload_was_used(tmp_path: Path) -> None:
     never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
-    story = Story(tmp_path, ONE, never)
-    story.fail = {"one"}
-    story.schedule()
-    story.go(5)
+    story, _event = listed(tmp_path, ONE, never, seconds=5, fail={"one"})
     attempts = story.count("start", name="one")
     story.reload()
     story.go(30)
@@ -61,10 +58,7 @@ def test_single_attempt_after_a_reload_was_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize("left_out", [False, True])
 def test_interrupted_attempt_counts_for_a_single_one(tmp_path: Path, left_out: bool) -> None:
     never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
-    story = Story(tmp_path, ONE, [("web", [match("a", "hold")])], never)
-    story.slow = {"one"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, ONE, [("web", [match("a", "hold")])], never, seconds=3, slow={"one"})
     story.restart()
     if left_out:
         story.reload(1)
@@ -75,10 +69,13 @@ def test_interrupted_attempt_counts_for_a_single_one(tmp_path: Path, left_out: b
 
 
 def test_failure_accepted_by_a_reload_counts_at_once(tmp_path: Path) -> None:
-    story = Story(tmp_path, ONE, [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])])
-    story.fail = {"one"}
-    story.schedule()
-    story.go(80)
+    story, _event = listed(
+        tmp_path,
+        ONE,
+        [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])],
+        seconds=80,
+        fail={"one"},
+    )
     assert story.count("post") == 0
     story.reload()
     story.go(4)
@@ -89,10 +86,9 @@ def test_failure_accepted_by_a_reload_counts_at_once(tmp_path: Path) -> None:
 
 
 def test_unrequested_hook_does_not_start_during_silence(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE)
-    story.slow = {"one"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(
+        tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE, seconds=3, slow={"one"}
+    )
     story.world.read_fault = 503
     story.go(3)
     story.reload()
@@ -118,9 +114,7 @@ def test_unrequested_hook_is_not_awaited(tmp_path: Path) -> None:
 
 def test_hook_due_by_time_runs_during_silence(tmp_path: Path) -> None:
     early = match("early", "hold", condition='age < duration("20s")')
-    story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [early, match("a", **DRAIN)])], seconds=3)
     story.world.read_fault = 503
     story.go(30)
     assert story.count("start", name="drain") == 1
@@ -136,9 +130,7 @@ def test_hook_due_by_time_runs_during_silence(tmp_path: Path) -> None:
 def test_stages_follow_the_reloaded_policy_order(tmp_path: Path) -> None:
     stop_db = match("b", prepare=["stop-db"], recover=["start-db"], prepare_within_seconds=590.0)
     drain = match("a", **DRAIN, prepare_within_seconds=590.0)
-    story = Story(tmp_path, [("db", [stop_db])], [("web", [drain]), ("db", [stop_db])])
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("db", [stop_db])], [("web", [drain]), ("db", [stop_db])], seconds=3)
     story.reload()
     story.go(20)
     assert story.times("start", name="drain")[0] < story.times("start", name="stop-db")[0]
@@ -147,9 +139,7 @@ def test_stages_follow_the_reloaded_policy_order(tmp_path: Path) -> None:
 def test_stage_with_a_shared_hook_waits_its_time(tmp_path: Path) -> None:
     announce = match("a", prepare=["announce"], recover=["unannounce"])
     stop_db = match("b", prepare=["announce", "stop-db"], recover=["start-db"], prepare_within_seconds=60.0)
-    story = Story(tmp_path, [("web", [announce]), ("db", [stop_db])])
-    story.schedule()
-    story.go(20)
+    story, _event = listed(tmp_path, [("web", [announce]), ("db", [stop_db])], seconds=20)
     assert story.count("start", name="announce") == 1
     assert story.count("start", name="stop-db") == 0, "NotBefore is 580 s away"
     assert story.count("post") == 0
@@ -165,9 +155,7 @@ def test_stage_with_a_shared_hook_waits_its_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unreadable", [False, True])
 def test_unreadable_field_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     if unreadable:
         story.world.change(event, fields={"DurationInSeconds": "soon"})
     story.go(3)
@@ -178,9 +166,7 @@ def test_unreadable_field_forgets_no_recovery(tmp_path: Path, unreadable: bool) 
 
 @pytest.mark.parametrize("unknown", [False, True])
 def test_unnamed_vm_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     story.stop()
     story.world.nameless = unknown
     story.start()
@@ -192,9 +178,7 @@ def test_unnamed_vm_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
 
 @pytest.mark.parametrize("unknown", [False, True])
 def test_reboot_has_its_event_despite_a_late_name(tmp_path: Path, unknown: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     story.start_event(event, 3)
     story.world.kill()
     story.world.reboot(40.0)
@@ -212,9 +196,7 @@ def test_reboot_has_its_event_despite_a_late_name(tmp_path: Path, unknown: bool)
 
 def test_notify_hook_from_a_reload_hears_the_end(tmp_path: Path) -> None:
     old, new = ([("web", [match("a", "hold", notify=[hook(name)])])] for name in ("old", "new"))
-    story = Story(tmp_path, old, new)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, old, new, seconds=3)
     story.reload()
     story.go(3)
     before = len(story.world.hooks)
@@ -224,10 +206,7 @@ def test_notify_hook_from_a_reload_hears_the_end(tmp_path: Path) -> None:
 
 def test_reloads_keep_the_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold")])])
-    story.fail = {"drain"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [once])], [("web", [match("a", "hold")])], seconds=3, fail={"drain"})
     story.reload(1)
     story.go(3)
     story.reload(0)
@@ -238,10 +217,14 @@ def test_reloads_keep_the_reason_of_a_failure(tmp_path: Path) -> None:
 
 def test_unrequested_hook_is_no_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])])
-    story.fail = {"drain", "other"}
-    story.schedule(notice=40.0)
-    story.go(3)
+    story, _event = listed(
+        tmp_path,
+        [("web", [once])],
+        [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])],
+        seconds=3,
+        fail={"drain", "other"},
+        notice=40.0,
+    )
     story.reload(1)
     story.go(40)
     said = story.instance.log.named("state", to="failed")
@@ -249,9 +232,9 @@ def test_unrequested_hook_is_no_reason_of_a_failure(tmp_path: Path) -> None:
 
 
 def test_removed_notify_hook_hears_nothing_after_a_restart(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(
+        tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])], seconds=3
+    )
     before = story.count("start", name="tell")
     story.stop()
     story.world.generation = 1
@@ -262,9 +245,9 @@ def test_removed_notify_hook_hears_nothing_after_a_restart(tmp_path: Path) -> No
 
 
 def test_notify_hook_added_while_hidden_hears_the_end(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])])
-    story.schedule()
-    story.go(3)
+    story, _event = listed(
+        tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])], seconds=3
+    )
     story.world.bodyless = True
     story.go(3)
     story.reload()

@@ -13,15 +13,15 @@ import pytest
 from forewarn.events import Vm
 from forewarn.runner.journal import writer as journals
 from tools.worlds.runner_world import VMS
-from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, match
+from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, listed, match
 
 
 def test_approved_event_keeps_the_vm_unready(tmp_path: Path) -> None:
     """docs/operations.md: from the moment this VM approved it, until the event has left the list."""
     once = match("plain", condition=None)
-    story = Story(tmp_path, [("web", [once])], [("web", [match("other", "hold")])])
-    event = story.schedule(duration=5, start_on="not_before")
-    story.go(3)
+    story, event = listed(
+        tmp_path, [("web", [once])], [("web", [match("other", "hold")])], seconds=3, duration=5, start_on="not_before"
+    )
     assert story.count("post", result="taken") == 1
     assert not story.ready()
     story.reload()
@@ -33,9 +33,7 @@ def test_approved_event_keeps_the_vm_unready(tmp_path: Path) -> None:
 
 def test_unreadable_journal_keeps_a_drained_vm_unready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/operations.md, probes: a restart of the runner forgets none of it."""
-    story = Story(tmp_path, DRAINED)
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3)
     assert story.count("start", phase="prepare") == 1
     assert not story.ready()
     story.world.kill()
@@ -74,9 +72,7 @@ def test_drill_is_cancelled_without_a_vm_name(tmp_path: Path) -> None:
     "change", [{"resources": VMS[1:]}, {"fields": {"Resources": "web_0"}}], ids=["gone", "unreadable"]
 )
 def test_drained_vm_with_changed_resources_is_unready(tmp_path: Path, change: dict[str, Any]) -> None:
-    story = Story(tmp_path, HELD)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, HELD, seconds=3)
     assert not story.ready()
     story.world.change(event, **change)
     story.go(3)
@@ -85,9 +81,7 @@ def test_drained_vm_with_changed_resources_is_unready(tmp_path: Path, change: di
 
 
 def test_unreadable_near_not_before_keeps_unready(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("both", "hold")])])
-    event = story.schedule(notice=50.0)
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("both", "hold")])], seconds=3, notice=50.0)
     assert not story.ready()
     story.world.change(event, fields={"NotBefore": "soon"})
     story.go(3)
@@ -95,9 +89,7 @@ def test_unreadable_near_not_before_keeps_unready(tmp_path: Path) -> None:
 
 
 def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
-    story = Story(tmp_path, HELD)
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, HELD, seconds=3)
     story.stop()
     with sqlite3.connect(tmp_path / "journal.db") as base:
         base.execute("UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
@@ -109,10 +101,7 @@ def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
 
 
 def test_preparation_continues_without_metadata(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    story.schedule(notice=60.0)
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"}, notice=60.0)
     story.stop()
     story.world.nameless = True
     story.start()
@@ -146,9 +135,9 @@ def cannot(*_: object) -> Any:
 
 
 def test_single_attempt_recovery_runs_once_despite_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(
+        tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])], seconds=3
+    )
     with monkeypatch.context() as patch:
         patch.setattr(journals, "connect", cannot)
         story.instance.runner.recorder.journal._disconnect()

@@ -16,7 +16,7 @@ from forewarn.runner.journal import doubts
 from forewarn.runner.journal.mark import Loss
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import opened
-from tools.worlds.stories import DRAINED, Story, match
+from tools.worlds.stories import DRAINED, Story, listed, match
 
 ALWAYS = match("both", recover=["undrain"], recover_when="started")
 PLAIN = match("plain")
@@ -33,9 +33,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     """docs/operations.md: no hook is started for it, neither to prepare nor to recover."""
     event_id = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
     file = doubted(tmp_path, event_id.lower())
-    story = Story(tmp_path, [("web", [ALWAYS])])
-    story.schedule(event_id=event_id, notice=30.0)
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [ALWAYS])], seconds=3, event_id=event_id, notice=30.0)
     assert [record.event.key for record in story.instance.runner.scheduler.records] == [event_id.lower()]
     story.go(30)
     story.finish_event(event_id, 5)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.worlds.stories import AFTER, DRAINED, HELD, Policies, Story, hook, match
+from tools.worlds.stories import AFTER, DRAINED, HELD, Policies, Story, hook, listed, match
 
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
 PLAIN = [("web", [match("plain", "hold")])]
@@ -53,9 +53,7 @@ def restarted(story: Story, generation: int = 0) -> Callable[[], None]:
 
 
 def test_work_done_before_is_not_repeated(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.schedule()
-    story.go(4)
+    story, _event = listed(tmp_path, DRAINED, seconds=4)
     heal = restarted(story)
     heal()
     story.go(20)
@@ -65,9 +63,7 @@ def test_work_done_before_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_work_begun_meanwhile_is_recovered(tmp_path: Path) -> None:
-    story = Story(tmp_path, PLAIN, DRAINED)
-    event = story.schedule()
-    story.go(4)
+    story, event = listed(tmp_path, PLAIN, DRAINED, seconds=4)
     heal = restarted(story, 1)
     heal()
     story.go(20)
@@ -95,9 +91,7 @@ def test_nothing_is_approved_by_outdated_policies(tmp_path: Path, slow: bool) ->
 
 
 def test_event_changed_meanwhile_is_prepared_again(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    event = story.schedule()
-    story.go(4)
+    story, event = listed(tmp_path, DRAINED, seconds=4)
     story.world.change(event, event_type="Redeploy")
     heal = restarted(story)
     heal()
@@ -109,9 +103,7 @@ def test_event_changed_meanwhile_is_prepared_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_start_that_was_seen_meanwhile_counts(tmp_path: Path, late: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(4)
+    story, event = listed(tmp_path, AFTER, seconds=4, start_on="all_approvals")
     story.stop()
     heal = hide(tmp_path) if late else lambda: None
     story.start()
@@ -126,9 +118,7 @@ def test_a_start_that_was_seen_meanwhile_counts(tmp_path: Path, late: bool) -> N
 
 
 def test_second_event_does_not_repeat_the_first_preparation(tmp_path: Path) -> None:
-    story = Story(tmp_path, BOTH)
-    story.schedule(notice=700.0)
-    story.go(4)
+    story, _event = listed(tmp_path, BOTH, seconds=4, notice=700.0)
     story.stop()
     heal = hide(tmp_path)
     story.start()
@@ -140,9 +130,7 @@ def test_second_event_does_not_repeat_the_first_preparation(tmp_path: Path) -> N
 
 
 def test_stop_when_the_journal_returns_loses_nothing(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    event = story.schedule()
-    story.go(4)
+    story, event = listed(tmp_path, DRAINED, seconds=4)
     heal = restarted(story)
     heal()
     story.world.clock.advance(30.0)  # until the journal is tried again
@@ -157,9 +145,7 @@ def test_stop_when_the_journal_returns_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policies", [DRAINED, AFTER])
 def test_finished_recovery_is_not_repeated_after_a_stop(tmp_path: Path, policies: Policies) -> None:
-    story = Story(tmp_path, policies)
-    event = story.schedule(start_on="all_approvals")
-    story.go(4)
+    story, event = listed(tmp_path, policies, seconds=4, start_on="all_approvals")
     if policies is AFTER:
         story.world.model.start(event)
     story.go(4)
@@ -247,9 +233,7 @@ def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path, num
 
 def test_event_approved_before_may_have_started(tmp_path: Path) -> None:
     ok = [("web", [match("after", recover=["start-again"], recover_when="started")])]
-    story = Story(tmp_path, ok)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, ok, seconds=3)
     assert story.count("post", result="taken") == 1
     heal = restarted(story)
     story.cancel_event(event, 5)
@@ -344,9 +328,7 @@ def test_real_event_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
 
 
 def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], seconds=3)
     heal = restarted(story)
     story.cancel_event(event, 5)
     n = story.count("start", name="tell")
@@ -372,9 +354,7 @@ def test_unreadable_event_is_not_approved_twice(tmp_path: Path) -> None:
 
 
 def test_late_name_and_journal_decide_once(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(notice=20.0)
-    story.go(5)
+    story, event = listed(tmp_path, AFTER, seconds=5, notice=20.0)
     story.stop()
     heal = hide(story.directory)
     story.world.reboot(30.0)
@@ -392,9 +372,7 @@ def test_late_name_and_journal_decide_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [True, False], ids=["before", "while-running"])
 @pytest.mark.parametrize("early", [True, False], ids=["listed-early", "listed-late"])
 def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early: bool) -> None:
-    story = Story(tmp_path, HELD)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, HELD, seconds=3)
     if before:
         story.stop()
         heal = hide(story.directory)
