@@ -40,7 +40,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$python; break; fi; done)
-VM_TESTS := run run_service changed_events crashes_processes drill_service dry_run faults_hooks faults_journal \
+VM_TESTS := run run_service crashes_processes drill_service dry_run faults_hooks faults_journal \
 	probe_service recover_service
 ANSIBLE_TESTS := ansible_filters ansible_findings ansible_module ansible_policies ansible_windows fleet_callback \
 	fleet_playbooks role_build role_rescue role_variables
@@ -144,7 +144,7 @@ lab: .venv/.installed-test
 figures: .venv/.installed-test
 	$(heading) 'figures of hooks'
 	rm -rf .cache/figures
-	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/test_hook_*.py
+	FOREWARN_REQUIRED=hosts FOREWARN_SIZE=full FOREWARN_FIGURES=$(CURDIR)/.cache/figures $(PY) -m pytest -q --numprocesses 0 tests/lab/hooks
 	cd tests && ../$(PY) -m tools.docs.hook_figures ../.cache/figures
 
 soak: .venv/.installed-test
@@ -206,7 +206,7 @@ lint-docs: .venv/.installed-test .venv/.installed-docs
 	$(heading) 'antsibull-docs, and the site'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
 	tests/tools/docs/site/build.sh
-	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/project/test_site.py::test_the_site_has_every_page_and_asks_no_other
+	FOREWARN_SIZE=full $(PY) -m pytest -n0 tests/integration/project/test_site.py::test_site_has_every_page_and_no_external_request
 
 lint-ansible-lint: .venv/.installed-lint
 	$(heading) 'ansible-lint'

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.hosts import Host
 from lab.lab import Lab
-from lab.playbooks import Playbooks
+from lab.role.playbooks import Playbooks
 from narration import Narrator
 from tools.servers.etcd_server import PASSWORD, USER, EtcdCluster, Member, etcd_cluster
 

@@ -15,7 +15,7 @@ from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from lab import machine
 from lab.lab import Lab
-from lab.playbooks import Playbooks
+from lab.role.playbooks import Playbooks
 from tools.sites.link_collection import link_collection
 
 RUNS = 3

@@ -12,30 +12,17 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tools.sites.requirements import lacking
 from tools.sites.waiting import PATIENCE_SECONDS
-from tools.suite.sizes import NAME, SEED, in_turn
 
-from . import galera as galera_cluster
 from . import machine
-from . import patroni as patroni_cluster
-from .database_setting import Setting, protected_database
-from .galera import Galera
 from .images import SUITES
-from .lab import HOSTS, SETTINGS, Lab
-from .patroni import Patroni
-
-Start = Callable[..., Lab]
-
-
-ONE_SUITE = in_turn(SUITES)
-# For files that say so with ``LAB_HOSTS = FEW_HOSTS``: at size small one host, with another seed of another release.
-FEW_HOSTS = {"web_0": SUITES[SEED % len(SUITES)]} if NAME == "small" else HOSTS
+from .lab import HOSTS, SETTINGS, Lab, Start
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -110,25 +97,3 @@ def inventory(lab: Lab, tmp_path: Path) -> Path:
     path = tmp_path / "inventory.yml"
     path.write_text(lab.inventory(), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def galera(
-    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting[Galera]]:
-    """A Galera cluster with one protected node and a writer, for all tests of a file."""
-    directory = tmp_path_factory.mktemp("control")
-    writer, hooks = galera_cluster.WRITER, galera_cluster.HOOKS
-    with protected_database(Galera, writer, hooks, directory, installed_collection) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def patroni(
-    lab_machine: None, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path
-) -> Iterator[Setting[Patroni]]:
-    """A Patroni cluster with one protected member and a writer, for all tests of a file."""
-    directory = tmp_path_factory.mktemp("control")
-    writer, hooks = patroni_cluster.WRITER, patroni_cluster.HOOKS
-    with protected_database(Patroni, writer, hooks, directory, installed_collection) as started:
-        yield started

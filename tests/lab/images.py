@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import software
+from .debian_packages import PATIENCE, install_software, software_recipe
 from .machine import run
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forewarn-lab"
@@ -66,7 +66,7 @@ def _path(image: str) -> Path:
     """Return where an image is: another recipe of its own, or of the image below it, is another path."""
     recipe = [repr((_PACKAGES, _SSHD, _MASKED)), *(inspect.getsource(step) for step in (_install_release, _settle))]
     if image == SOFTWARE:
-        recipe.append(software.recipe())
+        recipe.append(software_recipe())
     return CACHE / f"{image}-{hashlib.sha256(''.join(recipe).encode()).hexdigest()[:8]}"
 
 
@@ -77,10 +77,8 @@ def _root_file_system(image: str) -> Path:
             _tidy(image)
             draft, packages = CACHE / f"{image}-new", _packages(image)
             if image == SOFTWARE:
-                run(
-                    "cp", "--archive", "--reflink=auto", _root_file_system("bookworm"), draft, timeout=software.PATIENCE
-                )
-                software.install(draft, packages)
+                run("cp", "--archive", "--reflink=auto", _root_file_system("bookworm"), draft, timeout=PATIENCE)
+                install_software(draft, packages)
             else:
                 _install_release(image, draft, packages)
             draft.rename(root)
@@ -116,7 +114,7 @@ def _packages(image: str) -> Path:
 
 def _install_release(suite: str, root: Path, packages: Path) -> None:
     include = f"--include={','.join(_PACKAGES)}"
-    run("debootstrap", "--variant=minbase", f"--cache-dir={packages}", include, suite, root, timeout=software.PATIENCE)
+    run("debootstrap", "--variant=minbase", f"--cache-dir={packages}", include, suite, root, timeout=PATIENCE)
     _settle(root)
 
 

@@ -13,7 +13,7 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -193,3 +193,7 @@ class _Pair:
         with self._lock:
             self._left -= 1
             return not self._left
+
+
+# What the fixture start_lab returns.
+Start = Callable[..., Lab]

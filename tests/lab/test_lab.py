@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from . import listen
-from .conftest import Start
-from .lab import Lab
+from .lab import Lab, Start
 from .machine import LabError
 from .places import METADATA, Place, own_network
 
@@ -44,7 +43,7 @@ def running_since(pid: str) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def test_a_host_of_each_release_with_its_own_python_and_systemd(lab: Lab) -> None:
+def test_each_release_has_its_python_and_systemd(lab: Lab) -> None:
     found = {}
     for host in lab.hosts:
         version = host.ssh("systemctl --version").stdout.split()[1]
@@ -57,7 +56,8 @@ def test_each_host_is_another_machine(lab: Lab) -> None:
         assert len({host.ssh(command).stdout for host in lab.hosts}) == len(lab.hosts), command
 
 
-def test_hosts_see_the_same_document_each_as_itself_and_this_machine_has_no_such_address(lab: Lab) -> None:
+def test_hosts_see_one_document_each_as_itself(lab: Lab) -> None:
+    """This machine does not have the metadata address."""
     event_id = lab.emulator.schedule("Reboot", ["web_1"])
     lab.emulator.clear_requests()
     for host in lab.hosts:
@@ -68,7 +68,7 @@ def test_hosts_see_the_same_document_each_as_itself_and_this_machine_has_no_such
     assert METADATA not in addresses()
 
 
-def test_a_reboot_keeps_the_disk_and_begins_the_clocks_anew(lab: Lab) -> None:
+def test_reboot_keeps_the_disk_and_resets_clocks(lab: Lab) -> None:
     host = lab.host("web_2")
     host.write("kept\n", "/var/lib/lab/file", 0o600)
     before = host.ssh(BOOT_ID).stdout
@@ -173,12 +173,12 @@ def test_nothing_remains_of_a_run_that_has_ended(start_lab: Start, repository: P
     assert_nothing_remains(processes)
 
 
-def test_nobody_listens_on_the_metadata_address_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metadata_address_in_the_own_network_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert listen.main(-1, ":".join(map(str, own_network()))) == 1
     assert "the network of the machine itself" in capsys.readouterr().err
 
 
-def test_a_place_without_a_namespace_of_its_own_is_refused(tmp_path: Path) -> None:
+def test_place_without_its_own_namespace_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "lock").open("w") as lock:
         place = Place(1, lock)
         place.namespace = Path("/proc/self/ns/net")

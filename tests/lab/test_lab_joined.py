@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Start
 from .hosts import Host
-from .lab import Lab
+from .lab import Lab, Start
 from .machine import LabError
 
 NAMES = ("web_0", "web_1", "client")
@@ -34,7 +33,7 @@ def sees(host: Host, other: Host) -> bool:
     return host.ssh(f"timeout 2 bash -c ': < /dev/tcp/{other.host_name}/22'", check=False).returncode == 0
 
 
-def test_three_hosts_reach_each_other_also_after_a_reboot_and_a_reset(start_lab: Start) -> None:
+def test_joined_hosts_reach_each_other_after_restarts(start_lab: Start) -> None:
     lab = start_lab(dict.fromkeys(NAMES, "bookworm"), joined=True)
     assert len({host.peer_address for host in lab.hosts}) == len(NAMES)
     assert_all_reached(lab)
@@ -48,7 +47,7 @@ def test_three_hosts_reach_each_other_also_after_a_reboot_and_a_reset(start_lab:
 
 
 @pytest.mark.full
-def test_labs_have_the_same_addresses_and_do_not_meet(start_lab: Start) -> None:
+def test_labs_with_equal_addresses_are_separate(start_lab: Start) -> None:
     one = start_lab({"web_0": "bookworm"}, joined=True).host("web_0")
     other = start_lab({"web_0": "bookworm"}, joined=True).host("web_0")
     assert one.peer_address == other.peer_address

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Start
 from .hosts import Host
+from .lab import Start
 
 PROGRAMS = (
     *("haproxy", "nginx", "patroni", "patronictl", "etcd", "slurmctld", "slurmd", "scontrol", "rabbitmqctl"),
@@ -24,7 +24,7 @@ def active(host: Host) -> list[str]:
 
 
 @pytest.mark.full
-def test_a_boot_starts_none_of_the_software_and_a_test_can(start_lab: Start) -> None:
+def test_software_is_installed_but_not_started(start_lab: Start) -> None:
     lab = start_lab({"bare": "bookworm", "web_0": "bookworm-software"}, joined=True)
     host = lab.host("web_0")
     assert host.ssh("systemctl is-system-running").stdout == "running\n"

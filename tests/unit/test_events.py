@@ -134,12 +134,12 @@ def test_an_api_version_after_the_latest_has_everything() -> None:
 @pytest.mark.parametrize(
     ("wire", "read"), [(7, 7), ("7", 7), ("007", 7), (-3, -3), (2**70, 2**70), ("abc", "abc"), ("", "")]
 )
-def test_se10_the_incarnation_is_a_number_or_a_text(wire: object, read: object) -> None:
+def test_se10_incarnation_is_a_number_or_text(wire: object, read: object) -> None:
     assert document(incarnation=wire) == Document(read, (), (), LATEST_API_VERSION)  # type: ignore[arg-type]  # of the table
 
 
 @pytest.mark.parametrize("wire", [None, True, 1.5, [], {}])
-def test_se10_an_unreadable_incarnation_is_reported_and_costs_no_event(wire: object) -> None:
+def test_se10_unreadable_incarnation_is_reported(wire: object) -> None:
     result = document(MIGRATION, incarnation=wire)
     assert result.incarnation is None
     assert len(result.problems) == 1
@@ -147,7 +147,7 @@ def test_se10_an_unreadable_incarnation_is_reported_and_costs_no_event(wire: obj
     assert result.events[0].problems == ()
 
 
-def test_se11_ids_keep_their_spelling_and_compare_in_either_case() -> None:
+def test_se11_ids_keep_spelling_and_ignore_case() -> None:
     upper, lower = one(), one(EventId=GUID.lower())
     assert upper.event_id == GUID
     assert lower.event_id == GUID.lower()
@@ -155,7 +155,7 @@ def test_se11_ids_keep_their_spelling_and_compare_in_either_case() -> None:
 
 
 @pytest.mark.parametrize("event_id", [..., None, "", "  ", 5, ["x"], "\ud800"])
-def test_se11_an_event_without_an_id_is_skipped_and_the_rest_lives(event_id: object) -> None:
+def test_se11_event_without_an_id_is_skipped(event_id: object) -> None:
     nameless = {name: value for name, value in {**MIGRATION, "EventId": event_id}.items() if value is not ...}
     result = document(nameless, MIGRATION)
     assert [event.event_id for event in result.events] == [GUID]
@@ -163,7 +163,7 @@ def test_se11_an_event_without_an_id_is_skipped_and_the_rest_lives(event_id: obj
 
 
 @pytest.mark.parametrize("item", [None, 1, "x", [MIGRATION], True])
-def test_what_is_no_event_is_skipped_and_the_rest_lives(item: object) -> None:
+def test_item_that_is_no_event_is_skipped(item: object) -> None:
     result = document(MIGRATION, item)
     assert [event.event_id for event in result.events] == [GUID]
     assert len(result.problems) == 1
@@ -179,7 +179,7 @@ def test_se11_an_id_listed_twice_is_in_doubt() -> None:
     assert result.problems == event.problems
 
 
-def test_a_field_that_is_there_twice_is_in_doubt() -> None:
+def test_duplicate_field_is_in_doubt() -> None:
     """JSON's readers differ in which of the two values counts."""
     twice = json.dumps(MIGRATION).replace('"EventType"', '"EventType": "Reboot", "EventType"')
     (event,) = parse_document(f'{{"DocumentIncarnation": 1, "Events": [{twice}]}}').events
@@ -200,13 +200,13 @@ def test_se15_every_status_is_kept_known_or_not(status: str) -> None:
 
 @pytest.mark.parametrize("field", ["EventType", "EventStatus"])
 @pytest.mark.parametrize("value", [..., None, "", 3, ["Freeze"], {"a": 1}, False])
-def test_an_event_of_unreadable_type_or_status_is_in_doubt(field: str, value: Any) -> None:
+def test_unreadable_type_or_status_is_in_doubt(field: str, value: Any) -> None:
     (problem,) = one(**{field: value}).problems
     assert problem.startswith(f"{field} is ")
 
 
 @pytest.mark.parametrize("field", ["ResourceType", "Description", "EventSource"])
-def test_other_texts_may_be_missing_but_not_of_another_kind(field: str) -> None:
+def test_optional_text_of_another_kind_is_in_doubt(field: str) -> None:
     """SE-13, SE-17, SE-18."""
     absent: Any
     for absent in (..., None):
@@ -233,14 +233,14 @@ def test_half_a_character_becomes_the_replacement_character() -> None:
     "resources",
     [..., None, "WestNO_0", ["WestNO_0", 1], ["WestNO_0", ""], [None], {"WestNO_0": 1}, [["WestNO_0"]]],
 )
-def test_se14_resources_that_are_no_list_of_names_are_in_doubt(resources: object) -> None:
+def test_se14_unreadable_resources_are_in_doubt(resources: object) -> None:
     event = one(Resources=resources)
     assert event.resources == ()
     assert len(event.problems) == 1
     assert event.problems[0].startswith("Resources is ")
 
 
-def test_se14_an_event_may_be_of_no_resource_at_all() -> None:
+def test_se14_event_may_have_no_resource() -> None:
     event = one(Resources=[])
     assert (event.resources, event.problems) == ((), ())
     assert event.place_of("WestNO_0") is None
@@ -253,14 +253,14 @@ def test_se14_the_preview_alone_prefixes_names() -> None:
         assert one(api_version, Resources=names).resources == tuple(names)
 
 
-def test_se14_a_name_that_is_nothing_but_the_prefix_is_in_doubt() -> None:
+def test_se14_name_that_is_only_the_prefix() -> None:
     event = one("2017-03-01", Resources=["_", "_web_0"])
     assert event.resources == ()
     assert len(event.problems) == 1
     assert one("2017-08-01", Resources=["_"]).resources == ("_",)
 
 
-def test_se14_se32_a_vm_finds_its_place_by_its_whole_name_in_any_case() -> None:
+def test_se14_se32_place_is_found_in_any_case() -> None:
     event = one(Resources=["vm10", "Web_0", "web_0", "vm1"])
     assert event.place_of("VM10") == 0
     assert event.place_of("WEB_0") == 1
@@ -300,7 +300,7 @@ def test_se16_days_of_one_digit_and_fractions() -> None:
 
 @pytest.mark.parametrize("blank", [..., None, "", "   "])
 @pytest.mark.parametrize("status", EVENT_STATUSES)
-def test_se16_a_blank_time_is_none_and_no_doubt(blank: object, status: str) -> None:
+def test_se16_blank_time_is_none_without_doubt(blank: object, status: str) -> None:
     event = one(NotBefore=blank, EventStatus=status)
     assert (event.not_before, event.problems) == (None, ())
     assert "NotBefore" not in event.as_dict()
@@ -368,7 +368,7 @@ def test_notice_ends_at_zero_and_once_started() -> None:
         *[(2**63 - 1, 2**63 - 1), (str(2**63 - 1), 2**63 - 1), (None, None), (..., None)],
     ],
 )
-def test_se19_a_duration_is_a_whole_number_or_its_text(wire: object, read: int | None) -> None:
+def test_se19_duration_is_a_whole_number_or_text(wire: object, read: int | None) -> None:
     event = one(DurationInSeconds=wire)
     assert (event.duration_in_seconds, event.problems) == (read, ())
     assert type(event.duration_in_seconds) is type(read)
@@ -405,7 +405,7 @@ def test_several_doubts_are_all_reported() -> None:
     ]
 
 
-def test_all_events_of_a_document_are_read_in_their_order() -> None:
+def test_events_keep_the_documents_order() -> None:
     """SE-26: they are processed together."""
     ids = [f"id-{number}" for number in range(50)]
     assert [event.event_id for event in document(*({**MIGRATION, "EventId": name} for name in ids)).events] == ids
@@ -432,7 +432,7 @@ def _many(number: int, **fields: object) -> bytes:
     return json.dumps({"DocumentIncarnation": 1, "Events": items}).encode()
 
 
-def test_events_beyond_the_cap_are_reported_and_not_looked_at() -> None:
+def test_events_beyond_the_cap_are_reported() -> None:
     document = parse_document(_many(MAX_EVENTS))
     assert (len(document.events), document.problems) == (MAX_EVENTS, ())
     document = parse_document(_many(MAX_EVENTS + 1))
@@ -443,13 +443,13 @@ def test_events_beyond_the_cap_are_reported_and_not_looked_at() -> None:
     assert not any(event.problems for event in document.events)
 
 
-def test_an_id_that_is_listed_again_beyond_the_cap_is_in_doubt() -> None:
+def test_id_repeated_beyond_the_cap_is_in_doubt() -> None:
     items = [{**MIGRATION, "EventId": f"E{place}"} for place in range(MAX_EVENTS)]
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [*items, {"EventId": "e7"}]}))
     assert [event.event_id for event in document.events if event.problems] == ["E7"]
 
 
-def test_names_beyond_the_cap_put_their_events_in_doubt_and_no_others() -> None:
+def test_names_beyond_the_cap_are_in_doubt() -> None:
     names = [f"vm{number}" for number in range(MAX_NAMES // 2)]
     document = parse_document(_many(3, Resources=names))
     assert [len(event.resources) for event in document.events] == [len(names), len(names), 0]
@@ -469,20 +469,20 @@ def test_names_beyond_the_cap_put_their_events_in_doubt_and_no_others() -> None:
         {"Deep": [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]},
     ],
 )
-def test_a_field_that_is_too_much_puts_its_event_in_doubt(fields: dict[str, object]) -> None:
+def test_oversized_field_is_in_doubt(fields: dict[str, object]) -> None:
     (event,) = parse_document(_many(1, **fields)).events
     assert len(event.problems) == 1
     assert not event.extra.keys() & fields.keys()
     assert len(event.problems[0]) < 200
 
 
-def test_fields_of_a_newer_version_are_kept_as_long_as_they_are_few() -> None:
+def test_few_fields_of_newer_versions_are_kept() -> None:
     (event,) = parse_document(_many(1, More={"a": [1, {"b": "x" * 4096}]}, Other=None)).events
     assert event.problems == ()
     assert event.extra == {"More": {"a": [1, {"b": "x" * 4096}]}, "Other": None}
 
 
-def test_an_id_that_is_too_long_is_skipped_and_reported() -> None:
+def test_oversized_id_is_skipped_and_reported() -> None:
     items = [{**MIGRATION, "EventId": "x" * 257}, {**MIGRATION, "EventId": "x" * 256}]
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": items}))
     assert (len(document.events), len(document.problems)) == (1, 1)
@@ -516,6 +516,6 @@ def test_many_problems_are_reported_in_few_words() -> None:
 @pytest.mark.parametrize(
     "body", ["[" + "[]," * 160_000 + "0]", "[" + "0," * 650_000 + "0]", "{" + '"":0,' * 320_000 + '"":0}']
 )
-def test_a_body_that_would_take_too_much_memory_is_not_read(body: str) -> None:
+def test_oversized_body_is_not_read(body: str) -> None:
     with pytest.raises(DocumentError, match="the document is too large to read"):
         parse_document(body)

@@ -139,7 +139,7 @@ def test_a_valid_document_damaged_on_the_way(wire: dict[str, Any], data: st.Data
 
 
 @given(valid_documents, api_versions)
-def test_what_is_written_is_read_again_as_it_was(wire: dict[str, Any], api_version: str) -> None:
+def test_written_document_is_read_unchanged(wire: dict[str, Any], api_version: str) -> None:
     whole = parse(json.dumps(wire), "2020-07-01")
     assert whole is not None
     again = parse(
@@ -160,7 +160,7 @@ def test_times_are_read_as_they_are_written(moment: datetime) -> None:
 
 
 @given(texts)
-def test_any_text_as_a_time_is_a_time_or_a_value_error(text: str) -> None:
+def test_any_text_is_a_time_or_value_error(text: str) -> None:
     try:
         assert parse_time(text).tzinfo is timezone.utc
     except ValueError as error:

@@ -40,7 +40,7 @@ def test_no_character_of_a_category_is_shown_raw(category: str) -> None:
         assert shown.isprintable()
 
 
-def test_what_has_no_form_of_its_own_is_written_out() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert [char for char in INVISIBLE if escaped(f"a{char}") == f"a{char}"] == []
     for char in [char for category in MARKS for char in characters(category)]:
         assert escaped(f"web_0{char}").isascii(), "on ASCII no mark is needed"

@@ -45,7 +45,7 @@ def pyz(source: Path) -> Path:
 # What is in it
 
 
-def test_it_holds_the_standard_library_layers_and_nothing_else(source: Path, pyz: Path) -> None:
+def test_bundle_contains_exactly_the_standard_library_layers(source: Path, pyz: Path) -> None:
     modules = module_names(source)
     wanted = [path for name, path in modules.items() if is_standard_library_only(name) and not name.startswith("adhoc")]
     with zipfile.ZipFile(pyz) as bundle:
@@ -66,14 +66,14 @@ def test_the_checker_of_imports_has_the_same_list() -> None:
     assert set(CONTENTS) == set(STANDARD_LIBRARY_ONLY)
 
 
-def test_it_has_the_kinds_of_hooks_that_are_asked_for(source: Path, tmp_path: Path) -> None:
+def test_bundle_contains_the_requested_hook_kinds(source: Path, tmp_path: Path) -> None:
     for kinds, names in ((["haproxy"], ["haproxy"]), ([], []), (None, list(hook_kinds.NAMES))):
         target = build(source, tmp_path / "forewarn.pyz", kinds).path
         listed = run_program(sys.executable, "-I", "-S", target, "hook", "list", "--json")
         assert [kind["name"] for kind in json.loads(listed.stdout)["kinds"]] == names, listed.stderr
 
 
-def test_the_packages_have_no_files_that_it_would_leave_behind(package: Path) -> None:
+def test_bundled_packages_contain_no_data_files(package: Path) -> None:
     """Only .py files are taken: a file of data would be missing on the VM."""
     packages = [path for name in CONTENTS if (path := package.joinpath(*name.split("."))).is_dir()]
     files = [
@@ -87,7 +87,7 @@ def test_it_is_small(pyz: Path) -> None:
     assert 50_000 < pyz.stat().st_size < MOST_BYTES
 
 
-def test_it_can_be_executed_and_changed_by_its_owner_alone(source: Path, tmp_path: Path) -> None:
+def test_bundle_has_mode_0755_whatever_the_umask(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "forewarn.pyz"
     target.write_text("an older one")
     target.chmod(0o600)

@@ -32,7 +32,7 @@ def test_nothing_of_the_table_is_used(files: list[File]) -> None:
     assert [found for file in files for found in file.uses(ADDED)] == []
 
 
-def test_nothing_is_used_that_an_older_release_on_this_machine_lacks(files: list[File]) -> None:
+def test_newer_patch_release_adds_nothing_that_we_use(files: list[File]) -> None:
     several = [releases for releases in map(patch_releases, SUPPORTED) if len(releases) > 1]
     if not several:
         pytest.skip("this machine has one release of each Python")
@@ -71,9 +71,7 @@ def test_an_offence_is_found(tmp_path: Path, line: str, found: list[str]) -> Non
     assert [each.partition(": ")[2] for each in File(path).uses(names)] == found
 
 
-def test_the_oldest_release_here_compares_policies_with_a_commit(
-    repository: Path, package: Path, tmp_path: Path
-) -> None:
+def test_oldest_patch_release_runs_policy_diff(repository: Path, package: Path, tmp_path: Path) -> None:
     """As the guides and the sample workflows do, with Debian's own Python where it is here."""
     policies = tmp_path / "policies"
     policies.mkdir()

@@ -184,7 +184,7 @@ def receiver() -> Iterator[tuple[str, queue.Queue[dict[str, Any]]]]:
 
 @pytest.mark.versions
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
-def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
+def test_hooks_run_after_the_bundle_file_is_replaced(
     pyz: Path,
     environ: dict[str, str],
     emulator: EmulatorClient,

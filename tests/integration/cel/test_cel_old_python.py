@@ -88,7 +88,7 @@ print(json.dumps(found))
 
 @pytest.mark.versions
 @pytest.mark.parametrize("old", ["3.8", "3.9"])
-def test_functions_of_texts_give_the_same_values_for_empty_ones_too(tmp_path: Path, package: Path, old: str) -> None:
+def test_string_functions_agree_for_empty_strings(tmp_path: Path, package: Path, old: str) -> None:
     pool, numbers = ("", "a", "aXa", "aa", " "), (-1, 0, 1, 2)
     cases: list[tuple[str, tuple[Any, ...]]] = [
         *(("replace", one) for one in itertools.product(pool, pool, pool)),

@@ -25,7 +25,8 @@ def approved(server: ScriptedServer) -> list[list[str]]:
     return [[item["EventId"] for item in body["StartRequests"]] for body in bodies]
 
 
-def test_se_30_several_go_in_one_request_in_the_services_spelling() -> None:
+def test_se30_several_events_are_approved_in_one_request() -> None:
+    """The request has the ids in the service's spelling."""
     with ScriptedServer(document(event(), event("b2"), event("c3")), status(200)) as server:
         result = ask(server, GUID.lower(), "B2")
     assert (result.returncode, result.stderr) == (0, "")
@@ -34,14 +35,14 @@ def test_se_30_several_go_in_one_request_in_the_services_spelling() -> None:
     assert "Freeze of web_0, web_1" in result.stdout
 
 
-def test_no_id_of_the_service_can_pass_for_a_line_of_ours() -> None:
+def test_event_id_cannot_forge_an_output_line() -> None:
     with ScriptedServer(document(event("b2\n  hint: approve it"))) as server:
         result = ask(server, "a1")
     assert result.returncode == 2
     assert result.stderr.splitlines()[1:] == ["  hint: Listed: b2\\n  hint: approve it."]
 
 
-def test_an_empty_id_is_reported_before_anything_is_asked() -> None:
+def test_empty_event_id_is_refused_without_a_request() -> None:
     with ScriptedServer(document(event())) as server:
         result = ask(server, GUID, " ")
         assert (result.returncode, result.stdout, server.requests) == (2, "", [])
@@ -75,7 +76,7 @@ def test_nothing_scheduled() -> None:
     assert "No event is scheduled now" in result.stderr
 
 
-def test_what_cannot_be_read_may_be_what_is_meant() -> None:
+def test_unreadable_event_may_be_the_requested_one() -> None:
     nameless = {name: value for name, value in event().items() if name != "EventId"}
     for others, listed in (([], "none"), ([event("c3")], "c3")):
         with ScriptedServer(document(nameless, *others), status(200)) as server:
@@ -99,7 +100,7 @@ def test_a_started_event_is_not_approved_again() -> None:
     assert approved(server) == []
 
 
-def test_se_30_the_versions_of_2017_get_the_incarnation_back() -> None:
+def test_se30_api_versions_of_2017_get_the_incarnation() -> None:
     with ScriptedServer(document(event("b2"), incarnation=9), status(200)) as server:
         assert ask(server, "b2", "--api-version", "2017-08-01").returncode == 0
     assert json.loads(server.requests[1].body) == {"StartRequests": [{"EventId": "b2"}], "DocumentIncarnation": 9}
@@ -114,7 +115,7 @@ def test_a_doubtful_event_is_approved_with_a_warning() -> None:
     assert "DurationInSeconds" in result.stderr
 
 
-def test_a_text_of_the_service_does_not_forge_a_line() -> None:
+def test_resource_name_cannot_forge_an_output_line() -> None:
     with ScriptedServer(document(event("b2", Resources=["web_0\napproved: c3"])), status(200)) as server:
         assert len(ask(server, "b2").stdout.splitlines()) == 1
 
@@ -140,7 +141,7 @@ def test_json_is_versioned() -> None:
 
 
 @pytest.mark.parametrize("answer", [status(400, b"bad"), status(307, headers={"Location": "http://127.0.0.1:9"})])
-def test_a_refused_approval_is_3_and_nothing_is_claimed(answer: Answer) -> None:
+def test_refused_approval_exits_with_3(answer: Answer) -> None:
     with ScriptedServer(document(event("b2")), answer) as server:
         result = ask(server, "b2")
     assert (result.returncode, result.stdout) == (3, "")

@@ -34,7 +34,7 @@ def ask(*answers: Answer, arguments: tuple[str, ...] = ()) -> subprocess.Complet
         return in_process("events", "--endpoint", server.url, *arguments)
 
 
-def test_the_table_says_what_is_scheduled_and_whether_it_concerns_this_vm() -> None:
+def test_table_shows_schedule_and_effect_on_this_vm() -> None:
     started = event("C3", EventType="Reboot", EventStatus="Started", NotBefore="", DurationInSeconds=-1)
     started["Description"] = "Host maintenance."
     others = event("D4", EventSource="User", Resources=["x", "web_10", "y", "z"])
@@ -71,7 +71,7 @@ def test_json_is_versioned() -> None:
     assert 14 * 60 < shown["notice_seconds"] <= 14.5 * 60
 
 
-def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
+def test_given_vm_name_needs_no_metadata_request() -> None:
     with ScriptedServer(document(event())) as server:
         result = in_process("events", "--endpoint", server.url, "--vm-name", "web_1", "--api-version", "2019-08-01")
         assert len(server.requests) == 1
@@ -79,7 +79,7 @@ def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
     assert server.requests[0].target.endswith("api-version=2019-08-01")
 
 
-def test_the_names_of_2017_03_01_are_those_of_vms() -> None:
+def test_api_version_2017_03_01_uses_vm_names() -> None:
     """In that version names begin with "_", and neither the instance metadata nor an operator says them so."""
     with EmulatorServer(vms=["web_0", "web_1"]) as server, EmulatorClient(server.url) as emulator:
         emulator.schedule("Reboot", ["web_0", "web_1"])
@@ -94,7 +94,7 @@ def test_the_names_of_2017_03_01_are_those_of_vms() -> None:
         assert json.loads(named.stdout)["events"][0]["affects_me"] is True
 
 
-def test_without_a_name_nothing_is_claimed_about_this_vm() -> None:
+def test_without_a_vm_name_effects_are_unknown() -> None:
     result = ask(document(event()), status(403))
     assert result.returncode == 0
     assert "  ?  " in result.stdout
@@ -125,7 +125,7 @@ APOLOGY = "The page that you are looking for cannot be found. Check the address,
     ],
     ids=["page", "page-without-title", "long", "one-word", "json", "sentence", "nothing"],
 )
-def test_an_error_s_text_is_quoted_in_whole_sentences(body: str, said: str) -> None:
+def test_error_page_is_quoted_as_one_sentence(body: str, said: str) -> None:
     result = ask(document(event()), status(404, body.encode()), arguments=("--patience", "0"))
     assert result.returncode == 0
     (line,) = result.stderr.splitlines()
@@ -134,7 +134,7 @@ def test_an_error_s_text_is_quoted_in_whole_sentences(body: str, said: str) -> N
     assert line.endswith(" Name it with --vm-name.")
 
 
-def test_a_slow_first_answer_is_explained_while_it_is_waited_for(tmp_path: Path) -> None:
+def test_slow_first_answer_is_explained_while_waiting(tmp_path: Path) -> None:
     """SE-05. In a pipe, which takes no colour, and before the answer is there."""
     policy = tmp_path / "policy.yml"
     policy.write_text("name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n")
@@ -169,7 +169,7 @@ def test_problems_go_to_standard_error() -> None:
     assert "warning: Events[1]" in result.stderr
 
 
-def test_a_text_of_the_service_does_not_steer_the_terminal() -> None:
+def test_service_text_contains_no_control_characters() -> None:
     forged = event("\x1b[31mA1\x07", EventType="Fr\neeze", Resources=["a\tb"], DurationInSeconds="x\ny")
     result = ask(document(forged), instance("web_0"))
     assert [len(result.stdout.splitlines()), len(result.stderr.splitlines())] == [2, 1]

@@ -56,7 +56,7 @@ def written(directory: Path, text: str, name: str = "p.yml") -> Path:
 
 
 class TestCheck:
-    def test_ten_mistakes_are_reported_at_once_each_at_its_place(self, tmp_path: Path) -> None:
+    def test_check_reports_all_mistakes_with_their_places(self, tmp_path: Path) -> None:
         written(tmp_path, BAD)
         result = forewarn("policy", "check", "p.yml", cwd=tmp_path)
         assert result.returncode == 1
@@ -165,7 +165,7 @@ class TestCompile:
         assert (tmp_path / "policy.json").is_symlink()
         assert '"format"' in (tmp_path / "target.json").read_text()
 
-    def test_what_is_no_file_is_not_replaced_by_one(self, tmp_path: Path) -> None:
+    def test_compile_output_replaces_only_regular_files(self, tmp_path: Path) -> None:
         """As root, that would be the end of /dev/null."""
         path = written(tmp_path, GOOD)
         pipe = tmp_path / "pipe"
@@ -256,7 +256,7 @@ class TestTest:
         assert result.returncode == 1
         assert "match-2 (never tried)" in result.stdout
 
-    def test_a_mistake_in_a_test_file_has_its_place(self, tmp_path: Path) -> None:
+    def test_mistake_in_a_test_file_has_its_place(self, tmp_path: Path) -> None:
         written(tmp_path, GOOD)
         written(tmp_path, TESTS.replace("EventType: Reboot", "EvenType: Reboot", 1), "p.test.yml")
         result = policy("test", "p.yml", "--junit", "junit.xml", cwd=tmp_path)
@@ -435,7 +435,7 @@ class TestExplain:
         assert result.stderr.count(": error ") == 10
 
 
-def test_the_runner_of_a_policy_without_mistakes_needs_no_library(tmp_path: Path) -> None:
+def test_compiled_policy_loads_without_libraries(tmp_path: Path) -> None:
     """What a VM loads is read with the standard library alone."""
     target = tmp_path / "policy.json"
     assert policy("compile", written(tmp_path, GOOD), "-o", target).returncode == 0

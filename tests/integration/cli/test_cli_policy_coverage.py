@@ -38,7 +38,7 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_left_out_is_reported_with_its_place(policy: Path) -> None:
+def test_coverage_gap_is_reported_with_its_place(policy: Path) -> None:
     result = run(policy, "--coverage")
     assert (result.returncode, result.stderr) == (0, "")
     assert f"  {policy}:4: no test in which brief does not apply\n" in result.stdout
@@ -47,7 +47,7 @@ def test_what_is_left_out_is_reported_with_its_place(policy: Path) -> None:
     assert "outcomes" not in run(policy).stdout
 
 
-def test_nothing_may_be_left_out_where_that_is_required(policy: Path) -> None:
+def test_require_coverage_fails_on_a_gap(policy: Path) -> None:
     assert run(policy, "--coverage", "--require-coverage").returncode == 1
     assert run(policy, "--suggest", policy.with_name("web.test.yml")).returncode == 0
     result = run(policy, "--coverage", "--require-coverage")
@@ -70,7 +70,7 @@ def test_for_programs(policy: Path) -> None:
     assert "gaps" not in json.loads(run(policy, "--json").stdout)
 
 
-def test_what_is_written_to_standard_output_can_be_pasted(policy: Path) -> None:
+def test_suggestion_on_standard_output_can_be_pasted(policy: Path) -> None:
     result = run(policy, "--suggest")
     assert result.returncode == 0
     path = policy.with_name("web.test.yml")
@@ -91,7 +91,7 @@ def test_a_policy_gets_its_first_tests(policy: Path) -> None:
     assert "policies:" not in path.read_text()
 
 
-def test_a_new_file_of_another_name_says_what_it_tests(policy: Path, tmp_path: Path) -> None:
+def test_suggested_file_elsewhere_names_its_policies(policy: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     assert run(policy, "--suggest", tmp_path / "more" / "new.test.yml").returncode == 0
     assert "policies: [../web.yml]" in (tmp_path / "more" / "new.test.yml").read_text().replace('"', "")
@@ -123,7 +123,7 @@ def test_mistakes_of_an_untested_policy_are_reported(policy: Path) -> None:
     assert run(policy, "--suggest", "--json").returncode == 1
 
 
-def test_that_no_test_expects_an_approval_is_the_first_thing_said(policy: Path) -> None:
+def test_missing_test_of_an_approval_comes_first(policy: Path) -> None:
     policy.with_name("web.test.yml").write_text(
         TESTS.replace("DurationInSeconds: 5", "DurationInSeconds: 9").replace(
             "output: approve, rule: brief", "output: hold, rule: mine"
@@ -135,9 +135,7 @@ def test_that_no_test_expects_an_approval_is_the_first_thing_said(policy: Path) 
     assert lines[count + 1] == "  no test in which an event is approved"
 
 
-def test_without_z3_the_tests_run_and_coverage_is_said_to_need_it(
-    policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coverage_without_z3_is_unavailable_and_tests_run(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.smt.terms.z3", None)
     assert run(policy).returncode == 0
     result = run(policy, "--coverage")

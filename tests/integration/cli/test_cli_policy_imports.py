@@ -134,7 +134,7 @@ def test_explain_shows_where_things_are_from(home: Path) -> None:
     assert [rule.get("failed_in") for rule in found["policies"][0]["rules"]] == [None, "../shared/lib.yml:7", None]
 
 
-def test_verify_names_the_library_as_the_command_line_would(home: Path) -> None:
+def test_verify_finding_names_the_library(home: Path) -> None:
     text = POLICY.replace("    - output: hold", "    - {condition: event.EventType == 'Preempt', output: approve}")
     (home / "policies" / "web.yml").write_text(text)
     result = policy("verify", "policies", cwd=home)
@@ -152,9 +152,7 @@ def test_verify_names_the_library_as_the_command_line_would(home: Path) -> None:
     assert (found["path"], found["policy"], found["line"]) == ("shared/lib.yml", "web", 9)
 
 
-def test_a_difference_of_the_engines_is_at_its_place_in_the_library(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engines_differ_finding_is_placed_in_the_library(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = "{name: t, input: {event: {EventType: Freeze, DurationInSeconds: 5}}, output: approve}"
     (home / "policies" / "web.test.yml").write_text(f"section: [{{name: s, tests: [{case}]}}]\n")
     (home / "policies" / "other.yml").write_text("name: other\nrule: {match: [{output: approve}]}\n")
@@ -176,7 +174,7 @@ def test_a_difference_of_the_engines_is_at_its_place_in_the_library(
 
 
 @pytest.mark.root(reason="only root needs to trust the files of policies")
-def test_a_runner_of_root_trusts_no_library_that_others_write_to(home: Path) -> None:
+def test_root_runner_refuses_a_library_others_can_write(home: Path) -> None:
     (home / "shared" / "lib.yml").chmod(0o666)
     arguments = ("--policy", "policies", "--check-config", "--state", str(home / "state"))
     result = in_process("run", *arguments, cwd=home)

@@ -108,7 +108,7 @@ def test_the_policy_that_ran_decides_as_it_did(journal: Path, policy: Path) -> N
     assert replay(policy, "--from", journal / "journal.db", "--changed").returncode == 0
 
 
-def test_another_parameter_is_a_change_that_ci_can_see(journal: Path, policy: Path) -> None:
+def test_changed_exits_with_1_for_another_parameter(journal: Path, policy: Path) -> None:
     result = replay(policy, "--from", journal, "--param", "tolerable_freeze=3", "--changed")
     assert result.returncode == 1
     assert "CHANGED" in result.stdout
@@ -180,7 +180,7 @@ def test_lines_with_times(tmp_path: Path, policy: Path) -> None:
     assert replay(policy, "--from", path, "--vm-name", "web_0", "--summary").stdout.startswith("4 documents")
 
 
-def test_a_decision_that_turns_is_reported_with_its_time(tmp_path: Path) -> None:
+def test_decision_that_changes_later_has_its_time(tmp_path: Path) -> None:
     (tmp_path / "careful.yml").write_text(CAREFUL)
     path = recording(tmp_path, [line(0, event()), line(800, event())])
     result = replay(tmp_path / "careful.yml", "--from", path, "--vm-name", "web_0")
@@ -212,7 +212,7 @@ def test_several_recordings(tmp_path: Path, policy: Path) -> None:
     ]
 
 
-def test_bad_lines_are_named_counted_and_no_reason_to_stop(tmp_path: Path, policy: Path) -> None:
+def test_unreadable_lines_are_counted_and_skipped(tmp_path: Path, policy: Path) -> None:
     path = recording(tmp_path, ["{", line(0, event()), *["[]"] * 12])
     result = replay(policy, "--from", path, "--vm-name", "web_0")
     assert result.returncode == 0
@@ -222,7 +222,8 @@ def test_bad_lines_are_named_counted_and_no_reason_to_stop(tmp_path: Path, polic
     assert "13 lines that cannot be read" in result.stdout
 
 
-def test_a_comparison_that_has_not_seen_all_has_not_passed(journal: Path, tmp_path: Path, policy: Path) -> None:
+def test_changed_exits_with_1_after_unreadable_lines(journal: Path, tmp_path: Path, policy: Path) -> None:
+    """A comparison that has not seen every document has not passed."""
     path = recording(tmp_path, ["{", line(0)])
     assert replay(policy, "--from", journal, "--from", path, "--changed").returncode == 1
 
@@ -238,7 +239,7 @@ def test_a_comparison_that_has_not_seen_all_has_not_passed(journal: Path, tmp_pa
     ],
     ids=["no JSON", "no line", "a database", "no gzip", "half a gzip"],
 )
-def test_what_cannot_be_read_at_all_is_an_error(tmp_path: Path, policy: Path, content: bytes, said: str) -> None:
+def test_unreadable_recording_is_an_error(tmp_path: Path, policy: Path, content: bytes, said: str) -> None:
     path = tmp_path / "recorded"
     path.write_bytes(content)
     result = replay(policy, "--from", path, "--summary")
@@ -262,7 +263,7 @@ def test_a_policy_over_the_time_needs_times(tmp_path: Path) -> None:
     assert f"{path}:1: the line has no 'time'" in result.stderr
 
 
-def test_without_the_name_of_the_vm_it_says_so(tmp_path: Path, policy: Path) -> None:
+def test_missing_vm_name_is_reported(tmp_path: Path, policy: Path) -> None:
     result = replay(policy, "--from", recording(tmp_path, [line(0, event())]))
     assert "name it with --vm-name" in result.stderr
 

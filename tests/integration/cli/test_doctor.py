@@ -176,7 +176,7 @@ def test_no_request_where_this_may_not_be_azure(
     assert emulator.requests() == []
 
 
-def test_texts_of_others_cannot_pass_for_lines_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_text_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     doctor.show(Page(Console(sys.stdout)), [Check("x", WARNING, "a\nok  y\033[2J", "b\nc")])
     assert capsys.readouterr().out.splitlines()[:2] == [
         "warning      x  a\\nok  y\\x1b[2J",

@@ -46,7 +46,7 @@ def approvals(emulator: EmulatorClient) -> list[dict[str, object]]:
 
 
 @pytest.mark.in_turn(1)
-def test_each_vm_reads_the_events_of_all_and_finds_itself_in_them(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_each_vm_knows_its_role_in_an_event(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     """SE-14, SE-16, SE-32: resource names, not host names, decide who is affected and who leads."""
     event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5, notice_seconds=900)
     hosts = {name: {"endpoint": emulator.vm_endpoint(name)} for name in ("web_0", "web_1", "db_0")}
@@ -73,7 +73,8 @@ def test_each_vm_reads_the_events_of_all_and_finds_itself_in_them(adhoc: AdHoc, 
     assert event["notice_seconds"] == pytest.approx(left)
 
 
-def test_se_30_approves_by_id_in_either_case_and_never_a_started_event(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_se30_approval_ignores_case_and_started_events(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+    """An id is approved in either case, and once; an event that has started is not approved again."""
     event_id = emulator.schedule("Reboot", ["web_0"], start_delay_seconds=0)
     rehearsal = adhoc.vm(emulator.vm_endpoint("web_0"), {"approve": [event_id.lower()]}, "--check")
     assert rehearsal.status == {"vm": "CHANGED"}
@@ -101,7 +102,7 @@ def test_approves_nothing_where_one_id_is_not_listed(adhoc: AdHoc, emulator: Emu
     assert approvals(emulator) == []
 
 
-def test_se_10_approves_nothing_in_a_document_that_has_changed(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_se10_changed_document_prevents_an_approval(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     event_id = emulator.schedule("Reboot", ["web_0"])
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"approve": [event_id], "document_incarnation": "4711"})
     assert outcome.status == {"vm": "FAILED"}
@@ -130,7 +131,7 @@ def test_approves_nothing_of_events_that_have_changed(adhoc: AdHoc) -> None:
         assert adhoc.vm(server.url, {"approve": ["a1"], "events_digest": digest}).only()["approved"] == ["a1"]
 
 
-def test_an_event_in_doubt_is_shown_with_its_problem_and_approved_only_by_hand(adhoc: AdHoc) -> None:
+def test_event_in_doubt_is_shown_and_approved_manually(adhoc: AdHoc) -> None:
     doubtful = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": "web_0"}
     with ScriptedServer(document(doubtful)) as server:
         outcome = adhoc.vm(server.url, {"approve": ["a1"], "vm_name": "web_0"}, "--check")
@@ -152,7 +153,7 @@ def test_without_a_name_nobody_is_affected_for_sure(adhoc: AdHoc, emulator: Emul
     assert "set vm_name" in result["vm_problems"][1]
 
 
-def test_a_fault_that_lasts_fails_at_once_and_says_what_to_do(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_permanent_fault_fails_at_once_with_a_hint(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     emulator.inject_fault(403)
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 60})
     assert outcome.status == {"vm": "FAILED"}
@@ -178,14 +179,14 @@ def test_a_fault_that_passes_is_named_as_one(adhoc: AdHoc, emulator: EmulatorCli
     assert failed["msg"].endswith("Tried for 0 s. Run it again in some minutes, or raise patience.")
 
 
-def test_where_nobody_answers_it_says_that_this_may_be_no_vm(adhoc: AdHoc) -> None:
+def test_endpoint_without_an_answer_may_be_no_vm(adhoc: AdHoc) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         outcome = adhoc.vm(f"http://127.0.0.1:{silent.getsockname()[1]}", {"timeout": 1})
     assert outcome.status == {"vm": "FAILED"}
     assert outcome.only()["msg"].endswith("Is this host a VM in Azure? Outside Azure nobody answers.")
 
 
-def test_a_glance_at_one_line_per_host_begins_with_what_is_ahead(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_one_line_output_begins_with_pending_events(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     emulator.schedule("Freeze", ["web_0"], notice_seconds=1000)
     hosts = {name: {"endpoint": emulator.vm_endpoint(name)} for name in ("web_0", "web_1")}
     lines = adhoc.run(hosts, {"endpoint": "{{ endpoint }}"}, "--one-line").stdout.splitlines()
@@ -204,7 +205,7 @@ def test_diff_mode_shows_what_an_approval_changes(adhoc: AdHoc, emulator: Emulat
     assert "+++" not in adhoc.vm(emulator.vm_endpoint("web_0"), {}, "--diff").stdout
 
 
-def test_it_runs_in_the_background_but_does_not_decide_there(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_async_runs_the_module_but_refuses_policies(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     event_id = emulator.schedule("Reboot", ["web_0"])
     environ = {"ANSIBLE_ASYNC_DIR": str(adhoc.directory / "async")}
     polled = adhoc.vm(emulator.vm_endpoint("web_0"), {}, "-B", "60", "-P", "1", environ=environ)
@@ -215,7 +216,7 @@ def test_it_runs_in_the_background_but_does_not_decide_there(adhoc: AdHoc, emula
     assert "async and policies exclude each other: policies are decided here" in refused.only()["msg"]
 
 
-def test_an_approval_whose_answer_is_lost_fails_and_says_so(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_approval_with_a_lost_answer_fails(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     event_id = emulator.schedule("Reboot", ["web_0"])
     emulator.inject_fault("drop", requests=["post"], processed=True)
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"approve": [event_id]})
@@ -246,7 +247,7 @@ def test_the_oldest_python_of_a_vm_suffices(adhoc: AdHoc, emulator: EmulatorClie
     assert len(approvals(emulator)) == 1
 
 
-def test_what_reaches_a_vm_is_the_client_and_nothing_else(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_vm_receives_only_the_client(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     """Policies are decided on the control node: neither they nor their libraries travel."""
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {}, environ={"ANSIBLE_KEEP_REMOTE_FILES": "1"})
     assert outcome.status == {"vm": "SUCCESS"}
@@ -263,9 +264,10 @@ def test_what_reaches_a_vm_is_the_client_and_nothing_else(adhoc: AdHoc, emulator
     assert {name for name in others if not name.endswith("__init__.py")} == {"plugins/modules/scheduled_events.py"}
 
 
-def test_the_short_name_needs_the_settings_that_the_documentation_gives(
+def test_short_name_works_with_the_documented_settings(
     adhoc: AdHoc, emulator: EmulatorClient, collections_path: Path, repository: Path
 ) -> None:
+    """With other settings, Ansible does not find the module."""
     emulator.schedule("Freeze", ["web_0"])
     documented = (repository / "docs/adhoc.md").read_text().partition("```ini\n")[2].partition("```")[0]
     settings = documented.replace("~/.ansible/collections", str(collections_path))
@@ -278,7 +280,7 @@ def test_the_short_name_needs_the_settings_that_the_documentation_gives(
     assert adhoc.vm(emulator.vm_endpoint("web_0"), {}, module="scheduled_events").code != 0
 
 
-def test_without_the_action_plugin_policies_are_refused_not_ignored(adhoc: AdHoc, repository: Path) -> None:
+def test_module_without_its_action_plugin_refuses_policies(adhoc: AdHoc, repository: Path) -> None:
     """ANSIBLE_LIBRARY finds only the module: it must not look as if a policy had decided."""
     shutil.copytree(repository / "plugins/modules", adhoc.directory / "library")
     outcome = adhoc.run(

@@ -72,7 +72,7 @@ def senders(emulator: EmulatorClient) -> list[object]:
     return [request["vm"] for request in emulator.requests() if request["method"] == "POST"]
 
 
-def test_each_vm_reads_the_control_node_decides_and_the_leader_approves(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_control_node_decides_and_the_leader_approves(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     """SE-32: an approval is for all resources, so one VM sends it."""
     event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
     hosts = {name: {"endpoint": emulator.vm_endpoint(name)} for name in ("web_0", "web_1", "db_0")}
@@ -128,7 +128,7 @@ def test_what_needs_hooks_is_left_to_the_runner(adhoc: AdHoc, emulator: Emulator
     assert senders(emulator) == []
 
 
-def test_a_doubt_on_the_vm_is_a_hold_on_the_control_node(adhoc: AdHoc) -> None:
+def test_event_in_doubt_is_held(adhoc: AdHoc) -> None:
     doubtful = {
         "EventId": "a1",
         "EventType": "Freeze",
@@ -173,7 +173,7 @@ def applied(adhoc: AdHoc, *answers: Answer) -> tuple[Outcome, list[str]]:
 
 
 @pytest.mark.in_turn(1)
-def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHoc) -> None:
+def test_se10_changed_document_is_decided_again(adhoc: AdHoc) -> None:
     changed = [document(FIRST, incarnation=2), ME, document(THEN, incarnation=3), ME]
     outcome, methods = applied(adhoc, *changed, document(THEN, incarnation=3), ME)
     assert outcome.status == {"vm": "SUCCESS"}
@@ -181,7 +181,7 @@ def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHo
     assert methods == ["GET"] * 6
 
 
-def test_se_10_it_is_decided_on_again_also_where_no_incarnation_tells(adhoc: AdHoc) -> None:
+def test_se10_change_without_an_incarnation_is_decided_again(adhoc: AdHoc) -> None:
     changed = [raw_document(FIRST), ME, raw_document(THEN), ME]
     outcome, methods = applied(adhoc, *changed, raw_document(THEN), ME)
     assert outcome.only()["decisions"][0]["output"] == "hold"
@@ -189,14 +189,14 @@ def test_se_10_it_is_decided_on_again_also_where_no_incarnation_tells(adhoc: AdH
 
 
 @pytest.mark.full
-def test_se_10_what_stays_the_same_without_an_incarnation_is_approved(adhoc: AdHoc) -> None:
+def test_se10_unchanged_document_without_an_incarnation_is_approved(adhoc: AdHoc) -> None:
     outcome, methods = applied(adhoc, raw_document(FIRST), ME, raw_document(FIRST), ME)
     assert outcome.only()["approved"] == ["a1"]
     assert methods == ["GET"] * 4 + ["POST"]
 
 
 @pytest.mark.full
-def test_se_10_nothing_is_approved_where_the_document_changes_again_and_again(adhoc: AdHoc) -> None:
+def test_se10_document_that_keeps_changing_is_not_approved(adhoc: AdHoc) -> None:
     restless = [answer for number in range(6) for answer in (document(FIRST, incarnation=number), ME)]
     outcome, methods = applied(adhoc, *restless)
     assert outcome.status == {"vm": "FAILED"}
@@ -220,7 +220,7 @@ def test_parameters_are_typed(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     assert results["unknown"]["msg"].startswith("no policy declares a parameter tolerable_frieze. The policies ")
 
 
-def test_all_mistakes_of_a_policy_are_reported_and_nobody_is_asked(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_policy_mistakes_are_reported_without_a_request(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     broken = POLICY.replace("event.EventSource", "event.EventSourc").replace("output: hold", "output: wait")
     (adhoc.directory / "policies" / "web-tier.yml").write_text(broken)
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"policies": "web-tier.yml"})
@@ -236,7 +236,8 @@ def test_all_mistakes_of_a_policy_are_reported_and_nobody_is_asked(adhoc: AdHoc,
     assert emulator.requests() == []
 
 
-def test_an_artifact_needs_no_library_and_yaml_says_which(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_artifact_needs_no_library_and_yaml_does(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+    """The error message for YAML names the missing library."""
     emulator.schedule("Freeze", ["web_0"], source="User")
     simple = adhoc.directory / "simple.yml"
     simple.write_text("name: simple\ndescription: Passes.\nrule: {match: [{id: always, output: approve}]}\n")

@@ -194,7 +194,7 @@ def test_one_rulebook_hears_once_what_two_runners_post(
             assert rulebook.count(f"{word} {heard}") == 1
 
 
-def test_a_rulebook_hears_of_a_drill_and_opens_no_ticket(
+def test_rulebook_opens_no_ticket_for_a_drill(
     fleet: Fleet, emulator: EmulatorClient, listen: Listen, port: int, place: Path
 ) -> None:
     with listen("forewarn.azure.fleet_events") as rulebook:
@@ -208,7 +208,7 @@ def test_a_rulebook_hears_of_a_drill_and_opens_no_ticket(
         assert rulebook.count("HELD") == rulebook.count("STARTED") == 0
 
 
-def test_a_playbook_runs_once_and_on_the_vms_of_the_event(
+def test_playbook_runs_once_on_the_vms_affected(
     fleet: Fleet, emulator: EmulatorClient, listen: Listen, port: int, repository: Path, tmp_path: Path
 ) -> None:
     page = (repository / "extensions" / "eda" / "rulebooks" / "fleet_events.yml").read_text()

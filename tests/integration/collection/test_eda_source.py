@@ -80,7 +80,7 @@ def test_what_is_news_and_what_is_not(emulator: EmulatorClient, artifact: Path, 
     source.close()
 
 
-def test_the_queue_is_fed_until_the_source_is_cancelled(emulator: EmulatorClient, repository: Path) -> None:
+def test_source_fills_the_queue_until_cancelled(emulator: EmulatorClient, repository: Path) -> None:
     main = runpy.run_path(str(repository / SOURCE))["main"]
     emulator.schedule("Freeze", ["web_0"])
 

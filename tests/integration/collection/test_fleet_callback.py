@@ -56,7 +56,7 @@ def approvals(emulator: EmulatorClient) -> int:
     return sum(request["method"] == "POST" for request in emulator.requests())
 
 
-def test_one_table_instead_of_a_document_for_each_host(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_adhoc_run_prints_one_table(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     freeze = emulator.schedule("Freeze", ["web_10", "web_2"], duration_seconds=5, notice_seconds=900)
     reboot = emulator.schedule("Reboot", ["db_0"], notice_seconds=800)
     outcome = ask(adhoc, emulator)
@@ -129,7 +129,7 @@ def test_each_ansible_core(adhoc: AdHoc, emulator: EmulatorClient, tmp_path: Pat
     assert process.stdout.endswith("\n1 host, 0 with trouble; 1 event pending for 1 VM\n")
 
 
-def test_a_playbook_ends_with_the_table_and_no_recap(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_playbook_ends_with_the_table_without_a_recap(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     event_id = emulator.schedule("Reboot", ["db_0"])
     tasks: list[dict[str, Any]] = [
         {MODULE: {"endpoint": emulator.vm_endpoint("db_0")}},

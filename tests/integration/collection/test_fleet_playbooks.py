@@ -83,7 +83,7 @@ def test_a_fleet_without_trouble(playbooks: Playbooks) -> None:
 
 
 @pytest.mark.parametrize("setting", in_turn(["STRATEGY=linear", "STRATEGY=free", "ANY_ERRORS_FATAL=1", "FORKS=1"]))
-def test_every_kind_of_trouble_is_one_sentence_and_ends_with_an_error(playbooks: Playbooks, setting: str) -> None:
+def test_each_trouble_is_one_sentence_and_an_error(playbooks: Playbooks, setting: str) -> None:
     playbooks.host("aaa", {"unreachable": NO_ROUTE.format("10.0.0.1")})  # the first of all
     playbooks.host("web_7", {"unreachable": NO_ROUTE.format("10.0.0.7")})
     playbooks.host("web_8", {"status": NOT_FOUND})
@@ -171,9 +171,7 @@ def test_whoever_is_asked_is_shown(playbooks: Playbooks, playbook: str, options:
 
 @pytest.mark.parametrize("options", [("-e", "forewarn_hosts=nobody"), ("-e", "forewarn_hosts=web", "--limit", "db")])
 @pytest.mark.parametrize("playbook", [STATUS, REPORT])
-def test_where_nobody_is_asked_it_ends_with_an_error(
-    playbooks: Playbooks, playbook: str, options: tuple[str, ...]
-) -> None:
+def test_run_without_hosts_ends_with_an_error(playbooks: Playbooks, playbook: str, options: tuple[str, ...]) -> None:
     playbooks.answers({name: report(vm=name) for name in ("web_0", "db_0")})
     code, stdout, _stderr = playbooks.play(playbook, *options)
     assert code == 2
@@ -187,7 +185,7 @@ def test_an_empty_inventory_ends_with_an_error(playbooks: Playbooks) -> None:
     assert "No host was asked" in stdout
 
 
-def test_the_report_has_the_history_of_the_time_that_was_asked_for(playbooks: Playbooks) -> None:
+def test_report_contains_the_requested_history(playbooks: Playbooks) -> None:
     results = {name: answer for name, answer in fleet(9, trouble=0, past=3).items() if not answer.get("failed")}
     playbooks.answers(results)
     page = playbooks.directory / "somewhere.html"
@@ -216,7 +214,7 @@ WITH_EVENTS: list[tuple[str, list[dict[str, Any]], bool]] = [
 ]
 
 
-def test_only_what_was_prepared_on_a_host_keeps_its_runner_there(playbooks: Playbooks) -> None:
+def test_removal_is_refused_only_on_prepared_hosts(playbooks: Playbooks) -> None:
     """The list has the events of other VMs too. What goes on asks the host, which then does not answer."""
     for number, (state, hooks, _kept) in enumerate(WITH_EVENTS):
         listed = [event(1, ["db_0"], "held", hooks=[]), event(2, ["web_1"], state, hooks=hooks)]
@@ -264,7 +262,7 @@ def paused(state: Path) -> str | None:
 
 
 @pytest.mark.parametrize("reason", in_turn(REASONS), ids=lambda reason: str(REASONS.index(reason)))
-def test_a_reason_arrives_as_it_was_written_on_all_hosts_that_are_reached(playbooks: Playbooks, reason: str) -> None:
+def test_pause_reason_reaches_reachable_hosts_unchanged(playbooks: Playbooks, reason: str) -> None:
     playbooks.host("aaa", {"unreachable": NO_ROUTE.format("10.0.0.1")})  # the first of all
     states = [pausing(playbooks, name) for name in ("web_1", "web_2")]
     playbooks.host("web_9", {"unreachable": NO_ROUTE.format("10.0.0.9")})

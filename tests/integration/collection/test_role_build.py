@@ -75,7 +75,8 @@ def git(directory: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_hosts_that_want_the_same_share_it_and_each_is_checked_for_itself(adhoc: AdHoc) -> None:
+def test_equal_hosts_share_a_build_but_not_checks(adhoc: AdHoc) -> None:
+    """The parameters of each host are checked, also where another host has used the same build."""
     args = {"policies": ["policies"], "params": "{{ my_params }}"}
     outcome = build(
         adhoc,
@@ -96,7 +97,7 @@ def test_hosts_that_want_the_same_share_it_and_each_is_checked_for_itself(adhoc:
 ETCD = {"etcd": ["https://etcd-1:2379"]}
 
 
-def test_the_group_of_each_host_and_what_limits_need_of_it_are_checked_as_on_a_vm(adhoc: AdHoc) -> None:
+def test_group_settings_are_checked_per_host(adhoc: AdHoc) -> None:
     limited = POLICY.replace("output: approve", "output: approve\n      limit: 10%")
     (adhoc.directory / "policies" / "web.yml").write_text(limited)
     args = {
@@ -128,7 +129,8 @@ def test_the_group_of_each_host_and_what_limits_need_of_it_are_checked_as_on_a_v
 
 
 @pytest.mark.in_turn(1)
-def test_a_failing_test_is_refused_or_with_warn_a_warning(adhoc: AdHoc) -> None:
+def test_failing_policy_test_is_refused_or_a_warning(adhoc: AdHoc) -> None:
+    """With gate=warn, it is a warning."""
     (adhoc.directory / "policies" / "web.test.yml").write_text(TESTS.replace("output: approve", "output: hold"))
     refused = build(adhoc, {"policies": ["policies"]})
     assert refused.status == {"vm": "FAILED"}
@@ -149,7 +151,8 @@ def test_a_claim_that_does_not_hold_is_refused(adhoc: AdHoc) -> None:
 
 
 @pytest.mark.parametrize("compiled", in_turn([False, True]))
-def test_what_the_reference_holds_is_refused_or_with_warn_a_warning(adhoc: AdHoc, compiled: bool) -> None:
+def test_refuted_reference_is_refused_or_a_warning(adhoc: AdHoc, compiled: bool) -> None:
+    """With gate=warn, it is a warning."""
     (adhoc.directory / "company").mkdir()
     reference = adhoc.directory / "company" / "reference.yml"
     reference.write_text(POLICY.replace("name: web", "name: company").replace('== "Freeze" &&', '== "Freeze" || '))
@@ -177,7 +180,7 @@ def test_what_the_reference_holds_is_refused_or_with_warn_a_warning(adhoc: AdHoc
     assert "cannot be compared with the reference" in broken.only()["msg"]
 
 
-def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
+def test_policy_on_which_engines_differ_is_refused(adhoc: AdHoc) -> None:
     (adhoc.directory / "wrong").mkdir()
     (adhoc.directory / "wrong" / "sitecustomize.py").write_text(WRONG_ENGINE)
     outcome = build(adhoc, {"policies": ["policies"]}, environ={"PYTHONPATH": str(adhoc.directory / "wrong")})
@@ -190,7 +193,8 @@ def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
         assert "forewarn says true, cel-python says false" in rest
 
 
-def test_without_a_solver_there_is_a_warning_until_there_is_one(adhoc: AdHoc) -> None:
+def test_missing_solver_is_a_warning_until_installed(adhoc: AdHoc) -> None:
+    """A result without a solver is not cached: with a solver, the policy is proven."""
     (adhoc.directory / "missing").mkdir()
     (adhoc.directory / "missing" / "z3.py").write_text("raise ImportError('no wheel')\n")
     without = {"PYTHONPATH": str(adhoc.directory / "missing")}
@@ -215,7 +219,7 @@ def test_a_mistake_is_refused_whatever_the_gate(adhoc: AdHoc) -> None:
     assert "event has no field EvntType" in outcome.only()["msg"]
 
 
-def test_policies_come_from_a_branch_a_tag_or_a_commit(adhoc: AdHoc) -> None:
+def test_git_ref_is_a_branch_tag_or_commit(adhoc: AdHoc) -> None:
     home = adhoc.directory / "policies"
     git(home, "init", "--quiet", "--initial-branch=main")
     git(home, "add", ".")
@@ -265,7 +269,7 @@ def test_what_git_is_not_to_be_asked(adhoc: AdHoc) -> None:
     assert not list(adhoc.directory.rglob("x"))
 
 
-def test_what_was_built_is_kept_for_the_next_run_with_the_same_files(adhoc: AdHoc) -> None:
+def test_build_is_cached_for_the_same_files(adhoc: AdHoc) -> None:
     first = build(adhoc, {"policies": ["policies"]}).only()
     (policies,) = (adhoc.directory / "home" / "forewarn" / "built").iterdir()
     content = json.loads(policies.read_text())
@@ -309,7 +313,7 @@ def test_a_changed_library_is_built_again(adhoc: AdHoc) -> None:
     assert "Tests of the policies fail" in build(adhoc, args).only()["msg"]
 
 
-def test_a_repository_brings_its_libraries_and_reads_nothing_else(adhoc: AdHoc) -> None:
+def test_repository_imports_only_files_inside_itself(adhoc: AdHoc) -> None:
     home = adhoc.directory / "repository"
     (home / "shared").mkdir(parents=True)
     (home / "policies").mkdir()

@@ -164,7 +164,7 @@ CASES: list[tuple[str | None, dict[str, Any], dict[str, Any], str | None]] = [
 ]
 
 
-def test_what_does_less_than_what_is_in_use_has_to_be_said(roll_out: Callable[..., Played]) -> None:
+def test_policy_that_approves_less_is_refused(roll_out: Callable[..., Played]) -> None:
     """All in one run, in which each host has its own variables: a refusal names the hosts that it is about."""
     hosts = {
         f"web_{number}": {"used": used, "settings": settings, "variables": variables}
@@ -187,7 +187,7 @@ def test_what_does_less_than_what_is_in_use_has_to_be_said(roll_out: Callable[..
         assert says is None or says in refusals[f"web_{number}"], refusals[f"web_{number}"]
 
 
-def test_policies_are_read_and_compared_once_for_all_hosts(roll_out: Callable[..., Played]) -> None:
+def test_policies_are_compared_once_for_all_hosts(roll_out: Callable[..., Played]) -> None:
     hosts = {f"web_{number}": {"used": "more" if number % 2 else "drained"} for number in range(8)}
     played = roll_out(hosts, {"forewarn_policies": ["freezes.json"]}, "--forks", "4")
     assert played.refused
@@ -197,7 +197,7 @@ def test_policies_are_read_and_compared_once_for_all_hosts(roll_out: Callable[..
     assert "web_1, web_3, web_5, web_7:" in played.text
 
 
-def test_what_is_not_refused_is_summed_up_wherever_it_ends(roll_out: Callable[..., Played]) -> None:
+def test_summary_lists_failed_unreachable_and_unstarted_hosts(roll_out: Callable[..., Played]) -> None:
     """Of three hosts one does not answer, in the look at all of them or later, and one fails in its batch."""
     hosts: dict[str, dict[str, Any]] = {name: {"used": "freezes"} for name in ("a", "b", "c")}
     hosts["a"]["answers"] = {"unreachable": NO_ROUTE}
@@ -245,7 +245,7 @@ NO_ROOT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-def test_a_host_on_which_nobody_becomes_root_is_refused_with_a_sentence(roll_out: Callable[..., Played]) -> None:
+def test_host_without_privilege_escalation_is_refused(roll_out: Callable[..., Played]) -> None:
     hosts = {
         f"web_{number}": {
             "used": "freezes",

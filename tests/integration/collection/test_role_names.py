@@ -60,7 +60,7 @@ def known() -> frozenset[str]:
 
 
 @pytest.mark.parametrize("name", in_turn(PLAYBOOKS, 2))
-def test_a_slip_in_any_variable_ends_a_playbook_before_a_host_is_asked(control: Control, name: str) -> None:
+def test_misspelled_variable_ends_a_playbook_before_connecting(control: Control, name: str) -> None:
     random = Random(f"{name}{SEED}")
     slips = {random.choice(sorted(misspelled(meant) - known())): meant for meant in sorted(known())}
     said = control.play(f"forewarn.azure.{name}", dict.fromkeys(slips, "x"), {"a": {}, "b": {}})
@@ -77,7 +77,7 @@ def test_it_is_said_on_which_hosts_it_is(control: Control) -> None:
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_the_role_alone_refuses_it_too_wherever_it_stands(control: Control, state: str) -> None:
+def test_misspelled_variable_ends_the_role_before_connecting(control: Control, state: str) -> None:
     """In the inventory, on the command line, or in a play. What is beside the role's name, Ansible refuses itself."""
     (control.directory / "site.yml").write_text(ROLE)
     hosts = {"a": {}, "b": {"forewarn_hook": "x"}}

@@ -253,7 +253,7 @@ def all_at_once(bools: list[str]) -> dict[str, dict[str, Any]]:
 SPELT = 1  # hosts of size small
 
 
-def test_every_text_of_all_options_is_what_it_says(written: Played, bools: list[str]) -> None:
+def test_text_and_typed_options_mean_the_same(written: Played, bools: list[str]) -> None:
     default = written.taken["together"]["typed"]
     for word in ("yes", "no"):
         native = written.taken[f"all-{word}"]
@@ -299,7 +299,7 @@ def in_ini(bools: list[str]) -> str:
 
 
 @pytest.mark.parametrize("word", ["yes", pytest.param("no", marks=pytest.mark.full)])
-def test_an_inventory_in_ini_says_what_one_in_yaml_says(written: Played, word: str) -> None:
+def test_ini_and_yaml_inventories_mean_the_same(written: Played, word: str) -> None:
     assert written.taken[f"ini-{word}"] == written.taken[f"all-{word}"]
 
 
@@ -363,7 +363,7 @@ def test_what_texts_become_in_the_files(written: Played) -> None:
 LINES = ["BindPaths=/a:/b:rbind,/c:/d", "Environment=A=1,2"]
 
 
-def test_one_text_is_one_line_of_the_unit_whatever_is_in_it(written: Played) -> None:
+def test_text_is_one_line_of_the_unit(written: Played) -> None:
     assert written.taken["files"]["unit"].count(f"{LINES[0]}\n") == 1
     assert "\n".join(LINES) in written.taken["two-lines"]["unit"]
 
@@ -378,7 +378,7 @@ all:
 """
 
 
-def test_what_is_no_text_where_one_is_wanted_becomes_one(written: Played) -> None:
+def test_unquoted_yaml_scalar_becomes_a_text(written: Played) -> None:
     """YAML makes digits a number, what looks like a date a date, and an empty text null."""
     config = json.loads(written.taken["unquoted"]["config"])
     assert (config["vm_name"], config["api_version"], "endpoint" in config) == ("42", "2020-07-01", False)
@@ -426,7 +426,7 @@ def names_all(said: str, variables: Mapping[str, Any]) -> bool:
 @pytest.mark.parametrize(
     "book", [pytest.param(PLAY, id="by Ansible's validation"), pytest.param(CHECK, id="on the control node")]
 )
-def test_what_cannot_be_taken_for_a_value_is_refused_before_a_vm_is_asked(
+def test_invalid_values_are_refused_before_connecting(
     play: Play, options: dict[str, dict[str, Any]], book: str
 ) -> None:
     hosts = wrong(options, "present")
@@ -467,7 +467,7 @@ def test_the_role_alone_refuses_it_too(refused: Played, options: dict[str, dict[
     assert [host for host in hosts if not names_all(refused.said[host], hosts[host])] == []
 
 
-def test_a_refusal_names_the_variable_its_value_and_what_it_should_be(refused: Played) -> None:
+def test_refusal_names_variable_value_and_expected_type(refused: Played) -> None:
     assert refused.said["sentences"].splitlines() == [
         'forewarn_purge is "maybe", which is not true or false.',
         'forewarn_interval is "fast", which is not a number.',
@@ -482,13 +482,13 @@ def test_a_refusal_shows_no_secret(refused: Played) -> None:
 
 
 @pytest.mark.parametrize("variable", CREDENTIALS)
-def test_a_name_that_no_credential_can_have_is_refused(refused: Played, variable: str) -> None:
+def test_invalid_credential_name_is_refused(refused: Played, variable: str) -> None:
     for number in range(len(NAMES)):
         assert "The name of a credential consists of letters, digits" in refused.said[f"{variable}-{number}"]
 
 
 @pytest.mark.parametrize(("serial", "batches"), [("2", 2), ("1, 1, 34%", 3)])
-def test_hosts_are_taken_as_many_at_a_time_as_the_text_says(play: Play, serial: str, batches: int) -> None:
+def test_serial_sets_the_size_of_batches(play: Play, serial: str, batches: int) -> None:
     arguments = ("-e", f'forewarn_serial="{serial}"', "--tags", "none")
     played = play({"a": {}, "b": {}, "c": {}}, *arguments, book="forewarn.azure.rollout")
     assert played.code == 0, played.text[-6000:]
@@ -496,7 +496,7 @@ def test_hosts_are_taken_as_many_at_a_time_as_the_text_says(play: Play, serial: 
 
 
 @pytest.mark.parametrize("serial", ["fast", '[1,"25%"]', ""])
-def test_a_number_of_hosts_that_is_none_is_refused_before_a_vm_is_asked(play: Play, serial: str) -> None:
+def test_invalid_serial_is_refused_before_connecting(play: Play, serial: str) -> None:
     given = json.dumps({"forewarn_serial": serial})
     played = play({"a": {}, "b": {}}, "-e", given, book="forewarn.azure.rollout")
     assert played.code == 2

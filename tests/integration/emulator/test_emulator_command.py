@@ -94,7 +94,7 @@ def test_json_lines(tmp_path: Path) -> None:
     assert (request["vm"], request["status"]) == ("a", 200)
 
 
-def test_the_log_shows_what_falls_due_though_nobody_asks(tmp_path: Path, repository: Path) -> None:
+def test_log_shows_transitions_without_requests(tmp_path: Path, repository: Path) -> None:
     scenario = repository / "docs" / "scenarios" / "live-migration.yml"
     with emulating(tmp_path, "--scenario", str(scenario), "--time-scale", "600") as (process, _url):
         assert process.stdout is not None
@@ -138,7 +138,7 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.in_turn(1)  # in_turn takes some of its cases
 @pytest.mark.parametrize("form", in_turn([[], ["--json"]]))
-def test_a_reader_that_stalls_holds_up_neither_requests_nor_the_end(tmp_path: Path, form: list[str]) -> None:
+def test_stalled_log_reader_blocks_neither_requests_nor_exit(tmp_path: Path, form: list[str]) -> None:
     with emulating(tmp_path, *form) as (process, url):  # nobody reads, and a pipe has room for 64 KiB
         for _ in range(1000):
             answer = requests.get(url + TARGET + "&more=" + "x" * 2000, headers={"Metadata": "true"}, timeout=10)

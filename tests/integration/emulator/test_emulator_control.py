@@ -197,13 +197,13 @@ def test_the_control_api_refuses_the_names_of_others(
     ],
     ids=str,
 )
-def test_the_control_api_takes_loopback_s_names_and_those_that_are_listed(headers: dict[str, str]) -> None:
+def test_control_api_accepts_loopback_and_allowed_hosts(headers: dict[str, str]) -> None:
     with EmulatorServer(allowed_hosts=["emulator.test", "192.0.2.9"]) as server:
         answer = requests.get(f"{server.url}/emulator/v1/state", headers=headers, timeout=10)
         assert answer.status_code == 200
 
 
-def test_a_request_without_host_does_not_reach_the_control_api(server: EmulatorServer) -> None:
+def test_request_without_host_is_refused(server: EmulatorServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
         raw.sendall(b"GET /emulator/v1/state HTTP/1.0\r\n\r\n")
         assert raw.makefile("rb").read().startswith(b"HTTP/1.1 403 ")
@@ -239,7 +239,7 @@ def test_a_client_of_another_server(answer: bytes) -> None:
         assert len(other.requests) == 1
 
 
-def test_an_unknown_event_is_reported_with_the_known_ones(emulator: EmulatorClient) -> None:
+def test_unknown_event_error_lists_known_events(emulator: EmulatorClient) -> None:
     with pytest.raises(InputError, match="None has been scheduled yet"):
         emulator.cancel("x")
     event = emulator.schedule("Reboot", name="one")

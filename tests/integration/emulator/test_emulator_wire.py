@@ -48,7 +48,7 @@ def connected(server: EmulatorServer) -> Iterator[http.client.HTTPConnection]:
 # -- the service -------------------------------------------------------------------------------------------------------
 
 
-def test_se20_se31_the_life_of_an_event_between_two_vms(server: EmulatorServer, emulator: EmulatorClient) -> None:
+def test_se20_se31_event_lifecycle_between_two_vms(server: EmulatorServer, emulator: EmulatorClient) -> None:
     leader, second = server.vm_endpoint("web_0"), emulator.vm_endpoint("web_1")
     assert get(leader).json() == {"DocumentIncarnation": 1, "Events": []}
     event = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
@@ -63,19 +63,7 @@ def test_se20_se31_the_life_of_an_event_between_two_vms(server: EmulatorServer, 
     assert approve(leader, event) == 400
 
 
-def test_se02_se03_se07_refusals(server: EmulatorServer) -> None:
-    url = server.url + TARGET
-    assert requests.get(url, timeout=10).status_code == 400
-    assert get(server.url, **{"X-Forwarded-For": "10.0.0.1"}).status_code == 400
-    headers = {"Metadata": "true"}
-    assert requests.get(url.replace("2020-07-01", "2020-07-02"), headers=headers, timeout=10).status_code == 400
-    assert requests.put(url, headers=headers, timeout=10).status_code == 405
-    assert requests.head(url, headers=headers, timeout=10).status_code == 405
-    assert requests.get(server.url + "/metadata", headers=headers, timeout=10).status_code == 404
-    assert requests.post(url, data="{", headers=headers, timeout=10).status_code == 400
-
-
-def test_se16_not_before_is_real_time_also_when_time_runs_fast() -> None:
+def test_se16_not_before_is_real_time_when_scaled() -> None:
     with EmulatorServer(time_scale=300) as server, EmulatorClient(server.url) as client:
         before = time.time()
         client.schedule("Reboot")  # 15 minutes: three real seconds, in which a busy machine can ask for it
@@ -90,7 +78,7 @@ def test_se16_not_before_is_real_time_also_when_time_runs_fast() -> None:
         assert not_before - SLEW <= started < not_before + 0.1
 
 
-def test_se05_a_slow_first_call_holds_no_other_vm_up() -> None:
+def test_se05_slow_first_call_delays_no_other_vm() -> None:
     vms = (VmSpec("a", group="one"), VmSpec("b", group="two"))
     with (
         EmulatorServer(vms=vms, settings=Settings(first_response=60.0), time_scale=0) as server,
@@ -219,16 +207,6 @@ def test_a_vm_with_a_port_of_its_own() -> None:
         assert statuses(server.url) == []
         with pytest.raises(InputError):
             server.vm_endpoint("nobody")
-
-
-def test_429_beyond_five_requests_a_second() -> None:
-    with EmulatorServer(settings=Settings(requests_per_second=5)) as server, requests.Session() as session:
-        started = time.monotonic()
-        answers = [
-            session.get(server.url + TARGET, headers={"Metadata": "true"}, timeout=10).status_code for _ in range(6)
-        ]
-        if time.monotonic() - started < 1:
-            assert answers == [200] * 5 + [429]
 
 
 def test_many_clients_at_once(server: EmulatorServer, emulator: EmulatorClient) -> None:

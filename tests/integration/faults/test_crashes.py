@@ -42,7 +42,7 @@ def compiled() -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(SIZE.runner_crashes // EACH))
-def test_killed_at_some_of_its_points_once_or_twice_or_with_a_reboot(seed: int) -> None:
+def test_promises_hold_after_kills_and_reboots(seed: int) -> None:
     script = make_script(seed + 1)  # 0 is one that others play at each of its points
     for kills in some_kills(seed, play(script).points, EACH):
         assert play(script, kills).killed >= 1
@@ -95,7 +95,7 @@ def test_at_every_point_of_one_scenario() -> None:
     assert all(again.values()) if STEP == 1 else any(again.values())
 
 
-def test_an_approved_event_that_becomes_another_is_prepared_before_it_is_approved_again() -> None:
+def test_changed_event_is_prepared_before_its_next_approval() -> None:
     found = kinds(play(CHANGED))
     assert (found["prepare"], found["recover"]) == (2, 1)
     assert found["post"] >= 2

@@ -163,7 +163,8 @@ def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(SIZE.killed_runners))
-def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> None:
+def test_killed_runners_repeat_no_finished_hook(vm: Vm, seed: int) -> None:
+    """A runner is killed again and again, each time as soon as the journal has grown."""
     chance = random.Random(seed)
     vm.allow("prepare")
     vm.allow("recover")

@@ -45,7 +45,7 @@ NEEDS_ROOT = pytest.mark.root(reason="where a plain user may mount, root's progr
         pytest.param("read-only", "start", "Read-only file system", marks=NEEDS_ROOT),
     ],
 )
-def test_events_with_hooks_are_held_until_it_can_be_written_again(kind: str, when: str, line: str) -> None:
+def test_unwritable_journal_holds_events_with_hooks(kind: str, when: str, line: str) -> None:
     """Others are approved meanwhile. A drain that runs goes on and counts, and recoveries run when due."""
     with memory() as directory:
         if kind == "too-large":
@@ -88,7 +88,7 @@ print(json.dumps(play(Path(sys.argv[1]), {when!r})))
 
 @NEEDS_ROOT
 @pytest.mark.parametrize("when", ["start", "middle"])
-def test_with_the_disk_full_status_names_the_events_that_are_held_for_it(when: str) -> None:
+def test_full_disk_status_names_the_held_events(when: str) -> None:
     with memory() as directory:
         seen = run_with_own_mounts(FULL_DISK.format(when=when), directory)
     full, healed = seen["full"], seen["healed"]
@@ -123,7 +123,7 @@ def remove(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [overwrite, replace, remove])
-def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) -> None:
+def test_journal_damaged_during_a_drain_loses_only_history(damage: Callable[[Path], None]) -> None:
     """The runner has the open records, so only history is lost. The next runner can work, too."""
 
     def story() -> Story:
@@ -158,7 +158,7 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
 
 
 @pytest.mark.vm_python
-def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
+def test_journal_damaged_before_the_start_is_reported(tmp_path: Path) -> None:
     """It is reported, and the file kept. Events that may have been in it are held; later ones are handled."""
     tmp_path.chmod(0o700)
     policy = "name: drains\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"

@@ -116,7 +116,7 @@ ENDS += [{"kind": kind, "processed": True} for kind in ("drop", "reset")]
 
 @pytest.mark.parametrize("end", ENDS, ids=_name)
 @pytest.mark.parametrize("meanwhile", ["another event", "NotBefore", "gone", "nothing"])
-def test_a_connection_that_is_closed_late_under_an_approval(end: Fault, meanwhile: str) -> None:
+def test_connection_closed_during_an_approval_is_not_retried(end: Fault, meanwhile: str) -> None:
     """After eight seconds, in which the service lists something else under the id, or NotBefore passes."""
 
     def story() -> Story:
@@ -194,7 +194,7 @@ def test_three_minutes_of_410(begins: str) -> None:
         check_requests(world)
 
 
-def test_the_first_answer_takes_two_minutes_se_05() -> None:
+def test_the_first_answer_takes_two_minutes_se05() -> None:
     """Time is scaled, and timeouts with it: one request is enough, and no later one may take as long."""
     scale = 20.0  # faster, a busy machine would not keep up
     clock = ScaledClock(scale)
@@ -220,7 +220,7 @@ def test_the_first_answer_takes_two_minutes_se_05() -> None:
         assert len(server.emulation.log.since()) < 5 + clock.now() - 100.0
 
 
-def test_the_runner_waits_for_the_first_answer_and_prepares_what_it_lists() -> None:
+def test_slow_first_answer_is_awaited() -> None:
     def story() -> Story:
         event_id = world.emulator.schedule("Preempt", ["web_0"], notice_seconds=400.0)
         yield from world.until(lambda: world.over(event_id), 400.0)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A wall clock that is set while an event is under way, and another event in the middle of a long drain."""
+"""A wall clock that is set while an event is under way."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_clock_is_set_between_scheduled_and_started(step: float) -> None:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_the_clock_is_set_while_the_runner_is_restarted(step: float) -> None:
+def test_clock_step_during_a_restart_changes_nothing(step: float) -> None:
     """The machine was not booted meanwhile; a clock that nobody sets measures the time that passed."""
 
     def before() -> Story:
@@ -93,27 +93,3 @@ def test_the_clock_is_set_while_the_runner_is_restarted(step: float) -> None:
         assert once(world, event_id)
         (gone,) = world.lines("event-gone")
         assert gone["listed_seconds"] < 60.0
-
-
-def test_a_preempt_is_handled_while_a_ten_minute_drain_runs() -> None:
-    def story() -> Story:
-        drain = world.emulator.schedule("Reboot", ["web_0"], description="long")
-        yield from drained(world, drain)
-        yield from world.wait(300.0)
-        preempt = world.emulator.schedule("Preempt", ["web_0"])  # notice: 30 s
-        listed_at = world.now
-        yield from world.until(lambda: world.lines("approved", event_ids=[preempt]), 5.0)
-        assert world.now - listed_at < 3.0
-        yield from world.until(lambda: world.over(preempt))
-        assert once(world, preempt)
-        assert world.hooks() == {f"prepare {drain} 1": 1, f"prepare {preempt} 1": 1, f"recover {preempt} 1": 1}
-        yield from world.wait(280.0)
-        assert world.now > 600.0
-        assert world.posts() == 1
-        world.let_go()
-        yield from world.until(lambda: world.over(drain))
-        assert world.posts() == 2
-        assert once(world, drain)
-
-    with memory() as directory, TimedRunner(directory) as world:
-        world.play(story())

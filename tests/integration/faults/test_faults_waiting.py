@@ -140,7 +140,7 @@ def begin_to_recover(vm: Vm) -> Process:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_recovery_goes_on_after_a_restart_though_the_service_is_stuck(vm: Vm, way: str) -> None:
+def test_recovery_continues_after_a_restart_without_the_service(vm: Vm, way: str) -> None:
     first = begin_to_recover(vm)
     runs = len(vm.said())
     first.stop(signal.SIGKILL)
@@ -169,7 +169,7 @@ def test_hooks_go_on_while_the_service_is_stuck(vm: Vm, way: str) -> None:
     assert vm.seconds_to_end(runner.process) < SOON_SECONDS
 
 
-def test_hooks_go_on_while_an_approval_has_no_answer(vm: Vm) -> None:
+def test_hooks_continue_while_an_approval_is_unanswered(vm: Vm) -> None:
     vm.service.way = APPROVALS
     vm.service.schedule("F", 600, "Freeze")
     runner = vm.run()
@@ -185,7 +185,7 @@ def test_hooks_go_on_while_an_approval_has_no_answer(vm: Vm) -> None:
     assert not [line for line in runner.lines if line["line"] == "approved"]
 
 
-def test_a_stop_leaves_an_approval_that_has_no_answer_behind(vm: Vm) -> None:
+def test_stop_does_not_wait_for_an_unanswered_approval(vm: Vm) -> None:
     vm.service.way = APPROVALS
     vm.service.schedule("F", 600, "Freeze")
     runner = vm.run()
@@ -257,7 +257,8 @@ def busy(vm: Vm, number: int) -> Callable[[], bool]:
     return lambda: len(vm.service.requests("POST")) >= 1
 
 
-def test_a_stalled_reader_of_the_log_stops_neither_polls_nor_hooks_nor_sigterm(vm: Vm, pipe: Pipe) -> None:
+def test_stalled_log_reader_blocks_nothing(vm: Vm, pipe: Pipe) -> None:
+    """Polls, hooks and SIGTERM go on."""
     pipe.fill()
     process = vm.run_into(pipe.writer)
     wait_until(lambda: len(vm.service.requests("GET")) >= 3)
@@ -271,7 +272,7 @@ def test_a_stalled_reader_of_the_log_stops_neither_polls_nor_hooks_nor_sigterm(v
     assert vm.seconds_to_end(process) < SOON_SECONDS
 
 
-def test_a_stalled_reader_does_not_keep_once_from_ending(vm: Vm, pipe: Pipe) -> None:
+def test_stalled_log_reader_does_not_keep_once_running(vm: Vm, pipe: Pipe) -> None:
     pipe.fill()
     vm.service.schedule("F", 600, "Freeze")
     process = vm.run_into(pipe.writer, "--once")
@@ -281,7 +282,7 @@ def test_a_stalled_reader_does_not_keep_once_from_ending(vm: Vm, pipe: Pipe) -> 
     process.wait(30)
 
 
-def test_a_slow_reader_gets_the_whole_log_of_once(vm: Vm, pipe: Pipe) -> None:
+def test_slow_log_reader_gets_every_line_of_once(vm: Vm, pipe: Pipe) -> None:
     pipe.fill()
     for each in range(1000):  # more than may wait in a runner that works for months
         vm.service.schedule(f"F{each}-{'x' * 245}", 600, "Freeze")
@@ -295,7 +296,7 @@ def test_a_slow_reader_gets_the_whole_log_of_once(vm: Vm, pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_lines_that_could_not_be_written_are_counted_and_reported(vm: Vm, pipe: Pipe, form: str) -> None:
+def test_lost_log_lines_are_counted_and_reported(vm: Vm, pipe: Pipe, form: str) -> None:
     pipe.fill()
     vm.run_into(pipe.writer, "--log-format", form)
     wait_until(lambda: len(vm.service.requests("GET")) >= 2)

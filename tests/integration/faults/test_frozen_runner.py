@@ -107,9 +107,7 @@ class FreezingService(ScriptedServer):
         return name, before, after
 
 
-def test_a_stopped_runner_approves_nothing_by_what_it_read_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_runner_sends_no_outdated_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRESH_SECONDS", str(FRESH_SECONDS))
     tmp_path.chmod(0o700)
     chance = Random(SEED)

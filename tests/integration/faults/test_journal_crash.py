@@ -87,7 +87,7 @@ def test_what_was_committed_survives_a_sigkill(tmp_path: Path, wait_for: int) ->
     journal.close()
 
 
-def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path) -> None:
+def test_writer_killed_while_starting_loses_no_commit(tmp_path: Path) -> None:
     count = 0
     for attempt in range(12):
         writer = start_writer(tmp_path, 100_000)
@@ -107,7 +107,7 @@ def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path) -> None
         journal.close()
 
 
-def test_what_was_left_behind_is_read_without_being_touched(tmp_path: Path) -> None:
+def test_reader_changes_no_file_after_a_kill(tmp_path: Path) -> None:
     promised = kill_after(12, start_writer(tmp_path, 100_000))
 
     def content() -> dict[str, bytes]:
@@ -142,7 +142,7 @@ def test_reading_while_it_is_written(tmp_path: Path) -> None:
     assert len(entries(tmp_path)) == most
 
 
-def test_a_reader_that_pauses_does_not_keep_the_wal_from_being_emptied(tmp_path: Path) -> None:
+def test_paused_reader_does_not_let_the_wal_grow(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     for number in range(1000):
         journal.note("state", None, number=number)

@@ -113,7 +113,8 @@ def in_rows(content: bytes, killed: Killed) -> list[int]:
 
 
 @pytest.mark.parametrize("where", ["rows", "anywhere", "rows, without the mark"])
-def test_no_flipped_bit_runs_another_program_or_skips_a_recovery_without_a_word(killed: Killed, where: str) -> None:
+def test_flipped_bit_is_reported_or_changes_nothing(killed: Killed, where: str) -> None:
+    """No other program runs, and no recovery is left out without a report."""
     chance = random.Random(f"{SEED} {where}")
     whole = killed.world.directory / "whole"
     checkpoint(killed.left, whole)
@@ -190,9 +191,10 @@ def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
     return Vm(tmp_path, emulator, start, DRAINS, SAYING)
 
 
-def test_a_wal_that_is_gone_after_a_kill_is_reported_and_the_event_held_until_somebody_deals_with_it(
+def test_missing_wal_is_reported_and_holds_the_event(
     host: Vm,
 ) -> None:
+    """The hold lasts until an operator deals with the damage."""
     event_id = host.emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
     runner = host.run()
     wait_until(lambda: host.said() == [f"prepare {event_id}"])
@@ -227,7 +229,7 @@ def test_a_wal_that_is_gone_after_a_kill_is_reported_and_the_event_held_until_so
     assert host.status()[2]["damaged"] == []
 
 
-def test_an_older_copy_of_the_database_is_noticed_though_no_event_is_open(host: Vm) -> None:
+def test_older_database_copy_is_noticed_without_open_events(host: Vm) -> None:
     host.go()
     runner = host.run()
     wait_until(lambda: (host.state / "journal.mark").exists())

@@ -130,9 +130,8 @@ MANY = ("10,000 events", "3,000 events", "1,000 events with 100 names")
 
 @pytest.mark.in_turn(1)  # in_turn takes some of its cases
 @pytest.mark.parametrize("name", [*(name for name in BODIES if name not in MANY), *in_turn(MANY)])
-def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not_read(
-    name: str, tmp_path: Path
-) -> None:
+def test_large_document_costs_at_most_64_mib(name: str, tmp_path: Path) -> None:
+    """The runner goes on whatever the document's size, and reports what it did not read."""
     artifact = compiled(tmp_path, POLICY)
     with Service(BODIES[name]()).serving() as service:
         runner = Process("--artifact", str(artifact), endpoint=service.url, state=tmp_path / "state", quick=True)

@@ -28,7 +28,7 @@ rule:
 """
 
 
-def test_hooks_end_with_the_runner_when_nobody_reads_its_log(tmp_path: Path) -> None:
+def test_closed_log_ends_the_runner_and_its_hooks(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     pid_file = tmp_path / "pid"
     artifact = compiled(tmp_path, POLICY.replace("PID", str(pid_file)))

@@ -94,7 +94,7 @@ def test_doctor_tries_the_store_and_leaves_nothing(tmp_path: Path, etcd: EtcdClu
     assert left(etcd) == [documents.semaphore_key("web")]
 
 
-def test_a_user_who_may_only_read_is_trouble_and_sees_the_status(tmp_path: Path, etcd: EtcdCluster) -> None:
+def test_read_only_user_is_trouble_and_sees_status(tmp_path: Path, etcd: EtcdCluster) -> None:
     assert in_process("group", "create", "--config", config(tmp_path, etcd)).returncode == 0
     path = config(tmp_path, etcd, user=READER)
     found = group_check(path)
@@ -106,7 +106,7 @@ def test_a_user_who_may_only_read_is_trouble_and_sees_the_status(tmp_path: Path,
     assert left(etcd) == [documents.semaphore_key("web")]
 
 
-def test_a_credential_is_read_where_the_service_has_it(tmp_path: Path, etcd: EtcdCluster) -> None:
+def test_credential_comes_from_the_credentials_directory(tmp_path: Path, etcd: EtcdCluster) -> None:
     path = config(tmp_path, etcd, password={"credential": "etcd"})
     done = in_process("group", "status", "--config", path, CREDENTIALS_DIRECTORY="")
     assert (done.returncode, done.stdout) == (2, "")

@@ -85,7 +85,8 @@ def test_another_prefix_is_refused(cluster: EtcdCluster) -> None:
     assert not caught.value.unsure
 
 
-def test_without_a_user_it_is_not_that_of_the_servers_certificate(cluster: EtcdCluster) -> None:
+def test_login_without_a_user_ignores_the_servers_certificate(cluster: EtcdCluster) -> None:
+    """The CN of the server's certificate is a user with rights."""
     member = cluster.members[0]
     token = cluster.root_token(member)
     cluster.call(member, "auth/user/add", token, name="etcd", password="x")  # the CN of the certificate
@@ -123,7 +124,8 @@ def test_a_killed_member_is_passed_over(cluster: EtcdCluster) -> None:
             cluster.start(first)
 
 
-def test_a_frozen_member_is_passed_over_by_reads_and_leaves_writes_unsure(cluster: EtcdCluster) -> None:
+def test_frozen_member_is_skipped_by_reads_only(cluster: EtcdCluster) -> None:
+    """A write to the frozen member is unsure."""
     first = others(cluster, cluster.leader())[0]
     with closing(cluster.store([first, *others(cluster, first)], timeout_seconds=0.5)) as store:
         version = store.swap(KEY, b"one", "")
@@ -180,7 +182,7 @@ def test_two_of_three_are_gone(cluster: EtcdCluster) -> None:
 
 
 @pytest.mark.parametrize("way", ["kill", "freeze"])
-def test_nothing_is_lost_or_doubled_while_the_leader_is_gone(cluster: EtcdCluster, way: str) -> None:
+def test_swaps_are_exact_while_the_leader_is_gone(cluster: EtcdCluster, way: str) -> None:
     order = [cluster.members[number:] + cluster.members[:number] for number in range(3)]
     stores = [cluster.store(order[number % 3], timeout_seconds=0.5) for number in range(SIZE.store_writers)]
     counting = Counting(stores, KEY, 60, pause=0.01)

@@ -101,9 +101,10 @@ def let(config: Path, *vms: str) -> None:
         (config.parent / f"go-{vm}").touch()
 
 
-def test_an_event_of_two_is_approved_once_both_are_prepared_and_the_third_vm_waits(
+def test_shared_event_is_approved_after_both_vms_prepare(
     run: Run, config: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
+    """The third VM waits for a slot meanwhile."""
     assert group(config, "create") == (0, f"Group web has its semaphore now: {status(config)['store']}.\n")
     started = {vm: run(vm) for vm in VMS}
     for process in started.values():
@@ -146,7 +147,7 @@ def test_an_event_of_two_is_approved_once_both_are_prepared_and_the_third_vm_wai
     assert (holders(config), status(config)["events"]) == ([], [])
 
 
-def test_a_killed_runner_keeps_its_slot_and_gives_it_back(run: Run, config: Path, emulator: EmulatorClient) -> None:
+def test_killed_runner_keeps_and_releases_its_slot(run: Run, config: Path, emulator: EmulatorClient) -> None:
     group(config, "create")
     process = run("web_0")
     process.wait_for("document")
@@ -162,7 +163,7 @@ def test_a_killed_runner_keeps_its_slot_and_gives_it_back(run: Run, config: Path
     assert holders(config) == []
 
 
-def test_without_its_store_it_holds_with_the_reason_and_recovers(
+def test_unreachable_store_holds_events_until_it_recovers(
     run: Run, config: Path, emulator: EmulatorClient, etcd: EtcdCluster
 ) -> None:
     group(config, "create")

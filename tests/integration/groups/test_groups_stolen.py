@@ -92,7 +92,7 @@ def decides_again(emulator: EmulatorClient) -> None:
 
 
 @pytest.mark.parametrize("closed_by", BOTH)
-def test_what_others_write_in_its_name_makes_no_vm_approve_before_its_own_hooks(
+def test_forged_peer_state_cannot_replace_own_hooks(
     start: Start, config: Path, etcd: EtcdCluster, server: EmulatorServer, emulator: EmulatorClient, closed_by: str
 ) -> None:
     process = start("--config", str(config), vm="web_0")
@@ -107,7 +107,7 @@ def test_what_others_write_in_its_name_makes_no_vm_approve_before_its_own_hooks(
     assert approvals(emulator) == [[event]]
 
 
-def test_nothing_in_the_store_makes_a_vm_approve_what_its_policies_hold(
+def test_forged_store_content_cannot_override_policies(
     start: Start, config: Path, etcd: EtcdCluster, server: EmulatorServer, emulator: EmulatorClient
 ) -> None:
     (config.parent / "go").touch()

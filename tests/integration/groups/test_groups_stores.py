@@ -106,7 +106,7 @@ def test_an_old_version_changes_nothing(store: Store) -> None:
     assert store.read(KEY) == Versioned(b"two", new)
 
 
-def test_a_removed_key_can_be_created_again_and_not_changed(store: Store) -> None:
+def test_removed_key_can_be_created_but_not_changed(store: Store) -> None:
     old = store.swap(KEY, b"one", "")
     assert old
     assert store.swap(KEY, None, old) == ""
@@ -245,9 +245,7 @@ def test_who_has_seen_more_than_the_backup_notices(
         assert late.look() == before + others + 2
 
 
-def test_who_goes_on_from_what_others_wrote_notices_nothing(
-    opened: Open, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_continues_from_writes_of_others(opened: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lineage, "KEPT", 4)
     with closing(opened()) as second:
         one, other = Vm(store), Vm(second)

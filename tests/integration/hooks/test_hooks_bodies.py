@@ -190,9 +190,8 @@ def test_a_runner_sends_it_on_each_occasion(start: Start, emulator: EmulatorClie
         assert line.get("retry_seconds") is None
 
 
-def test_an_event_that_ends_while_no_runner_runs_is_told_of_as_it_was(
-    start: Start, emulator: EmulatorClient, tmp_path: Path
-) -> None:
+def test_event_that_ended_without_a_runner_is_reported(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
+    """The body has the event as it was last seen."""
     with Webhook(Answer(200)) as server:
         artifact = compiled(tmp_path, POLICY.replace("approve", "hold").replace("URL", server.url))
         runner = start("--artifact", str(artifact))

@@ -31,7 +31,7 @@ def test_a_hook_that_succeeds(hooks: Hooks) -> None:
     assert 0 < outcome.seconds < PATIENCE_SECONDS
 
 
-def test_a_hook_that_fails_says_why_in_its_last_line(hooks: Hooks) -> None:
+def test_failed_hook_reports_its_last_line(hooks: Hooks) -> None:
     outcome = hooks.run("echo trying; echo '  lb-7 refuses '; echo; exit 3")
     assert (outcome.result, outcome.exit_code) == ("failed", 3)
     assert outcome.reason == "it ended with exit code 3: lb-7 refuses"
@@ -46,7 +46,7 @@ def test_a_hook_that_a_signal_ends(hooks: Hooks, number: int, name: str) -> None
     assert outcome.reason == f"{name} ended it: before"
 
 
-def test_the_outcome_is_there_when_the_runner_is_woken(hooks: Hooks) -> None:
+def test_outcome_is_ready_when_the_runner_wakes(hooks: Hooks) -> None:
     for _ in range(30):
         hooks.start(1, "/bin/true")
         assert hooks.woken.wait(PATIENCE_SECONDS)
@@ -100,7 +100,7 @@ def test_a_grandchild_that_ignores_sigterm(hooks: Hooks, tmp_path: Path) -> None
     assert_gone(pid)
 
 
-def test_a_grandchild_has_the_grace_although_the_leader_has_ended(tmp_path: Path) -> None:
+def test_grandchild_gets_the_grace_period(tmp_path: Path) -> None:
     """A shell dies of SIGTERM at once; what it waited for may clean up."""
     hooks = Hooks(grace_seconds=PATIENCE_SECONDS)
     up = tmp_path / "up"
@@ -157,7 +157,7 @@ def test_a_process_that_outlives_sigkill(hooks: Hooks, monkeypatch: pytest.Monke
     wait_until(lambda: identity(started.pid) is None, PATIENCE_SECONDS, what="it was not reaped")
 
 
-def test_a_defect_of_the_watching_is_an_outcome_too(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defect_while_watching_is_a_failed_outcome(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _arguments: ended.set())
     monkeypatch.setattr(executor_module, "exit_descriptor", None)
@@ -191,7 +191,7 @@ def test_a_hook_that_closes_its_output(hooks: Hooks) -> None:
     assert outcome.seconds >= 0.2
 
 
-def test_all_output_of_a_hook_that_exits_at_once_is_kept(hooks: Hooks) -> None:
+def test_output_of_a_brief_hook_is_complete(hooks: Hooks) -> None:
     for _ in range(10):
         output = hooks.run("head -c 60000 /dev/zero; echo end").output
         assert output.endswith("\0end\n")
@@ -210,7 +210,7 @@ def test_a_hook_that_prints_for_ever_is_ended(hooks: Hooks) -> None:
     assert hooks.run("yes", timeout=0.2).result == "timed-out"
 
 
-def test_nobody_waits_for_what_is_left_in_the_background(hooks: Hooks, tmp_path: Path) -> None:
+def test_background_process_is_not_awaited(hooks: Hooks, tmp_path: Path) -> None:
     own = tmp_path / "pid"
     outcome = hooks.run(f"sleep 20 & echo $! > {own}; echo begun")
     assert (outcome.result, outcome.output) == ("succeeded", "begun\n")
@@ -280,7 +280,7 @@ def test_a_leftover_hook_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert_gone(pid)
 
 
-def test_another_process_of_the_same_number_is_left_alone() -> None:
+def test_process_with_a_reused_pid_is_not_killed() -> None:
     process, started = leftover("sleep 20")
     try:
         assert not end_leftovers([(process.pid, started + 1)], 0.2)
@@ -297,7 +297,7 @@ def test_another_process_of_the_same_number_is_left_alone() -> None:
         process.wait(PATIENCE_SECONDS)
 
 
-def test_a_leftover_that_nobody_has_waited_for_is_not_waited_for_either() -> None:
+def test_zombie_leftover_is_not_awaited() -> None:
     """Its parent is gone, and the new one may take seconds to reap it: recovery after a restart must not wait."""
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     found = identity(process.pid)

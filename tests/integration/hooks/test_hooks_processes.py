@@ -106,7 +106,7 @@ def test_from_a_policy_file_to_a_program(executor: Executor, tmp_path: Path) -> 
     assert json.loads((tmp_path / "stdin").read_text())["event"] == EVENT.as_dict()
 
 
-def test_a_program_that_others_may_write_to_never_runs(tmp_path: Path) -> None:
+def test_program_writable_by_others_never_runs(tmp_path: Path) -> None:
     drain = program(tmp_path / "drain", f"touch {tmp_path}/ran")
     drain.chmod(0o775)
     with pytest.raises(HookError, match="can be changed by others"):
@@ -213,7 +213,7 @@ def test_a_relative_path_to_the_runner(pyz: Path, certificate: Path) -> None:
     assert json.loads(result.stdout)["outcome"][0] == "succeeded"
 
 
-def test_hooks_do_not_hold_up_the_thread_that_starts_them(executor: Executor, tmp_path: Path) -> None:
+def test_hooks_do_not_block_the_starting_thread(executor: Executor, tmp_path: Path) -> None:
     """They end only later: one does not read its large input, one prints without end, the others wait."""
     go_on = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
     scripts = [go_on, f"yes & {go_on}; kill $!", *[f"cat >/dev/null; {go_on}"] * 10]

@@ -30,7 +30,7 @@ def test_the_list_names_every_recipe() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
-def test_a_page_says_what_was_tried_and_has_every_part(page: Path) -> None:
+def test_page_has_its_trial_and_every_part(page: Path) -> None:
     text = page.read_text()
     assert re.match(r"<!-- .* -->\n# .+\n\n\*\*(Not tried|Tried)\*\* ", text)
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == PARTS
@@ -38,7 +38,7 @@ def test_a_page_says_what_was_tried_and_has_every_part(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
-def test_a_policy_has_no_finding_and_names_the_script_of_its_page(page: Path, tmp_path: Path) -> None:
+def test_policy_has_no_finding_and_names_its_script(page: Path, tmp_path: Path) -> None:
     (policy,) = [(name, text) for name, text in files(page).items() if name.startswith("policies/")]
     (script,) = [name for name in files(page) if name.startswith("hooks/")]
     path = tmp_path / Path(policy[0]).name
@@ -84,7 +84,7 @@ def kubernetes(tmp_path: Path) -> Script:
     return script
 
 
-def test_kubernetes_drains_a_node_and_uncordons_it_when_it_is_ready(kubernetes: Script) -> None:
+def test_kubernetes_drains_and_uncordons_a_node(kubernetes: Script) -> None:
     for _time in range(2):
         kubernetes.does("prepare")
     assert kubernetes.state["cordoned"]
@@ -128,7 +128,7 @@ def nomad(tmp_path: Path) -> Script:
     return script
 
 
-def test_nomad_drains_a_client_and_makes_it_eligible_again(nomad: Script) -> None:
+def test_nomad_drains_a_client_and_restores_eligibility(nomad: Script) -> None:
     for _time in range(2):
         nomad.does("prepare", seconds=60)
     assert nomad.calls("drain", "-enable", "-self", "30s") == nomad.calls("drain") == 1
@@ -156,7 +156,7 @@ def test_nomad_leaves_a_client_ineligible_that_was_before(nomad: Script) -> None
 
 
 @pytest.mark.parametrize("last", [EVENT, "other"])
-def test_nomad_makes_a_client_eligible_after_the_last_of_two_events(nomad: Script, last: str) -> None:
+def test_nomad_restores_eligibility_after_the_last_event(nomad: Script, last: str) -> None:
     (first,) = {EVENT, "other"} - {last}
     nomad.does("prepare")
     nomad.does("prepare", event="other", others=1)
@@ -193,7 +193,7 @@ def kafka(tmp_path: Path) -> Script:
     return script
 
 
-def test_kafka_waits_until_no_partition_depends_on_this_broker(kafka: Script) -> None:
+def test_kafka_prepare_waits_for_independent_partitions(kafka: Script) -> None:
     other, ours = line("a", "1,3,12", "1,3"), line("b", "1,2,3", "2,1")
     kafka.change(**{"--at-min-isr-partitions": [[other, ours], [other]]})
     kafka.does("prepare")
@@ -203,7 +203,7 @@ def test_kafka_waits_until_no_partition_depends_on_this_broker(kafka: Script) ->
     assert kafka.fails("prepare", seconds=6).strip() == "without broker 2 these have too few replicas: b-0"
 
 
-def test_kafka_waits_until_it_is_in_sync_and_leads_again(kafka: Script) -> None:
+def test_kafka_recover_waits_for_sync_and_leadership(kafka: Script) -> None:
     kafka.change(**{"--under-replicated-partitions": [[line("b", "1,2,3", "1,3")], [line("b", "1,2,3", "2,1")]]})
     for _time in range(2):
         kafka.does("recover")
@@ -212,7 +212,7 @@ def test_kafka_waits_until_it_is_in_sync_and_leads_again(kafka: Script) -> None:
     assert kafka.fails("recover", seconds=6).strip() == "broker 2 is not in sync: b-0"
 
 
-def test_kafka_asks_nothing_of_a_broker_that_was_stopped_before(kafka: Script) -> None:
+def test_kafka_stopped_broker_gets_no_requests(kafka: Script) -> None:
     kafka.change(active=False)
     kafka.does("prepare")
     assert "is not running" in kafka.does("recover")
@@ -228,7 +228,7 @@ def sql_server(tmp_path: Path) -> Script:
     return script
 
 
-def test_sql_server_waits_for_a_secondary_that_can_take_over(sql_server: Script) -> None:
+def test_sql_server_prepare_waits_for_a_ready_secondary(sql_server: Script) -> None:
     sql_server.change(**{"COUNT(": [0, 0, 1]})
     for _time in range(2):
         sql_server.does("prepare")
@@ -240,7 +240,7 @@ def test_sql_server_waits_for_a_secondary_that_can_take_over(sql_server: Script)
     assert sql_server.fails("prepare", seconds=6) == "this replica of ag1 is RESOLVING"
 
 
-def test_sql_server_waits_until_it_answers_and_is_healthy(sql_server: Script) -> None:
+def test_sql_server_recover_waits_for_a_healthy_replica(sql_server: Script) -> None:
     sql_server.change(synchronization_health_desc=[None, "NOT_HEALTHY", "HEALTHY"], role_desc=[None, "PRIMARY"])
     sql_server.does("recover")
     sql_server.does("prepare")

@@ -29,7 +29,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Elasticsearch, Script]]:
         yield service, Script(RECIPES / "elasticsearch.md", tmp_path, url, changed=changed)
 
 
-def test_elasticsearch_excludes_a_node_until_the_event_is_over(cluster: tuple[Elasticsearch, Script]) -> None:
+def test_elasticsearch_excludes_a_node_during_the_event(cluster: tuple[Elasticsearch, Script]) -> None:
     service, script = cluster
     service.persistent = {EXCLUDE: "es-5"}
     for _time in range(2):
@@ -60,7 +60,7 @@ def test_elasticsearch_leaves_a_node_excluded_that_was_before(cluster: tuple[Ela
     assert service.writes() == []
 
 
-def test_elasticsearch_repairs_a_list_that_another_node_has_overwritten(cluster: tuple[Elasticsearch, Script]) -> None:
+def test_elasticsearch_repairs_an_overwritten_list(cluster: tuple[Elasticsearch, Script]) -> None:
     service, script = cluster
     script.does("prepare")
     service.persistent[EXCLUDE] = "es-5"
@@ -94,7 +94,7 @@ def github(tmp_path: Path) -> Iterator[tuple[GitHub, Script]]:
         yield service, Script(RECIPES / "github-runner.md", tmp_path, "orgs/example", "azure", changed=changed)
 
 
-def test_github_hides_a_runner_and_waits_for_its_job(github: tuple[GitHub, Script]) -> None:
+def test_github_hides_a_runner_and_awaits_its_job(github: tuple[GitHub, Script]) -> None:
     service, script = github
     service.busy = [False, False, True, True, False]
     for _time in range(2):
@@ -148,7 +148,7 @@ def azure(tmp_path: Path) -> Iterator[tuple[ResourceManager, Script]]:
         yield service, Script(RECIPES / "azure-load-balancer.md", tmp_path, str(settings), changed=changed)
 
 
-def test_azure_sets_the_admin_state_and_the_one_of_before(azure: tuple[ResourceManager, Script]) -> None:
+def test_azure_sets_and_restores_the_admin_state(azure: tuple[ResourceManager, Script]) -> None:
     service, script = azure
     service.refusals, service.refused_writes = [429], [412]
     for _time in range(2):
@@ -164,7 +164,7 @@ def test_azure_sets_the_admin_state_and_the_one_of_before(azure: tuple[ResourceM
 
 
 @pytest.mark.parametrize("state", ["Down", "Up"])
-def test_azure_keeps_the_admin_state_that_a_person_had_set(azure: tuple[ResourceManager, Script], state: str) -> None:
+def test_azure_restores_the_admin_state_of_an_operator(azure: tuple[ResourceManager, Script], state: str) -> None:
     service, script = azure
     service.pool["properties"]["loadBalancerBackendAddresses"][1]["properties"]["adminState"] = state
     for phase in ("prepare", "prepare"):

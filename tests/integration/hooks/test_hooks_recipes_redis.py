@@ -79,7 +79,7 @@ class Writer:
             client.stdout.close()
 
 
-def test_the_master_changes_without_a_lost_write_and_not_back(redis: Redis, tmp_path: Path) -> None:
+def test_failover_loses_no_write_and_is_not_reversed(redis: Redis, tmp_path: Path) -> None:
     old, new = redis.servers
     script = hook(tmp_path, redis, old)
     with Writer(redis) as writer:
@@ -99,7 +99,7 @@ def test_the_master_changes_without_a_lost_write_and_not_back(redis: Redis, tmp_
     assert redis.master() == new
 
 
-def test_a_replica_is_only_kept_from_becoming_the_master(redis: Redis, tmp_path: Path) -> None:
+def test_replica_has_priority_zero_during_the_event(redis: Redis, tmp_path: Path) -> None:
     old, replica = redis.servers
     script = hook(tmp_path, redis, replica)
     ask(replica, "config", "set", "replica-priority", 7)

@@ -34,7 +34,7 @@ def protected() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("protected")
-def test_a_hook_is_not_protected_from_the_oom_killer_as_the_runner_is(hooks: Hooks) -> None:
+def test_hook_does_not_inherit_the_oom_protection(hooks: Hooks) -> None:
     script = 'while [ "$(cat /proc/self/oom_score_adj)" != 0 ]; do sleep 0.01; done'
     assert hooks.run(script).result == "succeeded"
 
@@ -250,7 +250,7 @@ def test_nothing_is_imported_before_the_first_hook(package: Path) -> None:
 # Older kernels, other systems
 
 
-def test_a_kernel_that_does_not_report_when_a_process_ends(
+def test_kernel_without_pidfd_still_reports_outcomes(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(pid: int) -> int:

@@ -144,7 +144,7 @@ def test_the_timeline_is_to_scale(report: Path, chromium: Browser) -> None:
 
 
 @pytest.mark.parametrize(("size", "most"), [((1400, 900), 4000), (PHONE, 6000)], ids=["desk", "phone"])
-def test_a_page_of_300_hosts_is_some_screens_long(
+def test_page_of_300_hosts_is_legible_and_short(
     size: tuple[int, int], most: int, chromium: Browser, tmp_path: Path
 ) -> None:
     written = tmp_path / "fleet.html"

@@ -130,7 +130,7 @@ def test_the_map_says_what_the_policy_says(web: Path, chromium: Browser) -> None
     assert "by under-way\nwhen EventStatus = Started" in detail(chromium)
 
 
-def test_arrow_keys_move_and_only_one_cell_is_a_stop(web: Path, every: Path, chromium: Browser) -> None:
+def test_arrow_keys_move_between_cells(web: Path, every: Path, chromium: Browser) -> None:
     chromium.show(web)
     rows = cells(chromium)
     chromium.run("document.querySelector('.cell').focus()")
@@ -202,7 +202,7 @@ def shown(chromium: Browser) -> list[Shown]:
 
 
 @pytest.mark.parametrize("name", ["azure-sample", "postgres-patroni", "observe-only", "spot-worker", "web-tier"])
-def test_every_example_on_the_page_is_decided_so_by_the_engine(name: str, chromium: Browser, tmp_path: Path) -> None:
+def test_examples_on_the_page_match_the_engine(name: str, chromium: Browser, tmp_path: Path) -> None:
     policy = POLICIES / f"{name}.yml"
     chromium.show(verified(tmp_path, policy))
     artifact = load_policies([policy])
@@ -240,7 +240,7 @@ def test_every_example_on_the_page_is_decided_so_by_the_engine(name: str, chromi
         assert one.reason == decision.reason, one
 
 
-def test_a_tap_shows_rule_and_reason_and_can_be_closed(web: Path, chromium: Browser) -> None:
+def test_tap_shows_a_closable_panel_with_the_reason(web: Path, chromium: Browser) -> None:
     chromium.show(web, PHONE)
     panel = chromium.driver.find_element(By.ID, "detail")
     assert not panel.is_displayed()
@@ -287,7 +287,7 @@ def test_a_mixed_cell_says_what_splits_it(chromium: Browser, tmp_path: Path) -> 
     assert cells(chromium)[-1][0].endswith(": approve, by roles/replica")
 
 
-def test_a_link_opens_the_list_its_rule_is_in(every: Path, chromium: Browser) -> None:
+def test_link_unfolds_the_list_of_its_rule(every: Path, chromium: Browser) -> None:
     chromium.show(every)
     link = chromium.driver.find_element(By.CSS_SELECTOR, "main a[href^='#rule-0-4-']")
     rule = chromium.driver.find_element(By.ID, str(link.get_dom_attribute("href"))[1:])

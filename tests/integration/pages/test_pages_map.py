@@ -236,7 +236,7 @@ def test_red_is_for_one_thing(change: Path, chromium: Browser, tmp_path: Path) -
         assert chromium.run(REDS) == []
 
 
-def test_a_lost_preparation_looks_other_than_a_new_approval(change: Path, chromium: Browser) -> None:
+def test_cell_kinds_differ_in_colour_pattern_and_sign(change: Path, chromium: Browser) -> None:
     looks = """
         return [...document.querySelectorAll(".cell")].map((one) => {
           const style = getComputedStyle(one);

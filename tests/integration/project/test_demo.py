@@ -55,7 +55,7 @@ def table(output: str, header: str = "EVENT") -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_the_demo_shows_every_event_and_finds_all_as_it_should_be(repository: Path, tmp_path: Path) -> None:
+def test_demo_shows_every_event_as_expected(repository: Path, tmp_path: Path) -> None:
     """In an environment as the README makes it: without what only tests need."""
     process = subprocess.run(
         [bare_environment(tmp_path / "bare"), "demo/demo.py"],
@@ -88,7 +88,7 @@ def test_the_demo_shows_every_event_and_finds_all_as_it_should_be(repository: Pa
     assert int(without[1]) > 0
 
 
-def test_without_haproxy_the_demo_says_how_to_get_it(
+def test_missing_haproxy_is_explained(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(repository / "demo"))
@@ -110,7 +110,7 @@ BACKGROUND = ("sh", "-c", """trap '' INT; exec "$@" """, "sh")
     ids=["SIGINT", "SIGTERM", "SIGINT-in-the-background"],
 )
 @pytest.mark.in_turn(3)
-def test_a_demo_that_is_broken_off_leaves_no_process_and_no_file(
+def test_interrupted_demo_leaves_no_process_or_file(
     repository: Path, tmp_path: Path, number: signal.Signals, shell: tuple[str, ...]
 ) -> None:
     with subprocess.Popen(

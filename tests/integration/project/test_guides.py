@@ -103,9 +103,7 @@ def test_the_readme_is_true_on_a_fresh_machine(
         ("$ printf 'a\\nb\\nc\\n'\na\n…\nd", "printed was\na\nb\nc"),
     ],
 )
-def test_a_page_that_is_not_true_is_found_out(
-    session: str, message: str, tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_untrue_page_is_detected(session: str, message: str, tmp_path: Path, environ: dict[str, str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n\n```console\n{session}\n```\n")
     with pytest.raises(AssertionError, match=message):

@@ -155,7 +155,7 @@ def test_a_commit_is_refused_for_a_reason(
         assert pre_commit(world, policies.parent, "run", "forewarn-policy-fmt")[0] == 0
 
 
-def test_a_commit_that_is_about_something_else_takes_no_time(world: World, policies: Path) -> None:
+def test_unrelated_commit_runs_no_hook(world: World, policies: Path) -> None:
     (policies.parent / "other.yml").write_text("still: none\n")
     git(policies, "add", "--all")
     code, output = pre_commit(world, policies.parent, "run")

@@ -99,7 +99,7 @@ def another(released: Clone, tmp_path: Path) -> Clone:
     return found
 
 
-def test_one_commit_and_a_tag_and_nothing_is_left(released: Clone, clone: Clone) -> None:
+def test_release_is_one_commit_and_a_tag(released: Clone, clone: Clone) -> None:
     assert released.git("log", "--format=%s", f"{clone.git('rev-parse', 'HEAD')}..") == f"Release {VERSION}"
     assert released.git("cat-file", "-t", f"v{VERSION}") == "tag"
     assert released.git("rev-parse", f"v{VERSION}^{{commit}}") == released.git("rev-parse", "HEAD")
@@ -122,7 +122,7 @@ def test_the_versions_agree_and_links_lead_somewhere(released: Clone) -> None:
     assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_the_collection_has_what_users_need_and_no_more(released: Clone) -> None:
+def test_collection_contains_exactly_what_users_need(released: Clone) -> None:
     with tarfile.open(released.directory / "dist" / f"forewarn-azure-{VERSION}.tar.gz") as tarball:
         names = tarball.getnames()
         manifest = tarball.extractfile("MANIFEST.json")

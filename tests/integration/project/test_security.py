@@ -17,7 +17,7 @@ from forewarn.emulator.server import EmulatorServer
 from tools.fixtures.policy_data import artifact_data, policy
 
 
-def test_the_runner_listens_nowhere_and_speaks_to_the_service_alone(tmp_path: Path) -> None:
+def test_runner_listens_nowhere_and_connects_to_the_service(tmp_path: Path) -> None:
     artifact = tmp_path / "policy.json"
     artifact.write_text(json.dumps(artifact_data(policy({"output": "hold"}))))
     with EmulatorServer(vms=["web_0"]) as server:

@@ -161,7 +161,7 @@ def test_the_schemas_are_where_their_ids_say(repository: Path, tmp_path: Path) -
 
 
 @pytest.mark.full  # and by make lint-docs, which builds the site anyway
-def test_the_site_has_every_page_and_asks_no_other(repository: Path, tmp_path: Path) -> None:
+def test_site_has_every_page_and_no_external_request(repository: Path, tmp_path: Path) -> None:
     process = run_program(repository / "tests" / "tools" / "docs" / "site" / "build.sh", tmp_path / "site")
     assert process.returncode == 0, process.stdout + process.stderr
     assert (tmp_path / "site" / "index.html").is_file()

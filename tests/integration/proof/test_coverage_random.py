@@ -82,7 +82,7 @@ def outcome(gap: Gap) -> str:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_suggestions_cover_what_they_promise_and_no_event_does_the_impossible(tmp_path: Path, seed: int) -> None:
+def test_suggestions_cover_and_impossible_outcomes_never_occur(tmp_path: Path, seed: int) -> None:
     policies, run = written(tmp_path, seed)
     (found,) = find_gaps(run.tested)
     if found.trouble is not None:  # a list without a default

@@ -65,7 +65,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
     assert len({answer.how for answer in seen}) >= 3
 
 
-def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
+def test_combined_policies_agree_with_both_oracles() -> None:
     """All shipped policies at once have 200,000 classes and more: one is examined for each combination of what each
     policy says, of every event type and status.
     """

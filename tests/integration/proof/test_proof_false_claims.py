@@ -115,7 +115,8 @@ def at_weekends(invariant: str = "", times: str = WEEKEND) -> str:
     return policy(times, "hold", "", name="weekend", invariant=invariant)
 
 
-def test_a_claim_that_fails_on_a_thursday_is_refuted_beside_a_policy_for_weekends() -> None:
+def test_invariant_that_fails_on_thursday_is_refuted() -> None:
+    """Another policy reads the day of the week."""
     web = (POLICIES / "web-tier.yml").read_text()
     texts = (web, at_weekends(NO_TERMINATE))
     terminate = case(now=THURSDAY, EventType="Terminate", NotBefore="2026-06-18T12:10:00Z")
@@ -127,7 +128,7 @@ def test_a_claim_that_fails_on_a_thursday_is_refuted_beside_a_policy_for_weekend
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_what_is_not_understood_makes_no_rule_dead_in_a_large_space(count: int) -> None:
+def test_opaque_conditions_make_no_rule_dead(count: int) -> None:
     # So many classes that they are looked at in parts.
     times = " || ".join(
         f"now.getDayOfWeek() == {day} && now.getHours() < {day + 3} && event.DurationInSeconds == {day + 10}"
@@ -141,7 +142,7 @@ def test_what_is_not_understood_makes_no_rule_dead_in_a_large_space(count: int) 
         assert not proof.having("shadowed-rule", "unsatisfiable-rule")
 
 
-def test_less_preparation_is_more_permissive_beside_a_policy_for_weekends() -> None:
+def test_less_preparation_is_more_permissive() -> None:
     web = (POLICIES / "web-tier.yml").read_text()
     undrained = web.replace(
         "    - id: drain\n",
@@ -179,7 +180,7 @@ ALONE = '"db_0" in event.Resources && size(event.Resources) == 1'
         ('"a" in event.Resources && "A" in event.Resources', {"Resources": ["a", "A"]}),
     ],
 )
-def test_a_rule_about_names_that_decides_an_event_is_alive(condition: str, event: dict[str, Any]) -> None:
+def test_rule_about_names_that_decides_is_alive(condition: str, event: dict[str, Any]) -> None:
     text = policy(condition, invariant=NEVER)
     assert rule_of(text, **event) == ("approve", "some")
     assert not dead(text)
@@ -253,7 +254,7 @@ def test_a_parameter_without_limits_has_every_value(declared: str, value: Any) -
     violated(text)
 
 
-def test_a_parameter_without_default_and_limits_has_every_value() -> None:
+def test_unlimited_parameter_can_have_every_value() -> None:
     text = policy("params.x == 5", params="{name: x, type: int}", invariant=NEVER)
     assert rule_of(text, params={"x": 5}) == ("approve", "some")
     violated(text)
@@ -310,7 +311,7 @@ def test_the_event_of_a_certain_finding_shows_it(condition: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_rule_that_decides_an_event_is_alive_and_refutes_a_claim(condition: str, given: dict[str, Any]) -> None:
+def test_rule_that_decides_is_alive_and_refutes(condition: str, given: dict[str, Any]) -> None:
     text = policy(condition, params=DURATIONS, invariant=NEVER)
     assert rule_of(text, **given) == ("approve", "some")
     assert not dead(text)
@@ -405,7 +406,7 @@ def test_a_wider_limit_approves_what_was_refused(condition: str) -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "hold"])
-def test_a_policy_that_no_longer_holds_lets_others_approve(rest: str) -> None:
+def test_policy_that_stops_holding_lets_others_approve(rest: str) -> None:
     others = policy("affects_me", name="others")
     old, new = (
         policy(one, "hold", rest) for one in ("event.EventType in ['Freeze', 'Reboot']", "event.EventType == 'Freeze'")
@@ -475,7 +476,7 @@ def test_the_event_of_a_finding_shows_it(text: str) -> None:
         (policy("event.EventType == 'Freeze' ? [12, 0][2] == 12 : false"), {}),
     ],
 )
-def test_a_rule_that_fails_for_an_event_of_every_day_is_more_than_a_note(text: str, given: dict[str, Any]) -> None:
+def test_rule_failing_for_usual_events_is_no_note(text: str, given: dict[str, Any]) -> None:
     decision = decide(text, case(vm=Vm(name="web_0", tags={}), **given))
     assert decision is not None
     assert decision.verdicts[0].error is not None
@@ -483,7 +484,7 @@ def test_a_rule_that_fails_for_an_event_of_every_day_is_more_than_a_note(text: s
     assert [one for one in found if one.severity != "note" or not one.certain]
 
 
-def test_a_rule_behind_a_parameter_without_limits_is_alive_and_may_fail() -> None:
+def test_rule_after_an_unlimited_parameter_is_alive() -> None:
     params = "{name: s, type: string, default: web}"
     text = policy("params.s != 'WEB'", "hold", "approve", params=params)
     assert rule_of(text, params={"s": "WEB"}) == ("approve", "rest")
@@ -496,7 +497,7 @@ def test_a_rule_behind_a_parameter_without_limits_is_alive_and_may_fail() -> Non
     assert "uncovered-events" in verify(text).codes()
 
 
-def test_an_event_of_unknown_length_is_approved_where_another_expression_reads_its_length() -> None:
+def test_unknown_duration_read_by_an_exists_is_noticed() -> None:
     text = policy("events.exists(one, one.DurationInSeconds > 2)", "hold", "approve")
     assert [rule_of(text, DurationInSeconds=seconds)[0] for seconds in (-1, 10**6)] == ["approve", "hold"]
     assert "unknown-duration-approved" in verify(text).codes()

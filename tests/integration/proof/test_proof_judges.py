@@ -151,7 +151,7 @@ def test_a_rule_that_lives_is_not_dead(
     assert code in judged(drawn, lie(proof, *proof.findings, true._replace(rule="last")), events, code)
 
 
-def test_a_rule_that_fails_for_usual_events_is_no_note(
+def test_severity_lowered_for_usual_events_is_noticed(
     rich: tuple[Drawn, Proof], events: list[Seen], refuted: set[str]
 ) -> None:
     drawn, proof = rich
@@ -161,7 +161,7 @@ def test_a_rule_that_fails_for_usual_events_is_no_note(
     assert kind in judged(drawn, lie(proof, *softer), events, kind)
 
 
-def test_a_claim_that_is_not_proven_does_not_pass(rich: tuple[Drawn, Proof], events: list[Seen]) -> None:
+def test_unproven_invariant_that_passes_is_noticed(rich: tuple[Drawn, Proof], events: list[Seen]) -> None:
     drawn, proof = rich
     passed = lie(proof, *(one._replace(severity="note", certain=False) for one in proof.findings))._replace(code=0)
     assert "invariant holds" in judged(drawn, passed, events, "invariant holds")
@@ -183,7 +183,7 @@ def test_an_event_that_shows_nothing_is_noticed(rich: tuple[Drawn, Proof], code:
 
 
 @pytest.mark.parametrize(("key", "value"), [("output", "hold"), ("rule", "other"), ("policy", "other")])
-def test_a_decision_that_the_engine_does_not_make_is_noticed(rich: tuple[Drawn, Proof], key: str, value: str) -> None:
+def test_decision_unlike_the_engines_is_noticed(rich: tuple[Drawn, Proof], key: str, value: str) -> None:
     drawn, proof = rich
     (one,) = proof.having("unknown-duration-approved")
     assert one.case is not None
@@ -233,7 +233,7 @@ def test_the_event_of_a_change_is_judged(side: str | None) -> None:
     assert bool(results.of("case of a change")) == (side is not None)
 
 
-def test_a_proof_that_takes_too_long_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proof_beyond_its_time_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end may arrive while ctypes converts an argument, which makes an error of its own of it."""
 
     def crash(*_command: object) -> subprocess.CompletedProcess[str]:
@@ -247,7 +247,7 @@ def test_a_proof_that_takes_too_long_is_no_crash(monkeypatch: pytest.MonkeyPatch
     assert verify(RICH, seconds=0.01).code == GAVE_UP
 
 
-def test_a_proof_ends_though_its_end_was_ignored_once() -> None:
+def test_proof_ends_although_an_interrupt_was_ignored() -> None:
     ignored: list[bool] = []
 
     def wait() -> None:

@@ -69,7 +69,7 @@ def test_what_is_approved_is_seen(tmp_path: Path, condition: str) -> None:
         "event.NotBefore + (now - timestamp('2300-01-01T00:00:00Z')) < now",
     ],
 )
-def test_a_difference_of_times_has_a_value_for_some_events_though_not_for_all(tmp_path: Path, condition: str) -> None:
+def test_difference_of_times_has_values_for_some_events(tmp_path: Path, condition: str) -> None:
     text = (
         "name: p\nparams: [{name: until, type: timestamp, default: '2300-01-01T00:00:00Z'}]\nrule:\n  match:\n"
         f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
@@ -93,14 +93,14 @@ def test_a_difference_of_times_has_a_value_for_some_events_though_not_for_all(tm
         f"event.Description == '{'x' * 4097}'",
     ],
 )
-def test_a_rule_for_what_no_event_can_have_is_for_none(tmp_path: Path, condition: str) -> None:
+def test_rule_for_impossible_values_is_unsatisfiable(tmp_path: Path, condition: str) -> None:
     text = HEAD + f'    - {{id: odd, condition: "{condition}", output: approve}}\n' + REST
     assert codes(verified(tmp_path, text)) - {"rule-can-fail"} == {"unsatisfiable-rule"}
     longest = text.replace("x" * 257, "x" * 256).replace("x" * 4097, "x" * 4096)
     assert ("invariant-violated" in codes(verified(tmp_path, longest))) == (longest != text)
 
 
-def test_a_rule_about_the_absence_of_a_vm_is_not_shadowed(tmp_path: Path) -> None:
+def test_rule_after_one_about_a_vm_is_alive(tmp_path: Path) -> None:
     text = (
         HEAD
         + "    - {id: one, condition: \"'vm_1' in event.Resources\", output: hold}\n    - {id: all, output: approve}\n"
@@ -115,7 +115,7 @@ def test_a_vm_is_one_in_whatever_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", ["", " && vm.name != 'WEB_0'", " && vm.name != 'WEB_0' && vm.name != 'Web_0'"])
-def test_a_vm_may_be_spelled_as_no_policy_asks(tmp_path: Path, more: str) -> None:
+def test_vm_name_may_differ_in_case(tmp_path: Path, more: str) -> None:
     condition = f"'WEB_0' in event.Resources && affects_me && size(event.Resources) == 1{more}"
     text = (
         HEAD + f'    - {{id: a, condition: "{condition}", output: approve}}\n    - {{id: rest, output: hold}}\n'
@@ -128,7 +128,7 @@ def test_a_vm_may_be_spelled_as_no_policy_asks(tmp_path: Path, more: str) -> Non
     assert "WEB_0 in another case" in violated.message
 
 
-def test_a_claim_is_about_types_that_nobody_knows_as_well(tmp_path: Path) -> None:
+def test_invariant_covers_unknown_event_types(tmp_path: Path) -> None:
     text = (
         "name: p\nparams: [{name: kind, type: string, default: Freeze, enum: [Freeze, Hibernate, '']}]\n"
         "rule: {match: [{id: rest, output: hold}]}\n"
@@ -162,7 +162,8 @@ def test_a_group_takes_only_what_its_rules_take(tmp_path: Path) -> None:
     assert "first before it takes" in dead.message
 
 
-def test_a_group_that_nobody_approves_has_no_follower_that_does(tmp_path: Path) -> None:
+def test_hold_by_hooks_has_no_approving_follower(tmp_path: Path) -> None:
+    """Every VM of the group prepares, so none approves without hooks."""
     text = (
         HEAD
         + "    - {id: drain, output: approve, approver: any, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
@@ -170,7 +171,7 @@ def test_a_group_that_nobody_approves_has_no_follower_that_does(tmp_path: Path) 
     assert "follower-approves" not in codes(verified(tmp_path, text))
 
 
-def test_one_policy_that_asks_for_the_leader_is_enough(tmp_path: Path) -> None:
+def test_one_policy_for_the_leader_is_enough(tmp_path: Path) -> None:
     rule = "name: {}\nrule: {{match: [{{id: r, output: approve{}}}]}}\n"
     findings = verified(tmp_path, rule.format("a", ", approver: any"), rule.format("b", ""))
     assert "follower-approves" not in codes(list(findings))
@@ -188,7 +189,7 @@ def test_one_policy_that_asks_for_the_leader_is_enough(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_finding_is_repeated_by_its_command_and_its_test(
+def test_finding_is_reproduced_by_command_and_test(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], condition: str, arguments: list[str], params: dict[str, Any]
 ) -> None:
     text = (
@@ -216,7 +217,7 @@ def test_a_command_names_the_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("test", ["event.DurationInSeconds / 60 < 1", "double(event.DurationInSeconds) < 60.0"])
-def test_an_unknown_duration_in_what_is_not_understood_is_seen(tmp_path: Path, test: str) -> None:
+def test_unknown_duration_in_an_opaque_condition_is_noticed(tmp_path: Path, test: str) -> None:
     condition = f"event.EventType == 'Freeze' && {test}"
     text = HEAD + f'    - {{id: a, condition: "{condition}", output: approve}}\n' + REST
     artifact = loaded(tmp_path, text)
@@ -226,7 +227,7 @@ def test_an_unknown_duration_in_what_is_not_understood_is_seen(tmp_path: Path, t
     assert "approves a Freeze whose duration is unknown (-1), though one of 60 s and more is held" in unknown.message
 
 
-def test_a_difference_that_only_events_of_years_show_is_seen(tmp_path: Path) -> None:
+def test_approval_only_for_extreme_durations_is_noticed(tmp_path: Path) -> None:
     test = "event.DurationInSeconds * 7 - 3 < 1000000000"
     text = HEAD + f"    - {{id: a, condition: {test}, output: approve}}\n" + REST
     (unknown,) = [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
@@ -243,7 +244,7 @@ def test_a_difference_that_only_events_of_years_show_is_seen(tmp_path: Path) -> 
         ("event.Description.contains('migration')", "warning", "Description"),
     ],
 )
-def test_what_is_approved_unprepared_by_what_is_not_understood_is_seen(
+def test_unprepared_approval_by_an_opaque_condition_is_noticed(
     tmp_path: Path, test: str, severity: str, differing: str
 ) -> None:
     text = HEAD + (
@@ -267,7 +268,7 @@ def test_events_of_another_kind_may_be_prepared_for(tmp_path: Path, test: str) -
     assert "approved-unprepared" not in {one.code for one in verified(tmp_path, text)}
 
 
-def test_the_fields_in_which_events_differ_are_reported_once(tmp_path: Path) -> None:
+def test_fields_that_differ_are_reported_once(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: a, condition: notice < duration('5m'), output: approve}\n"
         "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
@@ -288,7 +289,7 @@ def large(output: str) -> str:
     )
 
 
-def test_what_is_not_understood_may_be_false_in_a_large_space(tmp_path: Path) -> None:
+def test_opaque_condition_may_be_false(tmp_path: Path) -> None:
     text = large("approve")
     assert decided(loaded(tmp_path, text)) == "approve"
     findings = verified(tmp_path, text)
@@ -331,7 +332,7 @@ def test_another_hook_is_a_change(tmp_path: Path, old: str, new: str) -> None:
     assert compare(before, after).verdict != "no-change"
 
 
-def test_events_that_no_rule_is_asked_about_cover_no_rule(tmp_path: Path) -> None:
+def test_unevaluated_events_cover_no_rule(tmp_path: Path) -> None:
     (tmp_path / "p.yml").write_text(
         "name: p\nrule:\n  match:\n"
         "    - {id: brief, condition: event.DurationInSeconds < 9, output: hold}\n    - {id: rest, output: hold}\n"
@@ -346,7 +347,7 @@ def test_events_that_no_rule_is_asked_about_cover_no_rule(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("listed", ["[p.yml, p.yml]", "[p.yml, ./p.yml]", "[p.yml, link.yml]"])
-def test_a_policy_that_is_listed_twice_is_tested_once(tmp_path: Path, listed: str) -> None:
+def test_policy_listed_twice_is_tested_once(tmp_path: Path, listed: str) -> None:
     (tmp_path / "p.yml").write_text("name: p\nrule: {match: [{id: r, output: hold}]}\n")
     (tmp_path / "link.yml").symlink_to("p.yml")
     tests = tmp_path / "x.test.yml"
@@ -357,7 +358,7 @@ def test_a_policy_that_is_listed_twice_is_tested_once(tmp_path: Path, listed: st
     assert len(run_tests([tests]).results) == 1
 
 
-def test_tests_of_a_directory_are_about_what_it_stands_for(tmp_path: Path) -> None:
+def test_directory_tests_ignore_hidden_files_and_directories(tmp_path: Path) -> None:
     (tmp_path / "p.yml").write_text("name: p\nrule: {match: [{id: r, output: hold}]}\n")
     (tmp_path / ".draft.yml").write_text("name: draft\nrule: {match: [{id: r, output: approve}]}\n")
     (tmp_path / "old.yml").mkdir()
@@ -376,7 +377,7 @@ def test_a_recording_distinguishes_true_from_one() -> None:
     assert [bool(one.document and one.document.events[0].problems) for one in records] == [False, True]
 
 
-def test_a_field_that_is_there_twice_is_a_doubt() -> None:
+def test_duplicate_field_is_a_problem() -> None:
     event = (
         '{"EventId": "A", "EventType": "Reboot", "EventType": "Freeze", "Resources": ["x"], "EventStatus": "Scheduled"}'
     )

@@ -54,7 +54,7 @@ def test_an_expression_has_the_value_of_the_evaluator(part: int, exact: bool) ->
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_what_is_bound_around_a_loop_is_the_same_for_all_names(part: int) -> None:
+def test_value_bound_outside_a_loop_is_constant(part: int) -> None:
     """Two expressions bind a value each, which a loop reads: its facts are made after both are translated."""
     counts: Counter[str] = Counter()
     wrong: list[str] = []

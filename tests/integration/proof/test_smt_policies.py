@@ -116,7 +116,7 @@ def test_the_engine_decides_random_events_as_z3_says(part: int, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_outcomes_by_the_engine_and_by_a_second_solver(part: int, tmp_path: Path) -> None:
+def test_outcomes_agree_with_a_second_solver(part: int, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for text, artifact, chance in _artifacts(part, tmp_path):
         proof = Proof([artifact])

@@ -52,7 +52,8 @@ def taken(url: str, vm: str | None = None) -> MachineLock:
     return lock
 
 
-def test_the_second_is_refused_and_told_who_has_it_until_that_one_has_ended() -> None:
+def test_second_runner_is_refused_until_the_first_ends() -> None:
+    """The error names the process that holds the lock."""
     with holder(f"{URL}/a") as first:
         for _ in range(300):  # systemd may try again for days
             with pytest.raises(InputError) as caught:
@@ -65,14 +66,14 @@ def test_the_second_is_refused_and_told_who_has_it_until_that_one_has_ended() ->
         taken(f"{URL}/a").release()
 
 
-def test_it_can_be_taken_again_in_the_same_process() -> None:
+def test_lock_can_be_taken_again_after_release() -> None:
     for _ in range(3):
         lock = taken(f"{URL}/b")
         lock.release()
         lock.release()
 
 
-def test_runners_for_different_vms_do_not_mind_each_other() -> None:
+def test_runners_of_different_vms_coexist() -> None:
     with ExitStack() as stack:
         for url, vm in ((f"{URL}/c", None), (f"{URL}/d", None), (f"{URL}/c", "web_0"), (f"{URL}/c", "web_1")):
             stack.callback(taken(url, vm).release)
@@ -80,7 +81,7 @@ def test_runners_for_different_vms_do_not_mind_each_other() -> None:
             taken(f"{URL}/c", "WEB_1")
 
 
-def test_a_link_local_service_is_one_vms_whatever_it_is_called() -> None:
+def test_link_local_service_belongs_to_one_vm() -> None:
     first = taken("http://169.254.177.3:8177", "web_0")
     with pytest.raises(InputError, match="already"):
         taken("http://169.254.177.3:8177")
@@ -88,7 +89,8 @@ def test_a_link_local_service_is_one_vms_whatever_it_is_called() -> None:
 
 
 @pytest.mark.root(reason="only root can be somebody else")
-def test_another_user_cannot_keep_roots_runner_from_starting_but_is_reported() -> None:
+def test_lock_of_another_user_does_not_block_root() -> None:
+    """The other user's process is reported."""
     with holder(f"{URL}/e", str(STRANGER)) as stranger:
         lock = taken(f"{URL}/e")
         assert any(f"process {stranger.pid} of user {STRANGER}" in text for text in lock.others)

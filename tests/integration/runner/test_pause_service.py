@@ -85,7 +85,7 @@ def test_what_was_confirmed_holds_until_it_is_resumed(host: PausedHost, server: 
 
 
 @pytest.mark.vm_python
-def test_without_a_runner_it_holds_when_one_starts_and_ends_by_itself(host: PausedHost) -> None:
+def test_pause_without_a_runner_holds_and_expires(host: PausedHost) -> None:
     first = host.run()
     first.wait_for("document")
     first.stop()
@@ -100,7 +100,7 @@ def test_without_a_runner_it_holds_when_one_starts_and_ends_by_itself(host: Paus
     wait_until(lambda: host.approvals() == [[event]])
 
 
-def test_a_runner_that_hangs_is_not_said_to_approve_nothing(host: PausedHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_runner_may_still_send_an_approval(host: PausedHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """An approval may be under way in it, and leaves when it goes on."""
     runner = host.run()
     runner.wait_for("document")

@@ -72,7 +72,7 @@ def probed(start: Start, artifact: Path) -> Callable[..., Probed]:
 
 
 @pytest.mark.vm_python
-def test_from_the_first_hook_until_the_recovery_has_ended(
+def test_probe_is_503_from_first_hook_to_recovery(
     probed: Callable[..., Probed], emulator: EmulatorClient, tmp_path: Path
 ) -> None:
     probe = probed()
@@ -91,9 +91,8 @@ def test_from_the_first_hook_until_the_recovery_has_ended(
     assert probe("/healthz") == 200
 
 
-def test_without_hooks_from_the_approval_until_it_has_left_the_list(
-    probed: Callable[..., Probed], emulator: EmulatorClient
-) -> None:
+def test_probe_is_503_from_approval_to_event_end(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+    """No hook runs."""
     probe = probed()
     event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
     probe.runner.wait_for("approved")
@@ -103,7 +102,7 @@ def test_without_hooks_from_the_approval_until_it_has_left_the_list(
     wait_until(lambda: probe() == 200)
 
 
-def test_an_event_that_is_held_counts_when_it_is_near(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+def test_held_event_closes_the_probe_near_its_start(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
     probe = probed("--probe-lead", "1000")
     far = emulator.schedule("Redeploy", ["web_0"], notice_seconds=3000)
     probe.runner.wait_for("decision", event_id=far)
@@ -131,7 +130,7 @@ def test_a_hardware_failure_counts_from_the_first_poll(probed: Callable[..., Pro
     wait_until(lambda: probe() == 200)
 
 
-def test_a_restart_in_the_middle_does_not_open_the_door(
+def test_restart_does_not_open_the_probe(
     start: Start, artifact: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
     """Not even where the new runner cannot learn who this VM is."""
@@ -164,9 +163,7 @@ def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., Probed], t
     wait_until(lambda: probe() == 200)
 
 
-def test_a_service_that_hangs_does_not_make_the_probe_wait(
-    probed: Callable[..., Probed], emulator: EmulatorClient
-) -> None:
+def test_slow_service_does_not_delay_the_probe(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
     probe = probed()
     emulator.inject_fault("latency", latency_seconds=9, times=1)  # a runner gives a request ten seconds
     polls = len(emulator.requests())

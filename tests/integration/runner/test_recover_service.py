@@ -77,7 +77,7 @@ def test_what_was_repaired_runs_again_and_recovers(host: RecoverHost) -> None:
     assert "is not being recovered: it is done" in refusal.stderr
 
 
-def test_what_was_dealt_with_is_over_with_a_note(host: RecoverHost) -> None:
+def test_recovery_dealt_with_is_closed_with_a_note(host: RecoverHost) -> None:
     _runner, event_id = host.fails_to_recover()
     result = host.forewarn("recover", event_id, "--dealt-with", "put back into the pool by hand")
     assert (result.returncode, result.stderr) == (0, "")
@@ -90,21 +90,7 @@ def test_what_was_dealt_with_is_over_with_a_note(host: RecoverHost) -> None:
     assert host.status()["problems"] == []
 
 
-def test_a_request_outlives_a_runner_that_was_killed(host: RecoverHost) -> None:
-    runner, event_id = host.fails_to_recover()
-    runner.stop(signal.SIGKILL)
-    result = host.forewarn("recover", event_id, "--dealt-with", "put back by hand")
-    assert result.returncode == 0
-    assert "no runner works on" in result.stdout
-    assert "It is done when a runner starts." in result.stdout
-    assert len(host.requests()) == 1
-    host.run()
-    host.wait_for(event_id, "done")
-    assert host.said() == ["prepare 1", "recover 1"]
-    assert host.requests() == []
-
-
-def test_killed_between_the_request_and_the_end_of_the_hook_it_is_done_by_the_next(host: RecoverHost) -> None:
+def test_killed_runners_successor_executes_the_request(host: RecoverHost) -> None:
     runner, event_id = host.fails_to_recover()
     host.recovery("hang")
     assert host.forewarn("recover", event_id, "--again").returncode == 0
@@ -120,15 +106,3 @@ def test_killed_between_the_request_and_the_end_of_the_hook_it_is_done_by_the_ne
     kinds = [entry["kind"] for entry in record["entries"]]
     assert (kinds.count("recovery-again"), kinds.count("recovery-dealt-with")) == (1, 1)
     assert host.requests() == []
-
-
-def test_a_file_that_is_no_request_ends_nothing(host: RecoverHost) -> None:
-    _runner, event_id = host.fails_to_recover()
-    assert host.forewarn("recover", event_id, "--again").returncode == 0
-    wait_until(lambda: host.said()[-1] == "recover 2")
-    (host.state / "recoveries" / "recover-000000000000.json").write_text("{")
-    wait_until(lambda: host.requests() == [])
-    assert (host.state / "recoveries" / "recover-000000000000.json.refused").exists()
-    assert host.forewarn("recover", event_id, "--dealt-with", "put back by hand").returncode == 0
-    host.wait_for(event_id, "done")
-    assert "a request to recover was refused (recover-000000000000)" in host.forewarn("history").stdout

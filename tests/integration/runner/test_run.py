@@ -54,9 +54,7 @@ def artifact(policy: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.vm_python
-def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
-    start: Start, emulator: EmulatorClient, artifact: Path
-) -> None:
+def test_brief_freeze_is_approved_and_followed_to_end(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     runner = start("--artifact", str(artifact), quick=False)  # one that polls as often as it does by itself
     assert runner.wait_for("started")["interval_seconds"] == 1
     assert runner.wait_for("identity")["vm"] == "web_0"
@@ -113,7 +111,7 @@ def test_a_name_given_is_this_vm_s_name(start: Start, emulator: EmulatorClient, 
 
 @pytest.mark.vm_python
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
+def test_stop_waits_for_neither_tick_nor_response(
     start: Start, emulator: EmulatorClient, artifact: Path, number: signal.Signals
 ) -> None:
     emulator.inject_fault("latency", latency_seconds=20, requests="get")
@@ -168,7 +166,7 @@ def test_once_has_no_time_for_hooks_and_holds(start: Start, emulator: EmulatorCl
         (("--policy", "ARTIFACT_DIR/none"), "none"),
     ],
 )
-def test_bad_usage_ends_with_2_and_says_what_is_wrong(
+def test_bad_usage_exits_with_2_and_an_explanation(
     artifact: Path, policy: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     places = {"ARTIFACT_DIR/none": str(artifact.parent / "none"), "ARTIFACT": str(artifact), "POLICY": str(policy)}
@@ -203,7 +201,7 @@ def test_an_artifact_needs_the_standard_library_alone(
     assert "Traceback" not in refused.stderr
 
 
-def test_a_configuration_file_gives_what_the_command_line_leaves_open(
+def test_configuration_file_supplies_missing_options(
     start: Start, emulator: EmulatorClient, artifact: Path, tmp_path: Path
 ) -> None:
     """Paths are relative to the file; a parameter of the command line overrides the file's."""

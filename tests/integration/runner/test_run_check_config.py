@@ -152,7 +152,7 @@ OPTIONS: dict[str, tuple[list[Any], list[Any]]] = {
 }
 
 
-def test_each_mistake_is_found_as_a_runner_finds_it(host: Host) -> None:
+def test_each_mistake_is_found_as_the_runner_does(host: Host) -> None:
     good: dict[str, Any] = {"artifact": "good.json"}
     for name, (_right, wrong) in OPTIONS.items():
         for value in wrong:
@@ -203,7 +203,7 @@ def test_policies_that_are_compiled_on_the_spot(host: Host) -> None:
     assert not host.judged_alike('{"policy": ["good.yml"]}')
 
 
-def test_a_dry_run_and_a_state_directory_of_another_mode(host: Host) -> None:
+def test_state_directory_mode_must_match_dry_run(host: Host) -> None:
     assert host.judged_alike('{"artifact": "good.json", "dry_run": true}')
     assert host.judged_alike('{"artifact": "good.json", "state": "state-web_1/dry-run", "dry_run": true}')
     assert not host.judged_alike('{"artifact": "good.json", "state": "state-web_1/dry-run"}')
@@ -324,7 +324,7 @@ def _lose_secret(hooks: Hooks) -> None:
         (_lose_secret, "No such file"),
     ],
 )
-def test_what_is_missing_for_hooks_is_1_and_a_runner_starts(
+def test_missing_hook_program_exits_with_1(
     hooks: Hooks, spoil: Callable[[Hooks], None], what: str, start: Start, tmp_path: Path
 ) -> None:
     spoil(hooks)
@@ -338,7 +338,7 @@ def test_what_is_missing_for_hooks_is_1_and_a_runner_starts(
     assert hooks.check("--dry-run", "--state", str(tmp_path / "dry"), code=0)["hooks"] == []
 
 
-def test_a_program_that_others_can_change_is_refused_as_the_runner_refuses_it(hooks: Hooks, start: Start) -> None:
+def test_program_writable_by_others_is_refused(hooks: Hooks, start: Start) -> None:
     hooks.program.chmod(0o777)
     said = hooks.check("--credential", "pager", code=2)
     assert not said["usable"]

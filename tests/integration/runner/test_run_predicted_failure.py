@@ -43,7 +43,7 @@ def host_with_window(tmp_path: Path, emulator: EmulatorClient, start: Start, hou
     return Host(tmp_path, emulator, start, text, HOOK)
 
 
-def test_in_the_window_it_is_drained_and_acknowledged_days_ahead(
+def test_predicted_failure_inside_the_window_is_drained_early(
     tmp_path: Path, emulator: EmulatorClient, start: Start
 ) -> None:
     host = host_with_window(tmp_path, emulator, start, time.gmtime().tm_hour)
@@ -55,7 +55,7 @@ def test_in_the_window_it_is_drained_and_acknowledged_days_ahead(
     assert entry["outcome"] == "finished"
 
 
-def test_outside_of_the_window_the_vm_goes_on_working(tmp_path: Path, emulator: EmulatorClient, start: Start) -> None:
+def test_predicted_failure_outside_the_window_is_held(tmp_path: Path, emulator: EmulatorClient, start: Start) -> None:
     host = host_with_window(tmp_path, emulator, start, (time.gmtime().tm_hour + 12) % 24)
     host.run()
     event_id = emulator.schedule("Redeploy", ["web_0"], notice_seconds=_WEEK_SECONDS)

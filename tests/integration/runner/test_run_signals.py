@@ -68,7 +68,7 @@ def moments(number: int) -> list[float]:
 
 
 @pytest.mark.vm_python
-def test_sighup_at_any_moment_of_a_start_is_a_reload(pyz: Path, server: EmulatorServer, tmp_path: Path) -> None:
+def test_sighup_during_the_start_is_a_reload(pyz: Path, server: EmulatorServer, tmp_path: Path) -> None:
     for number, moment in enumerate(moments(examples(60))):
         with started(pyz, server, tmp_path / str(number)) as runner:
             wait_until(runner.is_ours, what="the program does not begin")
@@ -83,7 +83,7 @@ def test_sighup_at_any_moment_of_a_start_is_a_reload(pyz: Path, server: Emulator
 
 @pytest.mark.vm_python
 @pytest.mark.parametrize("number", ENDS)
-def test_what_ends_a_runner_ends_it_without_a_traceback(
+def test_terminating_signal_leaves_no_traceback(
     pyz: Path, server: EmulatorServer, tmp_path: Path, number: signal.Signals
 ) -> None:
     for place, moment in enumerate(moments(examples(40))):

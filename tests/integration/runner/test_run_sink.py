@@ -133,7 +133,7 @@ def test_a_refusal_is_reported_and_drops_nothing(host: SinkHost, receiver: Recei
     wait_until(lambda: has_everything(host, receiver), pause=0.05)
 
 
-def test_a_slow_receiver_delays_neither_the_runner_nor_its_end(host: SinkHost, receiver: Receiver) -> None:
+def test_slow_receiver_delays_neither_runner_nor_exit(host: SinkHost, receiver: Receiver) -> None:
     receiver.start(SLOW)
     runner = host.run()
     wait_until(lambda: receiver.requests() != [])
@@ -161,7 +161,7 @@ def test_a_sink_that_cannot_be_meant_is_refused(host: SinkHost, options: list[st
     assert message in text
 
 
-def test_a_credential_that_a_hook_prints_is_kept_nowhere(
+def test_credential_printed_by_a_hook_is_masked(
     tmp_path: Path, emulator: EmulatorClient, start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = DRAINS.replace("timeout: 1m", "credentials: [drain], timeout: 1m")

@@ -234,7 +234,7 @@ class RunnerMachine(VmMachine):
         self.world.unreadable = frozenset()
         self.world.not_startable = False
         self.resume()
-        self.kept.broken = self.kept.hidden = False
+        self.disk.broken = self.disk.hidden = False
         for event in self.events(SCHEDULED, STARTED):
             if event.spec.fields:
                 self.world.change(event.event_id, fields={})
@@ -256,7 +256,7 @@ class RunnerMachine(VmMachine):
         self.judge.read(self.world.ledger).over()
         assert not self.instance.runner.scheduler.records
         assert self.instance.runner.scheduler.idle()
-        assert not [row for row in self.kept.records() if row.open]
+        assert not [row for row in self.disk.records() if row.open]
 
 
 TestRunner = RunnerMachine.TestCase

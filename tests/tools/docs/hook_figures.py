@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes what tests/lab/test_hook_*.py have measured into docs/hooks/README.md: make figures."""
+"""Writes what tests/lab/hooks/test_hook_*.py have measured into docs/hooks/README.md: make figures."""
 
 from __future__ import annotations
 

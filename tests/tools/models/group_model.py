@@ -113,7 +113,8 @@ class GroupModel:
 
     def _first(self, name: str) -> Vm:
         events = [event for event, names in enumerate(self.group.events) if name in names]
-        return Vm(tuple(Part(event, owed=name not in self.silent) for event in events))
+        owed = self.group.rules.notes_before and name not in self.silent
+        return Vm(tuple(Part(event, owed=owed) for event in events))
 
     # What may happen
 

@@ -83,6 +83,7 @@ class Rules(NamedTuple):
     take: Callable[..., Semaphore] = semaphore.step
     tell: Callable[..., Barrier] = barrier.step
     checks_version: bool = True
+    notes_before: bool = True  # that it may hold a slot, before it asks for one
     waits_for_slot: bool = True  # before it prepares
     waits_for_closed: bool = True  # before it approves
     this_content: bool = True  # only a barrier that is closed for the event as it is counts
@@ -183,8 +184,7 @@ def talks_of_slots(group: Group, name: str, vm: Vm, env: Env, document: Semaphor
         granted = group.current(part, env) and _granted(group, after, part, name)
         parts[number] = part._replace(granted=granted)
     for number, state in wanted:
-        if state == RELEASE:
-            parts[number] = parts[number]._replace(owed=False)
+        parts[number] = parts[number]._replace(owed=state != RELEASE)
     doubtful = vm._replace(parts=tuple(part._replace(granted=False) for part in vm.parts), unsure=True)
     return Talk(what, sure or after != document, encoded_slots(after), Vm(tuple(parts)), doubtful)
 

@@ -23,7 +23,7 @@ SILENT, HEAD, DRIP, APPROVALS, REFUSES_TO_ACCEPT = "silent", "head", "drip", "ap
 WAYS = (SILENT, HEAD, DRIP, REFUSES_TO_ACCEPT)
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request that arrived, at a moment of the monotonic clock."""
 
     at: float
@@ -37,7 +37,7 @@ class StuckService:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.way: str | None = None
-        self.asked: list[Asked] = []
+        self.received: list[Request] = []
         self._incarnation = 1
         self._end = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
@@ -83,9 +83,9 @@ class StuckService:
         if way == REFUSES_TO_ACCEPT:
             self._fill_the_backlog()
 
-    def requests(self, method: str, after: float = 0.0) -> Sequence[Asked]:
+    def requests(self, method: str, after: float = 0.0) -> Sequence[Request]:
         """Return the requests with a method that arrived after a moment."""
-        return [each for each in self.asked if each.method == method and each.at > after]
+        return [each for each in self.received if each.method == method and each.at > after]
 
     def _fill_the_backlog(self) -> None:
         """Fill the kernel's queue of connections, so that connecting takes until the client gives up."""
@@ -111,7 +111,7 @@ class StuckService:
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, ValueError), connection.makefile("rb") as stream:
             while request := _read_request(stream):
-                self.asked.append(Asked(time.monotonic(), *request))
+                self.received.append(Request(time.monotonic(), *request))
                 self._answer(connection, *request)
 
     def _answer(self, connection: socket.socket, method: str, target: str) -> None:

@@ -74,7 +74,7 @@ PACKAGES: Mapping[str, Package] = {
         "policy/test_{}*.py",
         _tests(
             "engine evaluate limits imported trace forms scopes approval_groups events params approval "
-            "cel_arguments cel_lists plan content_changes engine_properties artifact plain_decisions "
+            "cel_arguments cel_lists plan content_changes nested_rules recording_evaluator artifact plain_decisions "
             "events_properties"
         ),
     ),

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A systemd for tests of the kind: units with jobs, triggers and dependencies, in time that the test lets pass.
 
-tests/lab/test_hook_systemd.py has the same cases with systemd itself.
+tests/lab/hooks/test_hook_systemd.py has the same cases with systemd itself.
 """
 
 from __future__ import annotations

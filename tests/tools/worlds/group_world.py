@@ -22,7 +22,7 @@ from forewarn.runner.options import GroupOptions
 from forewarn.runner.requester import RequestResult
 from tools.worlds.memory_store import MemoryServer, MemoryStore
 from tools.worlds.runner_world import EPOCH, NEVER, TICK, Hook, World
-from tools.worlds.watched_journals import Kept, MemoryJournal
+from tools.worlds.watched_journals import JournalDisk, MemoryJournal
 from tools.worlds.world_runner import Instance, leftovers_in, new_runner
 
 GROUP = "web"
@@ -90,7 +90,7 @@ class Member:
     name: str
     world: World
     directory: Path
-    kept: Kept = field(default_factory=Kept)
+    disk: JournalDisk = field(default_factory=JournalDisk)
     instance: Instance | None = None
     requester: StoreRequester | None = None
     store: MemoryStore | None = None
@@ -158,7 +158,7 @@ class GroupWorld:
             world,
             str(member.directory),
             member.name,
-            lambda *_: MemoryJournal(world, member.kept),
+            lambda *_: MemoryJournal(world, member.disk),
             group=lambda: options,
         )
         made.runner._stop = _Stop()

@@ -18,7 +18,7 @@ from forewarn.runner.telemetry.recorder import Recorder
 from tools.fixtures.logs import Lines
 from tools.worlds.runner_profiles import hook
 from tools.worlds.runner_world import EPOCH, Hook, World
-from tools.worlds.watched_journals import Kept, MemoryJournal
+from tools.worlds.watched_journals import JournalDisk, MemoryJournal
 from tools.worlds.world_runner import WorldExecutor, leftovers_in
 
 
@@ -33,11 +33,11 @@ class Stage:
 
     def __init__(self) -> None:
         self.world = World()
-        self.kept = Kept()
+        self.disk = JournalDisk()
         self.begin()
 
     def new_journal(self) -> Any:
-        return MemoryJournal(self.world, self.kept)
+        return MemoryJournal(self.world, self.disk)
 
     def begin(self) -> None:
         """Begin a runner on what is kept."""

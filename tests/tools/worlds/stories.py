@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tools.fixtures.policy_data import policy, policy_set
 from tools.judges.promises import Judge
 from tools.worlds.runner_profiles import PROGRAM
 from tools.worlds.runner_world import VMS, Hook, World
-from tools.worlds.watched_journals import Kept, MemoryJournal
+from tools.worlds.watched_journals import JournalDisk, MemoryJournal
 from tools.worlds.world_runner import Instance, leftovers_in, new_runner
 
 NOTICE_SECONDS = 600.0
@@ -203,16 +203,32 @@ class Story:
         return [entry.at for entry in found if fields.items() <= entry.fields.items()]
 
 
+def listed(
+    directory: Path,
+    *generations: Policies,
+    seconds: int,
+    slow: Collection[str] = (),
+    fail: Collection[str] = (),
+    **event: Any,
+) -> tuple[Story, str]:
+    """Return a story in which an event has been listed for some seconds, and the event's id."""
+    story = Story(directory, *generations)
+    story.slow, story.fail = set(slow), set(fail)
+    event_id = story.schedule(**event)
+    story.go(seconds)
+    return story, event_id
+
+
 class ProfileStory(Story):
     """A story with the policies of ``tools.worlds.runner_profiles``, a journal in memory, and a judge of its ledger."""
 
     def __init__(self, directory: Path, plan: Callable[[Hook], None] = lambda hook: None) -> None:
-        self.kept = Kept()
+        self.disk = JournalDisk()
         self.judge = Judge(VMS[0])
         super().__init__(directory, plan=plan)
 
     def new_journal(self, *_: Any) -> Any:
-        return MemoryJournal(self.world, self.kept)
+        return MemoryJournal(self.world, self.disk)
 
     def schedule(self, description: str = "plain", **values: Any) -> str:
         """Schedule an event that affects the VM; its description says which profile it has. Return its id."""

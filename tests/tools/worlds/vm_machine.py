@@ -24,7 +24,7 @@ from ..judges.waiting_promises import NobodyWaits
 from . import pauses
 from .runner_profiles import PROFILES, policies
 from .runner_world import VMS, Hook, World
-from .watched_journals import Kept, MemoryJournal
+from .watched_journals import JournalDisk, MemoryJournal
 from .world_runner import Instance, leftovers_in, new_runner
 
 DESCRIPTIONS = st.sampled_from(sorted(PROFILES))
@@ -41,7 +41,7 @@ class VmMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.mkdtemp()
-        self.kept = Kept()
+        self.disk = JournalDisk()
         self.logs: list[Lines] = []
         self.piped = False
         self.patch = pytest.MonkeyPatch()
@@ -76,7 +76,7 @@ class VmMachine(RuleBasedStateMachine):
         return self.logs[-1]
 
     def run_it(self) -> Instance:
-        made = new_runner(self.world, self.directory, self.vm, lambda *_: MemoryJournal(self.world, self.kept))
+        made = new_runner(self.world, self.directory, self.vm, lambda *_: MemoryJournal(self.world, self.disk))
         with leftovers_in(self.world):
             made.runner.resume()
         return made
@@ -186,7 +186,7 @@ class VmMachine(RuleBasedStateMachine):
 
     @rule(broken=st.booleans())
     def break_or_heal_the_disk(self, broken: bool) -> None:
-        self.kept.broken = broken
+        self.disk.broken = broken
 
     @rule(seconds=SECONDS)
     def kill(self, seconds: int) -> None:
@@ -204,7 +204,7 @@ class VmMachine(RuleBasedStateMachine):
     def restart(self, seconds: int, nameless: bool = False) -> None:
         """An orderly restart; ``nameless``: it takes a while until the service says who this VM is."""
         self.instance.runner._stopped()
-        if self.kept.broken:
+        if self.disk.broken:
             self.world.note("kill")  # what could not be kept is forgotten
         self.world.clock.advance(seconds)
         if nameless:
@@ -220,11 +220,11 @@ class VmMachine(RuleBasedStateMachine):
         if stopped:
             self.instance.runner._stopped()
         self.world.kill()
-        self.kept.hidden = True
+        self.disk.hidden = True
         self.world.note("hidden")
         self.instance = self.run_it()
         self.pass_busy_time(seconds)
-        self.kept.hidden = False
+        self.disk.hidden = False
 
     @rule(times=st.sampled_from([2, 3, 5]))
     def restart_again_and_again(self, times: int) -> None:

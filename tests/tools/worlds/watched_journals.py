@@ -92,7 +92,7 @@ class WatchedJournal(Journal):
         return kept
 
 
-class Kept:
+class JournalDisk:
     """The disk of a journal in memory. ``broken``: it cannot be written, ``hidden``: nor read."""
 
     def __init__(self) -> None:
@@ -109,9 +109,9 @@ class Kept:
 class MemoryJournal(NoJournal):
     """A journal on a disk of its own: what was not committed is lost with it."""
 
-    def __init__(self, world: World, kept: Kept) -> None:
+    def __init__(self, world: World, disk: JournalDisk) -> None:
         super().__init__(world.clocks())
-        self._kept = kept
+        self._disk = disk
         self._watch = _Watch(world)
         self._rows: dict[int, str] = {}
         self._unread = False
@@ -121,14 +121,14 @@ class MemoryJournal(NoJournal):
         return self._unread or bool(self.late)
 
     def kept(self) -> bool:
-        return bool(self._kept.rows)
+        return bool(self._disk.rows)
 
     def open(self) -> list[EventRow]:
-        self._unread = self._kept.hidden
+        self._unread = self._disk.hidden
         if self._unread:
             self.trouble = "the disk is away"
             return []
-        rows = [row for row in self._kept.records() if row.open]
+        rows = [row for row in self._disk.records() if row.open]
         for row in rows:
             self._watch.saved(row)
         self._watch._changed = False
@@ -143,16 +143,16 @@ class MemoryJournal(NoJournal):
         self._watch.saved(row)
 
     def commit(self) -> bool:
-        if self._kept.broken or self._kept.hidden:
+        if self._disk.broken or self._disk.hidden:
             self.trouble = "the disk is full"
         else:
             self.trouble = None
             if self._unread:
                 self._unread = False
-                self.late = [row for row in self._kept.records() if row.open]
+                self.late = [row for row in self._disk.records() if row.open]
                 for row in self.late:
                     self._watch.saved(row)
-            self._kept.rows.update(self._rows)
+            self._disk.rows.update(self._rows)
             self._rows.clear()
         self._watch.after_commit(self.trouble is None)
         return self.trouble is None

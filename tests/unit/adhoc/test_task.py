@@ -53,9 +53,7 @@ _DOCUMENTS = st.fixed_dictionaries({"DocumentIncarnation": _ANYTHING, "Events": 
 
 @settings(deadline=None, max_examples=examples(300))
 @given(content=_DOCUMENTS, name=st.sampled_from([None, "web_0"]), version=st.sampled_from(["2017-03-01", "2020-07-01"]))
-def test_the_control_node_decides_on_what_the_vm_has_read(
-    content: dict[str, Any], name: str | None, version: str
-) -> None:
+def test_control_node_reads_what_the_vm_read(content: dict[str, Any], name: str | None, version: str) -> None:
     document = parse_document(json.dumps(content), version)
     vm = Vm(name=name, tags={"tier": "web"})
     result = {
@@ -140,7 +138,7 @@ def test_the_summary_names_a_rule_once() -> None:
     assert text == f"Freeze a: approved by web ({reason})"
 
 
-def test_ids_are_compared_in_either_case_and_sent_as_the_service_spells_them() -> None:
+def test_ids_ignore_case_and_keep_the_services_spelling() -> None:
     """SE-11."""
     document = Document(2, (Event("AB"), Event("cd")))
     events, unknown = task.select(document, ["CD", " ab ", "Ab", "ef"])
@@ -148,7 +146,7 @@ def test_ids_are_compared_in_either_case_and_sent_as_the_service_spells_them() -
     assert unknown == ["ef"]
 
 
-def test_doubts_of_an_event_approved_by_hand_are_named() -> None:
+def test_doubts_name_problems_and_unknown_status() -> None:
     event = Event("a1", "Freeze", event_status="Completed", problems=("NotBefore is odd",))
     assert event.doubts == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
     assert Event("a1", event_status="Scheduled").doubts == []
@@ -167,7 +165,7 @@ def test_an_approval_without_an_answer_may_have_arrived() -> None:
         assert ("not known whether the approval of a1 arrived" in result["msg"]) != known
 
 
-def test_what_policies_decided_is_not_approved_after_not_before() -> None:
+def test_decided_approval_ends_at_not_before() -> None:
     """A person who names an event has the last word."""
     params = {name: option.get("default") for name, option in task.ARGUMENTS.items()}
     passed = {"EventId": "a1", "EventStatus": "Scheduled", "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT"}
@@ -185,7 +183,7 @@ def test_what_policies_decided_is_not_approved_after_not_before() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "events", "warned"), [(95.0, 0, True), (95.0, 1, False), (0.2, 0, False)])
-def test_a_slow_answer_without_events_is_not_the_last_word(seconds: float, events: int, warned: bool) -> None:
+def test_slow_empty_answer_is_warned_about(seconds: float, events: int, warned: bool) -> None:
     """SE-05: the request that switches the service on is answered late, and lists nothing yet."""
     times = iter([0.0, 0.0, *[seconds] * 10])
     warnings: list[str] = []
@@ -210,7 +208,7 @@ def test_a_slow_answer_without_events_is_not_the_last_word(seconds: float, event
         ("http://127.0.0.1:9", {}, None, False),
     ],
 )
-def test_the_task_warns_where_the_vm_may_not_be_in_azure(
+def test_unrecognised_platform_is_warned_about(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     endpoint: str | None,
@@ -240,7 +238,7 @@ def test_the_task_warns_where_the_vm_may_not_be_in_azure(
         assert "FOREWARN_PLATFORM=azure" in text
 
 
-def test_nothing_is_not_what_is_ahead_where_the_document_cannot_be_read() -> None:
+def test_unreadable_document_is_not_nothing_ahead() -> None:
     params = {name: option.get("default") for name, option in task.ARGUMENTS.items()}
     event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Started", "Resources": ["web_0"]}
     problem = "the document cannot be read in full: Events[0] has no usable EventId: skipped"
@@ -256,7 +254,7 @@ def test_nothing_is_not_what_is_ahead_where_the_document_cannot_be_read() -> Non
     )
 
 
-def test_the_message_says_what_is_ahead_where_and_what_is_done() -> None:
+def test_message_says_when_where_and_what_is_decided() -> None:
     document = {
         "DocumentIncarnation": 2,
         "Events": [

@@ -72,7 +72,7 @@ def completed(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Poli
     return run
 
 
-def test_a_rule_may_fail_in_its_condition_or_in_its_explanation(tmp_path: Path) -> None:
+def test_condition_and_explanation_failures_are_separate_outcomes(tmp_path: Path) -> None:
     """Of a Freeze only the explanation can, of a Reboot both: either is a hold by a rule that cannot be evaluated."""
     found = gaps(
         ran(
@@ -129,7 +129,7 @@ def test_suggested_tests_pass_and_leave_nothing_out(tmp_path: Path) -> None:
     assert len(run.results) > 10
 
 
-def test_a_condition_that_cannot_fail_has_no_such_branch(tmp_path: Path) -> None:
+def test_infallible_condition_has_no_error_branch(tmp_path: Path) -> None:
     run = completed(tmp_path)
     never = {rule.rule for covered in run.coverage for rule in covered.rules if not rule.results["error"]}
     assert never == {"under-way"}
@@ -153,7 +153,7 @@ def test_the_shipped_policies(repository: Path, tmp_path: Path, name: str) -> No
         "{event: {EventId: A, Description: x}, now: {expr: \"timestamp('2026-05-05T00:00:00Z')\"}}",
     ],
 )
-def test_what_a_file_gives_to_all_its_tests_is_taken_back_where_need_be(tmp_path: Path, common: str) -> None:
+def test_suggestions_override_common_input(tmp_path: Path, common: str) -> None:
     tests = f"""
     input: {common}
     section:
@@ -193,7 +193,7 @@ def test_policies_that_are_tested_together(tmp_path: Path) -> None:
     completed(tmp_path, tests="policies: [web.yml, other.yml]\n" + TESTS.lstrip().replace("        rule: brief\n", ""))
 
 
-def test_a_policy_is_covered_by_any_of_its_files(tmp_path: Path) -> None:
+def test_policy_is_covered_by_any_test_file(tmp_path: Path) -> None:
     ran(tmp_path)
     (tmp_path / "tests.yml").write_text("policies: [web.yml]\n" + TESTS.lstrip().replace("brief", "brief", 1))
     first, second = find_gaps(run_tests([tmp_path / "web.test.yml", tmp_path / "tests.yml"]).tested)
@@ -201,7 +201,7 @@ def test_a_policy_is_covered_by_any_of_its_files(tmp_path: Path) -> None:
     assert second.gaps == []
 
 
-def test_that_nothing_is_approved_in_any_test_is_never_overlooked(tmp_path: Path) -> None:
+def test_missing_approval_test_is_always_reported(tmp_path: Path) -> None:
     """Even where the condition has arithmetic, and names of VMs, that finite classes know nothing of."""
     policy = POLICY.replace('event.EventType == "Freeze"', "event.DurationInSeconds * 3 % 7 == 5 && vm.name == 'Web_1'")
     tests = TESTS.replace("approve", "hold").replace("rule: brief", "rule: mine")
@@ -220,7 +220,7 @@ def test_what_is_proven_impossible_does_not_count(tmp_path: Path) -> None:
     assert found.unproven == []
 
 
-def test_an_explanation_that_has_no_value_is_a_result_of_its_own(tmp_path: Path) -> None:
+def test_failed_explanation_is_an_outcome(tmp_path: Path) -> None:
     policy = POLICY.replace("output: approve", "output: approve\n      explanation: event.Description")
     found = gaps(ran(tmp_path, policy, TESTS.replace("DurationInSeconds: 5", "DurationInSeconds: 5, Description: x")))
     assert ("brief", "explanation") in {(gap.rule, gap.result) for gap in found.gaps}
@@ -239,7 +239,7 @@ def test_an_unproven_outcome_is_neither_counted_nor_concealed(tmp_path: Path) ->
     assert "may have any value" in why
 
 
-def test_a_parameter_has_every_value_that_its_limits_allow(tmp_path: Path) -> None:
+def test_parameter_takes_every_allowed_value(tmp_path: Path) -> None:
     policy = POLICY.replace('event.EventType == "Freeze"', "params.limit > 50")
     run = completed(tmp_path, policy, TESTS.replace("approve", "hold").replace("rule: brief", "rule: mine"))
     assert any(decision.rule == "brief" for decision in run.tested[0].decisions)
@@ -274,7 +274,7 @@ def test_any_text_is_read_as_it_was(text: str) -> None:
         "",
     ],
 )
-def test_a_file_that_does_not_end_with_its_sections_is_left_alone(text: str) -> None:
+def test_file_without_trailing_sections_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="cannot be added at its end"):
         appended(text, "t.test.yml", [SUGGESTION])
 
@@ -288,7 +288,7 @@ def test_a_new_file_stands_alone(tmp_path: Path) -> None:
     assert len(run.results) == len(found.suggestions)
 
 
-def test_a_limit_that_names_no_group_is_a_result_of_its_own(tmp_path: Path) -> None:
+def test_limit_without_a_group_is_an_outcome(tmp_path: Path) -> None:
     policy = POLICY.replace(
         "output: approve", "output: approve\n      limit: {at_most: 1, group: event.Description}", 1
     )

@@ -93,7 +93,7 @@ def whole(hooks: Iterable[dict[str, Any]]) -> str:
     return list_text([hook_of(hook) for hook in hooks])
 
 
-def test_the_generated_hooks_have_every_option_of_the_schema() -> None:
+def test_generated_hooks_have_every_schema_option() -> None:
     hook = load("policy.schema.json")["$defs"]["hook"]["properties"]
     assert set(hook) == {
         "run",
@@ -114,7 +114,7 @@ def test_the_generated_hooks_have_every_option_of_the_schema() -> None:
 
 @settings(max_examples=examples(250))
 @given(LISTS, LISTS)
-def test_lists_of_hooks_have_the_same_text_only_if_they_are_equal(one: list[Any], other: list[Any]) -> None:
+def test_hook_lists_have_equal_texts_only_if_equal(one: list[Any], other: list[Any]) -> None:
     same = [meant(hook) for hook in one] == [meant(hook) for hook in other]
     assert (shown(whole(one)) == shown(whole(other))) == same
     assert (tuple(map(hook_of, one)) == tuple(map(hook_of, other))) == same
@@ -122,7 +122,7 @@ def test_lists_of_hooks_have_the_same_text_only_if_they_are_equal(one: list[Any]
 
 @settings(max_examples=examples(250))
 @given(HOOKS, st.data())
-def test_a_hook_with_one_part_changed_has_another_text(hook: dict[str, Any], data: st.DataObject) -> None:
+def test_hook_with_a_changed_part_has_another_text(hook: dict[str, Any], data: st.DataObject) -> None:
     kind = st.one_of(
         [one for one, name in zip(KINDS, ("run", "unit", "http", "http", "kind"), strict=True) if name in hook]
     )
@@ -140,7 +140,7 @@ def every_command() -> Iterator[list[str]]:
     yield from map(list, itertools.product(words, repeat=2))
 
 
-def test_no_two_of_all_short_commands_have_one_text() -> None:
+def test_short_commands_have_distinct_texts() -> None:
     commands = list(every_command())
     texts = {shown(hook_text({"run": command})) for command in commands}
     assert len(texts) == len(commands) == 8372

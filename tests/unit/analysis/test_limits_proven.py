@@ -56,7 +56,7 @@ def test_a_limit_of_an_event_that_nobody_approves(tmp_path: Path) -> None:
     assert (found.verdict, found.kinds) == (ALIKE, (kinds.LIMIT,))
 
 
-def test_a_group_with_another_name_is_shown_by_an_event_that_has_both(tmp_path: Path) -> None:
+def test_renamed_group_is_shown_by_an_event(tmp_path: Path) -> None:
     found = difference(tmp_path, *(text(f"limit: {{at_most: 1, group: {group}}}") for group in ("vm.zone", "vm.name")))
     (change,) = [one for one in found.changes if kinds.LIMIT in one.kinds]
     assert change.what == "limit: 1 of vm.zone → 1 of vm.name"

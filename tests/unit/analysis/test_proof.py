@@ -54,7 +54,7 @@ EVENT = {"EventId": "a", "EventType": "Freeze", "EventStatus": "Scheduled", "Res
 
 
 @pytest.mark.parametrize("off", ["false", "1 == 2"])
-def test_rules_after_a_group_that_is_switched_off_are_alive(tmp_path: Path, off: str) -> None:
+def test_rules_after_a_disabled_group_are_alive(tmp_path: Path, off: str) -> None:
     group = f"    - id: off\n      condition: {off}\n      rule: {{match: [{{id: all, output: hold}}]}}\n"
     assert "some" not in dead(tmp_path, group + rule("event.EventType == 'Freeze'"))
 
@@ -67,7 +67,7 @@ def test_rules_after_a_group_that_is_switched_off_are_alive(tmp_path: Path, off:
         "vm.tags.role.lowerAscii().matches('^db$') && !vm.tags.role.matches('^db$')",
     ],
 )
-def test_a_pattern_is_not_that_of_the_text_itself(tmp_path: Path, condition: str) -> None:
+def test_pattern_of_a_function_is_not_the_texts(tmp_path: Path, condition: str) -> None:
     assert "some" not in dead(tmp_path, rule(condition))
 
 
@@ -76,7 +76,7 @@ def test_a_pattern_that_no_text_matches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("begin", "without"), [(r"\u{41}", "A"), ("\U00030000", "}")])
-def test_a_text_that_z3_writes_in_another_way_is_that_text(
+def test_text_that_z3_escapes_is_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str, without: str
 ) -> None:
     fillings = (without, begin + begin[0], "x", "0", "_", "A", "-", " ", "z9", "é")
@@ -97,7 +97,7 @@ def test_letters_that_are_not_ascii_have_case_too(tmp_path: Path, capsys: pytest
     assert "some" not in dead(tmp_path, text)
 
 
-def test_a_change_is_reported_even_if_its_words_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_with_wrong_words_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = (loaded(tmp_path, RULES.format(rule(f"event.EventType == '{one}'"))) for one in ("Freeze", "Reboot"))
     monkeypatch.setattr(Wording, "parts", lambda *_: ([("never", False)], True))
     found = compare(old, new)
@@ -105,7 +105,7 @@ def test_a_change_is_reported_even_if_its_words_are_wrong(tmp_path: Path, monkey
     assert all(change.parts and change.parts[0].case for change in found.changes)
 
 
-def test_a_rule_that_fails_in_another_part_is_not_confirmed_by_one_that_does_not(tmp_path: Path) -> None:
+def test_failure_elsewhere_does_not_confirm_a_difference(tmp_path: Path) -> None:
     policy = """name: p
 params: [{{name: numbers, type: list(int), default: [1, 5]}}]
 rule:
@@ -124,7 +124,7 @@ rule:
     assert "params.numbers.sort()" in part.why
 
 
-def test_a_condition_and_an_explanation_that_fail_are_two_findings(tmp_path: Path) -> None:
+def test_failing_condition_and_explanation_are_two_findings(tmp_path: Path) -> None:
     match = ["id: some", "condition: notice < duration('1m')", "output: hold", "explanation: vm.tags['role']"]
     text = f"    - {chr(10).join(match)}\n".replace("\n", "\n      ").rstrip(" ")
     found = [one for one in verify(loaded(tmp_path, RULES.format(text))).findings if one.code == "rule-can-fail"]
@@ -132,7 +132,7 @@ def test_a_condition_and_an_explanation_that_fail_are_two_findings(tmp_path: Pat
 
 
 @pytest.mark.parametrize("claim", ["decision == hold", "decision == hold || vm.tags['role'] == 'web'"])
-def test_a_claim_that_no_event_could_be_shown_against_again_is_not_proven(
+def test_claim_without_a_counterexample_is_not_proven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str
 ) -> None:
     text = RULES.format(rule("event.EventType == 'Freeze'"))
@@ -189,9 +189,7 @@ def test_now_is_a_time_at_which_forewarn_runs(tmp_path: Path, condition: str, fo
         ("event.Resources.exists(one, one == 'a' && now.getHours() > 2)", True),
     ],
 )
-def test_the_report_says_what_it_assumes_of_now_where_that_matters(
-    tmp_path: Path, condition: str, assumed: bool
-) -> None:
+def test_assumption_about_now_is_reported_where_relevant(tmp_path: Path, condition: str, assumed: bool) -> None:
     text = RULES.format(rule(condition))
     other, one = loaded(tmp_path, RULES.format("")), loaded(tmp_path, text)
     tests = "section: [{name: s, tests: [{name: t, input: {event: {EventType: Reboot}}, output: hold}]}]"

@@ -26,7 +26,7 @@ DEFAULT = "http://169.254.169.254"
 POLICY = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"
 
 
-class Asked(list[str]):
+class EndpointLog(list[str]):
     """The endpoints of the clients that were made, none of which was used."""
 
     def client(self, endpoint: str, *_args: object, **_options: object) -> None:
@@ -35,9 +35,9 @@ class Asked(list[str]):
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EndpointLog:
     """Pretend to be a laptop, with no endpoint named."""
-    asked = Asked()
+    asked = EndpointLog()
     tag = tmp_path / "chassis_asset_tag"
     tag.write_text("No Asset Tag\n")
     monkeypatch.setattr(azure, "ASSET_TAG_PATH", str(tag))
@@ -61,7 +61,9 @@ def command(request: pytest.FixtureRequest, once: list[str]) -> list[str]:
     return {"events": ["events"], "approve": ["approve", "A1"], "run": once}[request.param]
 
 
-def test_a_command_asks_nobody_by_default(asked: Asked, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_asks_nobody_by_default(
+    asked: EndpointLog, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     for more in ([], ["--endpoint", "auto"]):
         assert cli.main([*command, *more]) == 2
         shown = capsys.readouterr()
@@ -73,20 +75,20 @@ def test_a_command_asks_nobody_by_default(asked: Asked, command: list[str], caps
     assert asked == []
 
 
-def test_one_setting_overrides_that(asked: Asked, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_setting_overrides_that(asked: EndpointLog, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_PLATFORM", "azure")
     assert cli.main(command) == 3
     assert asked == [DEFAULT]
 
 
-def test_so_does_an_endpoint(asked: Asked, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_does_an_endpoint(asked: EndpointLog, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main([*command, "--endpoint", DEFAULT]) == 3
     monkeypatch.setenv("FOREWARN_ENDPOINT", "http://127.0.0.1:9")
     assert cli.main(command) == 3
     assert asked == [DEFAULT, "http://127.0.0.1:9"]
 
 
-def test_a_vm_in_azure_asks(asked: Asked, command: list[str]) -> None:
+def test_a_vm_in_azure_asks(asked: EndpointLog, command: list[str]) -> None:
     Path(azure.ASSET_TAG_PATH).write_text("7783-7084-3265-9085-8269-3286-77\n")
     assert cli.main(command) == 3
     assert asked == [DEFAULT]
@@ -103,8 +105,8 @@ class Idle:
 
 
 @pytest.mark.parametrize("platform", ["", "azure"])
-def test_the_service_goes_on_and_is_told_of_the_doubt(
-    asked: Asked, once: list[str], platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_service_outside_azure_continues_with_a_doubt(
+    asked: EndpointLog, once: list[str], platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A VM that is wrongly doubted must not lose its warning."""
     served: list[tuple[str, str | None]] = []

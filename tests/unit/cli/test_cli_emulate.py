@@ -39,7 +39,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return shown.err
 
 
-def test_publish_and_fail_have_an_option_for_each_key_of_the_schema() -> None:
+def test_publish_and_fail_cover_the_schema() -> None:
     event, failure, fault = (schema()["$defs"][name]["properties"] for name in ("event", "hardware_failure", "fault"))
     assert set(publish._KEYS) == set(event)
     assert set(publish._NOT_OF_FAILED_HARDWARE) == set(event) - set(failure)
@@ -47,7 +47,7 @@ def test_publish_and_fail_have_an_option_for_each_key_of_the_schema() -> None:
     assert set(fault) - {"status", "vms", "requests"} | {"vm", "request"} <= options(fail)
 
 
-def test_the_commands_ask_where_the_emulator_listens_by_default() -> None:
+def test_commands_use_the_emulators_default_address() -> None:
     assert parsed(fail).control == f"http://{parsed(command).listen}"
 
 
@@ -115,9 +115,7 @@ def test_bad_input_is_reported_by_its_option(
 @pytest.mark.parametrize(
     "arguments", [["--port", "0", "log"], ["--vm", "log", "log"], ["--json", "log"], ["--allow-remote", "reset"]]
 )
-def test_options_of_the_server_before_a_command_start_no_server(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
+def test_server_options_before_a_command_are_refused(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert cli.main(["emulate", *arguments]) == 2
     assert f"Write it like: forewarn emulate {arguments[-1]}" in capsys.readouterr().err
 
@@ -146,7 +144,7 @@ def test_others_are_asked_only_if_that_is_said(monkeypatch: pytest.MonkeyPatch, 
     assert client(url, "--allow-remote") == url
 
 
-def test_a_name_that_is_not_known_is_left_to_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unresolvable_name_is_left_to_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object) -> None:
         raise socket.gaierror
 

@@ -154,7 +154,8 @@ def test_what_cannot_be_a_group_is_refused(
 # release
 
 
-def test_it_frees_all_slots_of_a_vm_and_ends_its_waiting(group: Group, server: MemoryServer) -> None:
+def test_release_frees_all_slots_of_a_vm(group: Group, server: MemoryServer) -> None:
+    """It ends the VM's waiting, too."""
     put(server, KEY, semaphore.encode(BUSY))
     code, out, err = group("release", "WEB_0", "--why", "its VM\n is  deleted")
     assert (code, err) == (0, "")
@@ -226,9 +227,7 @@ def test_it_frees_once_where_the_answer_was_lost(
     assert [freed.key for freed in after.releases] == ["f6", "a1", "c3"]
 
 
-def test_it_does_not_free_a_slot_that_the_vm_takes_after_it_was_freed(
-    group: Group, server: MemoryServer, store: MemoryStore
-) -> None:
+def test_release_keeps_a_slot_taken_meanwhile(group: Group, server: MemoryServer, store: MemoryStore) -> None:
     def meanwhile() -> None:
         document = shared(server)
         assert "web_0" not in document.disturbed()
@@ -241,7 +240,7 @@ def test_it_does_not_free_a_slot_that_the_vm_takes_after_it_was_freed(
     assert "web_0" in shared(server).slots["a1"].names
 
 
-def test_a_store_that_never_says_whether_it_wrote_is_given_up(
+def test_release_gives_up_on_a_store_without_answers(
     group: Group, server: MemoryServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(common, "_PATIENCE_SECONDS", 0.1)
@@ -262,7 +261,7 @@ def statement(state: str, reason: str = "") -> Statement:
     return Statement("content", state, reason)
 
 
-def test_it_shows_slots_waiters_events_and_what_was_freed(group: Group, server: MemoryServer) -> None:
+def test_status_shows_slots_waiters_events_and_releases(group: Group, server: MemoryServer) -> None:
     put(server, KEY, semaphore.encode(BUSY))
     members = {"web_0": statement("ready"), "web_10": statement("failed", "a prepare hook failed")}
     for event, document in (
@@ -313,7 +312,7 @@ def test_its_json_has_the_same(group: Group, server: MemoryServer) -> None:
     assert found["events"] == [{"event": "C3", "problem": None, "members": [said], "closed_by": "web_0"}]
 
 
-def test_without_a_semaphore_it_says_how_to_create_it(group: Group) -> None:
+def test_status_without_a_semaphore_explains_its_creation(group: Group) -> None:
     code, out, _err = group("status")
     assert code == 0
     assert out.splitlines()[1:] == [
@@ -337,7 +336,7 @@ def test_a_slow_store_ends_it_in_time(group: Group, server: MemoryServer, monkey
     assert (out.count("Event E"), out.splitlines()[-1]) == (5, "Not shown: 4 more events.")
 
 
-def test_what_the_store_has_cannot_pass_for_a_line_of_ours(group: Group, server: MemoryServer) -> None:
+def test_stored_text_cannot_forge_an_output_line(group: Group, server: MemoryServer) -> None:
     evil = "Reboot\n\033[31mNobody holds a slot."
     put(server, KEY, semaphore.encode(Semaphore({"a": Slot({"web_0": HELD}, True, evil, SINCE)})))
     out = group("status")[1]
@@ -367,7 +366,7 @@ def test_without_a_configuration_it_says_what_to_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["password", "sas"])
-def test_a_credential_is_found_where_the_service_has_it(
+def test_credential_is_found_in_the_services_directories(
     kind: str, config: Path, tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[str | None] = []

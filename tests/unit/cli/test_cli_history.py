@@ -172,7 +172,7 @@ def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History)
     ]
 
 
-def test_what_concerns_the_runner_is_shown_where_it_belongs(recorded: Recorded, history: History) -> None:
+def test_runner_entries_are_shown_between_events(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     first = recorded.record("A1")
     decide(recorded, first)
@@ -214,7 +214,7 @@ def test_what_concerns_the_runner_is_shown_where_it_belongs(recorded: Recorded, 
     ]
 
 
-def test_an_approval_whose_result_is_not_known_is_shown(recorded: Recorded, history: History) -> None:
+def test_approval_with_an_unknown_result_is_shown(recorded: Recorded, history: History) -> None:
     record = recorded.record("A1")
     recorded.note("approval-sending", record, event_ids=["A1"])
     recorded.note("runner-started", version="0.1.0")
@@ -239,7 +239,7 @@ def test_marks(recorded: Recorded, history: History) -> None:
     assert any(line.endswith("  drill-1 ended: rehearsed") for line in lines)
 
 
-def test_how_a_drill_ended_is_shown_with_that_drill(recorded: Recorded, history: History) -> None:
+def test_drill_result_is_shown_with_its_drill(recorded: Recorded, history: History) -> None:
     for drill in ("drill-1", "drill-2"):
         record = recorded.record(drill, drill=True)
         recorded.note("would-approve", record, event_ids=[drill])

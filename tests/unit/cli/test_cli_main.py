@@ -264,7 +264,7 @@ def test_a_command_that_is_not_installed_is_reported(
         (["policy", "compile", "a.yml", "-o", ""], "the argument after -o"),
     ],
 )
-def test_an_empty_value_is_refused_before_anything_is_done(
+def test_empty_value_is_refused_before_any_work(
     arguments: list[str],
     about: str,
     tmp_path: Path,
@@ -279,7 +279,7 @@ def test_an_empty_value_is_refused_before_anything_is_done(
     assert (shown.out, shown.err.splitlines()[0]) == ("", f"error: {about} is empty.")
 
 
-def test_a_value_that_only_ends_with_an_equals_sign_is_one(command: Callable[[Command], None]) -> None:
+def test_value_may_end_with_an_equals_sign(command: Callable[[Command], None]) -> None:
     command(lambda args: int(args.word != "name="))
     assert entry.main(["probe", "--word", "name="]) == 0
     assert entry.main(["probe", "--word=name="]) == 0
@@ -306,7 +306,7 @@ def probe_program(body: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-def test_a_reader_that_has_seen_enough_gets_no_traceback_and_no_all_is_well() -> None:
+def test_closed_output_exits_with_141_without_traceback() -> None:
     """As with any other program: ``forewarn policy check . | head -1`` must not pass where there are mistakes."""
     command = probe_program("[print('x' * 1000) for _ in range(10000)] and 0")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -339,9 +339,7 @@ def test_a_full_disk_is_a_sentence(body: str) -> None:
 
 @NEEDS_FULL
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_error_keeps_its_exit_code_where_nothing_can_be_written(
-    unbuffered: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_keeps_its_exit_code_without_output(unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)  # without it, stderr keeps what it could not write
     body = "sys.stdout.reconfigure(write_through=False) or print('x') or fail(InputError('no.'))"
     with Path("/dev/full").open("w") as full:
@@ -351,7 +349,7 @@ def test_an_error_keeps_its_exit_code_where_nothing_can_be_written(
         assert subprocess.run(probe_program("1"), stdout=full, stderr=full, check=False).returncode == 1
 
 
-def test_an_error_about_a_file_of_its_own_is_no_error_of_the_output(
+def test_error_of_another_file_is_no_output_error(
     command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(args: argparse.Namespace) -> int:
@@ -390,7 +388,7 @@ def test_a_misspelt_command_gets_the_right_one_suggested(
     assert text in capsys.readouterr().err
 
 
-def test_a_locale_that_cannot_write_a_character_ends_no_command() -> None:
+def test_unencodable_character_is_escaped() -> None:
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = probe_program("print('a – b') or 0")
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)

@@ -95,16 +95,14 @@ def test_a_mistake_pauses_nothing(
     assert pause.look(str(at)) is None
 
 
-def test_a_dry_run_that_works_alone_does_not_get_the_pause_of_the_service(
-    at: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lone_dry_run_does_not_get_the_pause(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (at / "dry-run").mkdir(mode=0o700)
     Recorded(at / "dry-run").beat(pid=os.getpid())
     assert said(capsys, "pause", "--for", "1h", "--reason", "x")["state"] == str(at)
     assert said(capsys, "pause", "--for", "1h", "--reason", "x", "--dry-run")["state"] == str(at / "dry-run")
 
 
-def test_what_cannot_be_read_is_said_and_resume_mends_it(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_pause_is_reported_and_resume_mends_it(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Recorded(at).beat()
     paused(at)
     (at / "pause" / "pause.json").write_text("{")
@@ -115,9 +113,7 @@ def test_what_cannot_be_read_is_said_and_resume_mends_it(at: Path, capsys: pytes
     assert "pause" not in " ".join(said(capsys, "status", code=1)["problems"])
 
 
-def test_a_person_approves_nothing_during_a_pause_unless_they_mean_it(
-    at: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manual_approval_during_a_pause_is_refused(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Clocks, "wall", lambda _self: 1.0e9 + 30)
     paused(at)
     with pytest.raises(InputError, match=r"release 4\.2\. Nothing was approved\.") as raised:
@@ -140,7 +136,7 @@ def test_the_ad_hoc_task_decides_and_refuses_likewise() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", None], ids=["damaged", "paused"])
-def test_the_ad_hoc_task_sends_nothing_during_a_pause(
+def test_adhoc_task_sends_nothing_during_a_pause(
     at: Path, content: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paused(at)

@@ -111,14 +111,14 @@ def test_when_it_is_tried_next(
     assert f"  next attempt  {text}" in recover().lines
 
 
-def test_without_a_runner_it_is_tried_when_one_works(recorded: Recorded, recover: Run) -> None:
+def test_next_attempt_without_a_runner_awaits_one(recorded: Recorded, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)  # above what Linux gives
     assert "  next attempt  as soon as a runner is at work" in recover().lines
 
 
 @pytest.mark.parametrize("event_id", ["X; reboot", "$(reboot)", "it's", "-rf", "--json"])
-def test_a_command_to_copy_does_what_it_says_whatever_the_id(
+def test_printed_command_works_for_any_event_id(
     recorded: Recorded, recover: Run, event_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(recorded, event_id)
@@ -140,7 +140,7 @@ def test_a_command_to_copy_does_what_it_says_whatever_the_id(
 # Asking
 
 
-def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: Run) -> None:
+def test_request_names_the_given_event(recorded: Recorded, recover: Run) -> None:
     record = failing(recorded)
     failing(recorded, "B2C3")
     recorded.beat()
@@ -211,7 +211,7 @@ def test_a_hook_that_runs_is_waited_for(recorded: Recorded, recover: Run) -> Non
     assert "a recover hook runs now. It is done when that hook has ended." in shown.lines[0]
 
 
-def test_without_a_runner_it_is_done_at_its_next_start(recorded: Recorded, recover: Run) -> None:
+def test_request_without_a_runner_awaits_its_start(recorded: Recorded, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)
     shown = recover("A1B2", "--dealt-with", "put back")

@@ -64,7 +64,7 @@ def test_a_service_that_does_not_answer(recorded: Recorded, status: Run) -> None
     assert "service  does not answer: timed out; no poll was answered" in status().lines
 
 
-def test_nothing_is_not_what_is_pending_where_the_document_cannot_be_read(recorded: Recorded, status: Run) -> None:
+def test_unreadable_document_is_not_nothing_pending(recorded: Recorded, status: Run) -> None:
     problem = "Events[0] has no usable EventId: skipped"
     recorded.beat(document_problems=1, document_problem=problem)
     shown = status()
@@ -173,7 +173,7 @@ def test_a_refused_reload_is_reported(recorded: Recorded, status: Run) -> None:
     assert "the last reload was refused: config.json:1: bad JSON" in json.loads(status("--json").out)["problems"]
 
 
-def test_without_a_journal_the_runner_is_shown_all_the_same(recorded: Recorded, status: Run) -> None:
+def test_runner_is_shown_without_a_journal(recorded: Recorded, status: Run) -> None:
     recorded.beat()
     recorded.journal.close()
     for path in Path(recorded.directory).glob("journal.db*"):

@@ -192,7 +192,7 @@ def fails(**fields: Any) -> dict[str, Any]:
     return {**planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason=reason), **fields}
 
 
-def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recorded, status: Run) -> None:
+def test_failing_recovery_is_shown_while_it_fails(recorded: Recorded, status: Run) -> None:
     record = recorded.record("A1", state="recovering", plan=[planned("prepare", DRAIN, "succeeded"), fails()])
     recorded.clocks.now += 30 * 86400
     hook = "run /usr/local/bin/undrain"
@@ -238,7 +238,7 @@ def test_it_is_red_on_a_terminal(
     assert "\x1b[1;31mFailing recoveries:" in capsys.readouterr().out
 
 
-def test_what_is_not_tried_again_waits_for_a_person(recorded: Recorded, status: Run) -> None:
+def test_recovery_without_retries_waits_for_an_operator(recorded: Recorded, status: Run) -> None:
     once = {**UNDRAIN, "retry": {"attempts": 1}}
     recorded.record("A1", state="recovering", plan=[fails(hook=once, attempts=1, failures=1, reason="it timed out")])
     recorded.beat()
@@ -278,7 +278,7 @@ def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Run) -
     assert status().code == 0, "a later event has run the hook"
 
 
-def test_a_recovery_that_failed_is_forgotten_after_a_day(recorded: Recorded, status: Run) -> None:
+def test_failed_recovery_is_forgotten_after_a_day(recorded: Recorded, status: Run) -> None:
     recorded.record(state="done", plan=[planned("recover", UNDRAIN, "failed", reason="x")])
     recorded.clocks.now += 86390
     recorded.beat()

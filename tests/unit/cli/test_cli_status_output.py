@@ -122,9 +122,7 @@ class OneRecord:
 
 
 @given(st.sampled_from([*TRANSITIONS, "?"]), st.booleans(), st.lists(st.integers(0, 20), max_size=4), JSON)
-def test_no_record_however_damaged_keeps_the_rest_from_being_shown(
-    state: str, is_open: bool, path: list[int], value: Any
-) -> None:
+def test_damaged_record_does_not_hide_others(state: str, is_open: bool, path: list[int], value: Any) -> None:
     data = _replace(FULL, path, value)
     record = EventRow(1, "a", state, is_open, data if isinstance(data, dict) else {})
     report = examine(State("STATE", None, OneRecord(record)), ManualClocks())  # type: ignore[arg-type]  # stands in for it
@@ -162,7 +160,7 @@ def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: py
 
 @example("   aa", 4)
 @given(st.text(st.sampled_from("ab 日é"), max_size=60), st.integers(4, 30))
-def test_lines_are_broken_within_the_width_and_nothing_is_lost(text: str, width: int) -> None:
+def test_wrapped_lines_fit_the_width_and_lose_nothing(text: str, width: int) -> None:
     lines = wrap(text, width)
     assert all(sum(2 if character == "日" else 1 for character in line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")

@@ -134,7 +134,7 @@ def test_a_failed_preparation_is_not_shown_three_times() -> None:
     assert describe(entry("decision", **decided("preparation-failed", rule="other")), before) is not None
 
 
-def test_the_output_of_a_hook_is_not_shown_twice() -> None:
+def test_hook_output_is_not_repeated_after_the_reason() -> None:
     reason = "it ended with exit code 1: no route"
     line = describe(entry("hook-ended", result="failed", reason=reason, output="no route\n"))
     assert line is not None

@@ -30,7 +30,7 @@ def lines(stream: io.StringIO, *events: Event) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_in_a_pipe_a_description_is_the_last_column_and_whole() -> None:
+def test_piped_description_is_complete_and_last() -> None:
     header, first, second = lines(io.StringIO(), event(), event(None))
     assert header.endswith("  EVENT ID                              DESCRIPTION")
     assert first.endswith(f"  C7061BAC-AFDC-4513-B24B-AA5F13A16123  {PAUSED}")
@@ -38,7 +38,7 @@ def test_in_a_pipe_a_description_is_the_last_column_and_whole() -> None:
 
 
 @pytest.mark.parametrize("columns", [190, 200, 240])
-def test_on_a_wide_terminal_it_is_cut_to_its_width(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_description_on_a_wide_terminal_is_cut(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     header, row = lines(Terminal(), event())
     shown = row[header.index("DESCRIPTION") :]
@@ -51,7 +51,7 @@ def test_on_a_wide_terminal_it_is_cut_to_its_width(monkeypatch: pytest.MonkeyPat
         assert len(row) > columns - 3
 
 
-def test_on_a_narrow_terminal_it_stands_below_its_event_and_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_description_on_a_narrow_terminal_is_wrapped_below(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     header, first, *below, last = lines(Terminal(), event(), event(""))
     assert "DESCRIPTION" not in header

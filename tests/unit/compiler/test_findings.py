@@ -32,7 +32,7 @@ def test_a_line_is_what_stands_between_line_breaks(line_break: str) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 10_000), (10_000, 0), (5_000, 5_000), (79, 5_000)])
-def test_of_a_very_long_line_the_part_around_the_finding_is_shown(before: int, after: int) -> None:
+def test_long_line_is_cut_around_the_finding(before: int, after: int) -> None:
     finding = report_of("x\n" + "-" * before + "evnt" + "+" * after, "evnt").findings[0]
     assert finding.column == before + 1
     assert finding.source_line[finding.column - finding.source_column :].startswith("evnt")
@@ -42,7 +42,7 @@ def test_of_a_very_long_line_the_part_around_the_finding_is_shown(before: int, a
     assert caret.count("^") == 4
 
 
-def test_a_caret_below_a_very_long_range_ends_with_the_line_shown() -> None:
+def test_caret_of_a_long_range_ends_with_line() -> None:
     shown, caret = render(report_of("-" * 100 + "e" * 10_000, "e" * 10_000).findings[0])[1:3]
     assert len(shown) == len(caret) <= 210
 
@@ -53,7 +53,7 @@ def test_many_findings_in_one_long_line_stay_small() -> None:
     assert len(json.dumps([finding.as_dict() for finding in file.report.findings])) < 10_000_000
 
 
-def test_a_file_that_is_too_large_is_not_called_badly_encoded() -> None:
+def test_oversized_file_is_not_reported_as_badly_encoded() -> None:
     file = YamlFile.from_bytes("a.yml", ("# " + "é" * MOST_BYTES).encode()[: MOST_BYTES + 1])
     assert [finding.code for finding in file.report.findings] == ["too-large"]
 

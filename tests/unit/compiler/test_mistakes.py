@@ -41,7 +41,7 @@ def test_a_mistake_has_its_hint(tmp_path: Path, mistake: Mistake) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.written)
-def test_who_follows_the_hint_approves_no_more_than_was_meant(tmp_path: Path, mistake: Mistake) -> None:
+def test_followed_hint_approves_no_more_than_meant(tmp_path: Path, mistake: Mistake) -> None:
     """Judged as by `policy diff`: by the solver, for every event."""
     followed = loaded(tmp_path, with_condition(mistake.followed))
     if not mistake.meant:  # it is what was meant
@@ -122,9 +122,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "hint", "change"), FILES, ids=[hint for _text, hint, _change in FILES])
-def test_a_mistake_in_the_file_has_a_hint_that_helps(
-    tmp_path: Path, text: str, hint: str, change: tuple[str, str]
-) -> None:
+def test_hint_for_a_file_mistake_helps(tmp_path: Path, text: str, hint: str, change: tuple[str, str]) -> None:
     findings = compiled(tmp_path, text).findings
     assert hint in [finding.suggestion for finding in findings], findings
     followed = text.replace(*change)
@@ -136,7 +134,7 @@ def test_a_mistake_in_the_file_has_a_hint_that_helps(
 @pytest.mark.parametrize(
     "name", ["not_leader", "notleader", "unaffects_me", "no_leader", "non_leader", "is_not_leader"]
 )
-def test_a_name_with_a_no_in_it_is_not_taken_for_the_name_without(tmp_path: Path, name: str) -> None:
+def test_negated_name_is_not_corrected_to_its_opposite(tmp_path: Path, name: str) -> None:
     (finding,) = compiled(tmp_path, with_condition(name)).findings
     assert "leader?" not in finding.suggestion
     assert "affects_me?" not in finding.suggestion

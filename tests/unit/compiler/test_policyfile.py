@@ -137,7 +137,7 @@ def with_param(*fields: str) -> str:
         ),
     ],
 )
-def test_each_mistake_has_a_code_a_place_and_a_remedy(
+def test_each_mistake_has_code_place_and_remedy(
     tmp_path: Path, text: str, code: str, place: tuple[int, int], says: str
 ) -> None:
     finding = only(tmp_path, text)
@@ -165,7 +165,7 @@ def test_variables(tmp_path: Path, text: str, places: list[tuple[str, int, int]]
 
 
 @pytest.mark.parametrize("style", ["plain", "single", "double", "literal", "folded", "escaped"])
-def test_a_mistake_in_an_expression_is_shown_where_it_was_written(tmp_path: Path, style: str) -> None:
+def test_expression_mistake_has_its_place_in_any_style(tmp_path: Path, style: str) -> None:
     written = {
         "plain": "event.EventStatus == 'Started' && evnt.X\n",
         "single": "'event.EventStatus == ''Started'' && evnt.X'\n",
@@ -182,7 +182,7 @@ def test_a_mistake_in_an_expression_is_shown_where_it_was_written(tmp_path: Path
     assert finding.source_line[finding.column - 1 : finding.end_column - 1] == "evnt"
 
 
-def test_findings_are_reported_all_at_once_in_the_order_of_the_files(tmp_path: Path) -> None:
+def test_findings_are_in_file_order(tmp_path: Path) -> None:
     second = HEAD + "    - {condition: evnt, output: hold}\n"
     first = "name: q\nrule:\n  match:\n    - {output: hold, id: a b, conditon: x}\n    - output: nothing\n"
     codes = [(Path(f.path).name, f.line, f.code) for f in compiled(tmp_path, first, second).findings]
@@ -195,7 +195,7 @@ def test_findings_are_reported_all_at_once_in_the_order_of_the_files(tmp_path: P
     ]
 
 
-def test_a_finding_is_rendered_with_its_line_and_a_caret() -> None:
+def test_finding_is_rendered_with_line_and_caret() -> None:
     finding = Finding("p.yml", 3, 8, 12, "error", "some-code", "it is wrong", "do it right", "\tx: 字字 evnt")
     assert render(finding) == [
         "p.yml:3:8: error some-code it is wrong",
@@ -205,14 +205,14 @@ def test_a_finding_is_rendered_with_its_line_and_a_caret() -> None:
     ]
 
 
-def test_two_policies_cannot_share_a_name_or_disagree_about_a_parameter(tmp_path: Path) -> None:
+def test_policies_with_equal_names_or_conflicting_parameters(tmp_path: Path) -> None:
     one = "name: p\nparams: [{name: a, type: int, default: 5}]\nrule: {match: [{output: hold}]}\n"
     two = "name: p\nparams: [{name: a, type: string, default: x}]\nrule: {match: [{output: hold}]}\n"
     assert found(tmp_path, one, two) == [("duplicate-policy", 1, 7), ("param-conflict", 2, 26)]
     assert found(tmp_path, one, one.replace("name: p", "name: q")) == []
 
 
-def test_warnings_do_not_keep_a_policy_from_being_compiled(tmp_path: Path) -> None:
+def test_warning_does_not_prevent_compilation(tmp_path: Path) -> None:
     compilation = compiled(tmp_path, HEAD + "    - {output: hold, approver: any}\n")
     assert [finding.severity for finding in compilation.findings] == ["warning"]
     assert compilation.artifact is not None
@@ -234,7 +234,7 @@ def test_nested_rules_are_named_by_their_path(tmp_path: Path) -> None:
     assert [match["id"] for match in outer[0]["rule"]["match"]] == ["x", "match-2"]
 
 
-def test_a_rule_cannot_have_two_variables_of_one_name(tmp_path: Path) -> None:
+def test_duplicate_variable_of_a_rule_is_a_finding(tmp_path: Path) -> None:
     text = (
         "name: p\nrule:\n  variables: [{name: a, expression: '1'}, {name: a, expression: '2'}]\n  match:\n"
         "    - {condition: variables.a == 2, output: hold}\n"
@@ -300,7 +300,7 @@ def test_load_policies_lists_every_finding(tmp_path: Path) -> None:
     assert load_policies([path]).api_version == "2020-07-01"
 
 
-def test_a_rule_for_what_the_api_version_never_sends_is_warned_of(tmp_path: Path) -> None:
+def test_value_outside_the_api_version_is_a_warning(tmp_path: Path) -> None:
     text = """\
 name: old
 rule:

@@ -86,13 +86,13 @@ def test_descriptions_of_one_thing_are_alike() -> None:
         assert event[key] == one, key
 
 
-def test_the_first_line_of_the_documentation_names_the_schemas(repository: Path) -> None:
+def test_documentation_names_the_schemas_in_its_first_line(repository: Path) -> None:
     for page, name in (("policies.md", 0), ("policies.md", 1), ("policy-reference.md", 0)):
         line = f"# yaml-language-server: $schema={load_schema(SCHEMAS[name])['$id']}\n"
         assert line in (repository / "docs" / page).read_text()
 
 
-def test_all_policies_of_the_repository_fit_the_schema_as_editors_read_them(repository: Path) -> None:
+def test_shipped_policies_satisfy_the_schema(repository: Path) -> None:
     """An editor's YAML reader is not ours; what we ship must satisfy both."""
     from jsonschema import Draft202012Validator
 

@@ -35,7 +35,7 @@ def test_what_is_not_there_is_bad_usage(tmp_path: Path) -> None:
         compile_policies([test])
 
 
-def test_a_directory_that_cannot_be_looked_through_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that is not found would not hold. (Tests may run as root, who may look everywhere.)"""
     (tmp_path / "a.yml").write_text(HEAD + HOLD)
     (tmp_path / "shut").mkdir()
@@ -60,7 +60,7 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, target: str) -> N
             compile_policies([path])
 
 
-def test_a_link_to_a_directory_above_is_not_followed(tmp_path: Path) -> None:
+def test_link_to_a_parent_directory_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text(HEAD + HOLD)
     (tmp_path / "again").symlink_to(tmp_path)
     assert compile_policies([tmp_path]).files == (str(tmp_path / "a.yml"),)
@@ -75,7 +75,7 @@ def test_files_of_one_name_keep_their_directories(tmp_path: Path) -> None:
     assert [source["path"][-7:] for source in artifact["sources"]] == ["x/p.yml", "y/p.yml"]
 
 
-def test_the_same_files_make_the_same_bytes_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_artifact_does_not_depend_on_the_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "sub").mkdir(parents=True)
         (tmp_path / name / "b.yml").write_text(HEAD + HOLD)

@@ -75,7 +75,7 @@ def test_a_fault_of_any_status_for_n_requests(site: Site, status: int) -> None:
     assert answers[0].headers["Retry-After"] == "7"
 
 
-def test_a_fault_for_a_while_for_one_vm_and_one_kind_of_request(site: Site) -> None:
+def test_fault_is_limited_to_time_vm_and_method(site: Site) -> None:
     event = site.schedule()
     fault = InjectedFault("status", until=10.0, vms=("WEB_0",), requests=("post",))
     site.emulation.faults.add(fault)
@@ -88,7 +88,7 @@ def test_a_fault_for_a_while_for_one_vm_and_one_kind_of_request(site: Site) -> N
     assert site.ask(method="POST", body=body).status == 200
 
 
-def test_an_approval_that_took_effect_though_its_answer_was_lost(site: Site) -> None:
+def test_approval_with_a_lost_answer_takes_effect(site: Site) -> None:
     event = site.schedule()
     site.emulation.faults.add(InjectedFault("drop", left=1, processed=True))
     assert site.ask(method="POST", body={"StartRequests": [{"EventId": event}]}).lost
@@ -136,7 +136,7 @@ def test_latencies_add_up_and_go_with_another_fault(site: Site, monkeypatch: pyt
 # -- the log -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_log_has_what_came_when_and_what_was_answered(site: Site) -> None:
+def test_log_has_times_requests_and_answers(site: Site) -> None:
     site.clock.advance(5)
     event = site.schedule()
     site.clock.advance(2)

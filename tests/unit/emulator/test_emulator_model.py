@@ -62,14 +62,14 @@ def test_minimum_notice_is_the_default_of_each_type(event_type: str, notice: flo
     assert model.document("a")[1][0].not_before == int(clock.wall(notice))
 
 
-def test_notice_can_be_set_for_a_type_and_for_an_event() -> None:
+def test_notice_is_set_per_type_or_event() -> None:
     model, clock = make(notice={"Terminate": 600.0})
     model.schedule(EventSpec("Terminate", ("a",)))
     model.schedule(EventSpec("Freeze", ("a",), notice=60.0))
     assert [event.not_before for event in model.document("a")[1]] == [int(clock.wall(600)), int(clock.wall(60))]
 
 
-def test_se11_event_ids_are_upper_case_guids_and_stay() -> None:
+def test_se11_event_ids_are_stable_upper_case_guids() -> None:
     model, clock = make()
     event = model.schedule(EventSpec("Freeze", ("a",)))
     assert re.fullmatch(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}", event)
@@ -77,7 +77,7 @@ def test_se11_event_ids_are_upper_case_guids_and_stay() -> None:
     assert [listed.event_id for listed in model.document()[1]] == [event]
 
 
-def test_se33_an_approval_starts_the_event_after_a_short_delay() -> None:
+def test_se33_approved_event_starts_after_a_short_delay() -> None:
     model, clock = make(start_delay=3.0)
     event = model.schedule(EventSpec("Reboot", ("a", "b")))
     model.approve([event.lower()], "b")  # SE-11: either case
@@ -89,7 +89,7 @@ def test_se33_an_approval_starts_the_event_after_a_short_delay() -> None:
     assert [approval.vm for approval in model.find(event).approvals] == ["b"]
 
 
-def test_an_approval_never_delays_the_start_beyond_not_before() -> None:
+def test_approval_never_delays_the_start_beyond_not_before() -> None:
     model, clock = make(start_delay=30.0)
     event = model.schedule(EventSpec("Preempt", ("a",)))
     clock.advance(29)
@@ -99,7 +99,7 @@ def test_an_approval_never_delays_the_start_beyond_not_before() -> None:
     assert model.find(event).started_by == "NotBefore"
 
 
-def test_se31_approving_again_or_after_the_start_changes_nothing() -> None:
+def test_se31_second_approval_changes_nothing() -> None:
     model, clock = make(start_delay=5.0)
     event = model.schedule(EventSpec("Reboot", ("a", "b")))
     model.approve([event], "a")
@@ -129,7 +129,7 @@ def test_se30_one_post_may_approve_several_events() -> None:
     assert statuses(model) == ["Started", "Started"]
 
 
-def test_se20_on_shared_hardware_every_vm_has_to_approve() -> None:
+def test_se20_shared_hardware_needs_every_approval() -> None:
     model, _clock = make(start_delay=0.0)
     event = model.schedule(EventSpec("Reboot", ("a", "b"), start_on="all_approvals"))
     model.approve([event], "a")
@@ -139,7 +139,7 @@ def test_se20_on_shared_hardware_every_vm_has_to_approve() -> None:
     assert statuses(model) == ["Started"]
 
 
-def test_se20_a_neighbour_that_never_approves_leaves_it_to_not_before() -> None:
+def test_se20_missing_approval_means_start_at_not_before() -> None:
     model, clock = make(start_delay=0.0)
     event = model.schedule(EventSpec("Reboot", ("a", "b"), start_on="not_before"))
     model.approve([event], "a")
@@ -150,7 +150,7 @@ def test_se20_a_neighbour_that_never_approves_leaves_it_to_not_before() -> None:
     assert statuses(model) == ["Started"]
 
 
-def test_se32_a_vm_that_is_not_affected_can_approve_for_those_that_are() -> None:
+def test_se32_unaffected_vm_can_approve() -> None:
     model, _clock = make(start_delay=0.0)
     event = model.schedule(EventSpec("Reboot", ("a",)))
     model.approve([event], "b")
@@ -177,14 +177,14 @@ def test_a_started_event_cannot_be_cancelled() -> None:
         model.cancel(event)
 
 
-def test_se22_a_hardware_failure_is_started_from_the_first_moment() -> None:
+def test_se22_hardware_failure_is_listed_as_started() -> None:
     model, _clock = make()
     model.schedule(EventSpec("Reboot", ("a",), hardware_failure=True))
     incarnation, (event,) = model.document("a")
     assert (incarnation, event.status, event.not_before, event.spec.listed_duration) == (2, "Started", None, -1)
 
 
-def test_se23_a_secondary_impact_while_started_changes_no_document() -> None:
+def test_se23_secondary_impact_changes_no_document() -> None:
     model, clock = make(gone_after=60.0)
     event = model.schedule(EventSpec("Freeze", ("a",), notice=0.0, impact=7.0))
     clock.advance(0.0)
@@ -237,7 +237,7 @@ def test_se14_a_group_shares_its_documents() -> None:
     assert model.document("A") == model.document("b"), "names in any case"
 
 
-def test_se14_groups_and_lone_vms_see_only_their_own() -> None:
+def test_se14_groups_and_lone_vms_see_their_own() -> None:
     vms = (*PAIR, VmSpec("c", group="other"), VmSpec("gpu_0", alone=True), VmSpec("gpu_1", alone=True))
     model, _clock = make(vms)
     event = model.schedule(EventSpec("Reboot", ("gpu_0",)))
@@ -262,7 +262,7 @@ def test_se14_groups_and_lone_vms_see_only_their_own() -> None:
         ("Standard_D2s_v5", "", "00", True, 0),
     ],
 )
-def test_se14_gpu_vms_in_a_scale_set_with_one_fault_domain_see_only_their_own(
+def test_se14_gpu_vms_see_only_their_own_events(
     size: str, scale_set: str, domains: str, alone: bool | None, sees: int
 ) -> None:
     vms = tuple(
@@ -274,7 +274,7 @@ def test_se14_gpu_vms_in_a_scale_set_with_one_fault_domain_see_only_their_own(
     assert [len(model.document(vm.name)[1]) for vm in vms] == [1, sees]
 
 
-def test_se24_an_event_of_several_fault_domains_is_reported_as_unusual() -> None:
+def test_se24_event_across_fault_domains_is_reported() -> None:
     model, _clock = make((VmSpec("a"), VmSpec("b"), VmSpec("c", fault_domain="1")))
     model.schedule(EventSpec("Reboot", ("a", "b")))
     model.schedule(EventSpec("Reboot", ("a", "c")))
@@ -315,7 +315,7 @@ def test_se05_the_first_request_enables_the_service() -> None:
     assert model.request("a") <= clock.now()
 
 
-def test_se05_a_day_of_silence_switches_off_and_resets_the_number() -> None:
+def test_se05_silent_day_resets_the_incarnation() -> None:
     model, clock = make()
     model.cancel(model.schedule(EventSpec("Reboot", ("a",))))
     event = model.schedule(EventSpec("Reboot", ("b",), notice=7 * 86400.0))
@@ -346,7 +346,7 @@ def test_incarnations_may_jump() -> None:
     assert model.document()[0] == 3
 
 
-def test_planned_calls_are_made_in_order_and_failing_ones_are_noted() -> None:
+def test_planned_calls_run_in_order_and_log_failures() -> None:
     model, clock = make()
     model.at(5.0, lambda: model.cancel("x"))
     model.at(3.0, lambda: model.schedule(EventSpec("Reboot", ("a",), name="x")))
@@ -395,7 +395,7 @@ def test_vms_have_different_names() -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0, 60.0, 1000.0])
-def test_not_before_is_real_time_rounded_up_however_fast_time_runs(scale: float) -> None:
+def test_not_before_is_real_time_rounded_up(scale: float) -> None:
     """A client compares NotBefore (whole seconds, SE-16) with its own clock: no start before that."""
     real = ManualClocks(wall=1_800_000_000.25)
     clock = ScaledClock(scale, real.monotonic, real.wall)
@@ -410,7 +410,7 @@ def test_not_before_is_real_time_rounded_up_however_fast_time_runs(scale: float)
     assert statuses(model, "a") == ["Started"]
 
 
-def test_a_clock_that_is_advanced_moves_not_before_closer_and_the_number_up() -> None:
+def test_advanced_clock_moves_not_before_closer() -> None:
     real = ManualClocks(wall=1_800_000_000.0)
     clock = ScaledClock(1.0, real.monotonic, real.wall)
     model = Model(clock, PAIR)
@@ -425,7 +425,7 @@ def test_a_clock_that_is_advanced_moves_not_before_closer_and_the_number_up() ->
     assert statuses(model, "a") == ["Started"]
 
 
-def test_where_time_stands_still_events_start_at_the_moment_asked_for() -> None:
+def test_events_in_stopped_time_start_on_request() -> None:
     real = ManualClocks(wall=1_800_000_000.7)
     clock = ScaledClock(0.0, real.monotonic, real.wall)
     model = Model(clock, PAIR)

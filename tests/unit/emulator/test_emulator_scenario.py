@@ -72,7 +72,7 @@ def test_an_empty_file_is_the_plain_emulation() -> None:
     assert scenario.timeline == ()
 
 
-def test_steps_happen_at_their_time_in_any_order_of_the_file() -> None:
+def test_steps_run_in_time_order() -> None:
     emulation, clock = play("""
         timeline:
           - at: 2m
@@ -101,7 +101,7 @@ def test_steps_happen_at_their_time_in_any_order_of_the_file() -> None:
     assert model.document() == (3, ())
 
 
-def test_a_fault_that_begins_between_two_looks_ends_in_time() -> None:
+def test_fault_duration_counts_from_its_step() -> None:
     """Its time runs from its step, not from the first request."""
     emulation, clock = play("timeline: [{at: 10s, fault: {kind: status, for: 10s}}]")
     clock.advance(25)
@@ -199,7 +199,7 @@ def test_all_mistakes_are_shown_at_once() -> None:
     assert [line.split(":")[1] for line in found] == ["4", "5", "6"]
 
 
-def test_the_events_of_later_fault_domains_can_be_named() -> None:
+def test_fault_domain_events_can_be_named() -> None:
     parse_scenario(
         dedent("""
         vms: [{name: a, fault_domain: 0}, {name: b, fault_domain: 1}]
@@ -238,7 +238,7 @@ def test_what_is_no_name_of_a_vm(name: str) -> None:
 
 
 @given(st.text(st.sampled_from("abet:-{}[]&*!|>'\"#%@,0.\n \t\x00ü"), max_size=40))
-def test_any_text_loads_or_is_an_error_with_a_place(text: str) -> None:
+def test_any_text_loads_or_has_a_located_error(text: str) -> None:
     with contextlib.suppress(ScenarioError):
         parse_scenario(text, "s.yml")
 

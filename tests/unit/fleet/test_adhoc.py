@@ -51,7 +51,7 @@ def decision(output: str, code: str) -> dict[str, Any]:
     return {"event_id": "A1", "output": output, "policy": "p", "rule": "r", "reason": "why", "eligibility": its}
 
 
-def test_an_event_is_shown_as_a_runner_reports_it() -> None:
+def test_event_is_shown_as_by_a_runner() -> None:
     text = shown(result())
     assert "  Reboot in 10 min (not before 2026-05-04 12:10:00 UTC), from Platform, lasts 9 s, A1" in text
     assert "    h (web_1)  scheduled" in text

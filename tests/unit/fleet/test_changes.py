@@ -54,7 +54,7 @@ PAIRS: list[tuple[tuple[str, ...], tuple[str, ...], bool, bool]] = [
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)))
-def test_less_is_what_is_held_now_or_prepared_no_longer(tmp_path: Path, cache: Cache, number: int) -> None:
+def test_less_is_newly_held_or_unprepared(tmp_path: Path, cache: Cache, number: int) -> None:
     old, new, forth, back = PAIRS[number]
     first, second = artifact(tmp_path, *old), artifact(tmp_path, *new)
     for one, other, less in ((first, second, forth), (second, first, back)):
@@ -66,7 +66,7 @@ def test_less_is_what_is_held_now_or_prepared_no_longer(tmp_path: Path, cache: C
 
 @pytest.mark.parametrize("usual", [True, False])
 @pytest.mark.parametrize("certain", [True, False])
-def test_only_what_an_event_of_the_service_shows_is_less(
+def test_only_certain_usual_events_count_as_less(
     tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch, usual: bool, certain: bool
 ) -> None:
     part = diff.Part("x", usual, {}, {}, {}, certain)
@@ -92,9 +92,7 @@ def test_the_same_policies_are_compared_once(tmp_path: Path, cache: Cache, monke
     assert len(set(map(str, found))) == 2
 
 
-def test_without_a_solver_there_is_a_doubt_and_it_is_not_kept(
-    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_solver_is_an_uncached_doubt(tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_policies: Artifact) -> None:
         raise InputError("z3-solver is not installed")
 

@@ -98,7 +98,7 @@ def printed(name: str) -> str:
     return "".join(char if char.isprintable() else r"\n" if char == "\n" else ascii(char)[1:-1] for char in name)
 
 
-def test_web_2_stands_before_web_10_and_neighbours_are_one_line() -> None:
+def test_hosts_are_in_natural_order_and_neighbours_counted() -> None:
     answers = {name: report([event(0, ["web_10", "web_2"])], vm=name) for name in ("web_10", "web_1", "web_2", "db_3")}
     (block,) = section(text(answers), "EVENTS").rstrip().split("\n\n")
     assert [line.split()[0] for line in block.split("\n")[2:4]] == ["web_2", "web_10"]
@@ -134,7 +134,7 @@ def test_hosts_that_disagree_are_named() -> None:
     assert re.search(r"old v1\.4 \(3f2a9c1d0e4b\) feed +forewarn 0\.2\.0  1 host: b", shown)
 
 
-def test_an_affected_vm_that_says_nothing_is_shown_with_the_reason() -> None:
+def test_silent_affected_vm_is_shown_with_the_reason() -> None:
     affected = ["up", "down", "stranger"]
     answers = {"up": report([event(0, affected)], vm="up"), "down": {"failed": True, "msg": "not reached: no route"}}
     block = section(text(answers), "EVENTS")
@@ -142,7 +142,7 @@ def test_an_affected_vm_that_says_nothing_is_shown_with_the_reason() -> None:
     assert re.search(r"^    stranger +- +not among the hosts of this run$", block, re.MULTILINE)
 
 
-def test_the_name_of_the_vm_counts_not_that_of_the_host() -> None:
+def test_vm_name_counts_instead_of_the_host_name() -> None:
     answers = {
         "10.0.0.1": report([event(0, ["WEB_0"])], vm="web_0"),
         "web_0": report([event(0, ["WEB_0"])], vm="db_0"),
@@ -153,7 +153,7 @@ def test_the_name_of_the_vm_counts_not_that_of_the_host() -> None:
     assert "2 other hosts not affected" in block
 
 
-def test_many_hosts_with_the_same_trouble_share_an_entry() -> None:
+def test_hosts_with_equal_trouble_share_an_entry() -> None:
     answers = {f"web_{number}": {"failed": True, "msg": "not reached: No route to host"} for number in range(30)}
     trouble = section(text(answers), "TROUBLE on 30 hosts").rstrip().split("\n")
     assert trouble[0] == "  30 hosts  not reached: No route to host"
@@ -183,7 +183,7 @@ def test_what_an_older_or_a_newer_runner_reports() -> None:
     assert "another" in section(shown, "TROUBLE")
 
 
-def test_a_fleet_that_is_being_upgraded_is_counted_by_builds() -> None:
+def test_hosts_are_counted_by_build_during_an_upgrade() -> None:
     """Also where both builds have one version, and on the page."""
     builds = ["0.2.0+aaaaaaaaaaaa"] * 3 + ["0.2.0+bbbbbbbbbbbb"]
     answers = {f"web_{number}": report(version=build) for number, build in enumerate(builds)}
@@ -203,7 +203,7 @@ def test_the_simulated_fleet(hosts: int) -> None:
     assert len(shown.split("\n")) < 60
 
 
-def test_hosts_on_which_approvals_are_paused_are_named_with_who_until_when_and_why() -> None:
+def test_paused_hosts_are_listed_with_their_pause() -> None:
     """Hosts that one playbook has paused end some seconds apart, and share a line."""
 
     def pause(second: int, **changed: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def test_shipped_policies(policy: str, kinds: list[str], sandbox: tuple[list[str
     assert sandbox_of(PolicySet(artifact).every_hook()) == sandbox
 
 
-def test_what_is_needed_adds_up_and_unknown_texts_need_nothing() -> None:
+def test_sandbox_is_the_union_of_all_needs() -> None:
     parts = {"parts": ["/run/", {"source": "vm.name"}]}
     hooks: list[dict[str, Any]] = [
         {"run": ["/bin/true"]},

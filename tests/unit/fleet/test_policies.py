@@ -43,7 +43,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return log
 
 
-def test_policies_are_compiled_once_and_again_when_they_change(compiled: Path, tmp_path: Path) -> None:
+def test_policies_are_recompiled_only_after_a_change(compiled: Path, tmp_path: Path) -> None:
     policies, cache = tmp_path / "policies", cache_of(tmp_path)
     first = compile_policies([policies], "2020-07-01", cache)
     assert compile_policies([policies], "2020-07-01", cache) == first
@@ -65,7 +65,7 @@ def test_policies_are_compiled_once_and_again_when_they_change(compiled: Path, t
     assert compiled.read_text() == "xxxxx", "a damaged file counts as none"
 
 
-def test_the_hosts_of_a_run_compile_once_in_all_and_a_refusal_is_remembered(compiled: Path, tmp_path: Path) -> None:
+def test_hosts_of_a_run_compile_once(compiled: Path, tmp_path: Path) -> None:
     """Each host has a process of its own, and several start at once."""
     context = multiprocessing.get_context("fork")
 
@@ -90,7 +90,7 @@ def test_the_hosts_of_a_run_compile_once_in_all_and_a_refusal_is_remembered(comp
     assert compiled.read_text() == "xx"
 
 
-def test_a_directory_that_others_write_to_keeps_no_policy(compiled: Path, tmp_path: Path) -> None:
+def test_directory_writable_by_others_is_no_cache(compiled: Path, tmp_path: Path) -> None:
     """What lies there decides approvals."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home").chmod(0o777)
@@ -100,7 +100,7 @@ def test_a_directory_that_others_write_to_keeps_no_policy(compiled: Path, tmp_pa
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_a_file_that_changes_meanwhile_is_not_kept_under_its_former_content(
+def test_file_changed_during_compilation_is_not_cached(
     compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "policies" / "calm.yml"
@@ -114,7 +114,7 @@ def test_a_file_that_changes_meanwhile_is_not_kept_under_its_former_content(
     assert not (tmp_path / "home" / "policies").exists()
 
 
-def test_of_each_kind_the_results_that_were_used_last_are_kept(tmp_path: Path) -> None:
+def test_cache_keeps_the_last_used_results_per_kind(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "home", tmp_path)
     made = []
 
@@ -168,7 +168,7 @@ def test_a_changed_library_is_a_changed_policy(compiled: Path, tmp_path: Path) -
     assert len(compiled.read_text()) == 5
 
 
-def test_another_collection_of_the_same_name_is_another_library(
+def test_equally_named_collection_elsewhere_is_another_library(
     compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = "{collection: my_company.policies, path: lib.yml}"
@@ -184,7 +184,7 @@ def test_another_collection_of_the_same_name_is_another_library(
     assert compiled.read_text() == "xx"
 
 
-def test_a_library_that_changes_meanwhile_is_not_kept_under_its_former_content(
+def test_library_changed_during_compilation_is_not_cached(
     compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = tmp_path / "shared" / "lib.yml"

@@ -25,7 +25,7 @@ def with_history(result: dict[str, Any], *events: dict[str, Any]) -> dict[str, A
 
 
 @pytest.mark.parametrize("hosts", [0, 1, 60, 300])
-def test_each_event_is_one_card_and_every_host_is_named(hosts: int) -> None:
+def test_each_event_is_one_card_naming_every_host(hosts: int) -> None:
     answers = fleet(hosts, past=10)
     made = page(answers, NOW, "7d")
     text = html.unescape(made)
@@ -49,7 +49,7 @@ def test_whatever_a_host_says_is_on_the_page(stdout: str) -> None:
     assert "no status: its report cannot be read" in made
 
 
-def test_the_page_has_no_markup_but_its_own_and_asks_nobody() -> None:
+def test_page_escapes_every_text_and_requests_nothing() -> None:
     bad = '<img src="http://example.com/x">'
     decision = {"output": bad, "policy": bad, "rule": bad, "reason": bad}
     fields = {**dict.fromkeys(FIELDS, bad), "Resources": [bad]}
@@ -86,7 +86,7 @@ def test_the_page_admits_its_own_style_alone() -> None:
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 1e308, [], {}, True, "x", None, "9999-12-31T23:59:59-23:59"])
-def test_whatever_stands_in_an_event_is_on_the_page(value: object) -> None:
+def test_any_field_value_is_rendered(value: object) -> None:
     for name in [*event(0, []), "last_seen", "impact"]:
         its = {**event(0, ["a"]), name: value}
         past = {**its, "event_id": "P1", "impact": {"paused_seconds": value}}
@@ -118,7 +118,7 @@ def test_time_left_is_written_and_drawn() -> None:
     assert made.count('class="ahead"') == 3  # not of the neighbour
 
 
-def test_an_event_that_was_called_off_is_drawn_as_such() -> None:
+def test_cancelled_event_is_drawn_as_cancelled() -> None:
     times = {"first_seen": "2026-11-21T16:05:00.000Z", "gone_at": "2026-11-21T16:09:00.000Z"}
     gone = event(7, ["a"], outcome="cancelled", open=False, **times)
     made = page({"a": with_history(report(), gone)}, NOW, "7d")
@@ -126,7 +126,7 @@ def test_an_event_that_was_called_off_is_drawn_as_such() -> None:
     assert '<line class="m-calm" x1="0.00%" x2="80.00%"' in made
 
 
-def test_an_event_that_only_neighbours_remember_is_not_lost() -> None:
+def test_event_remembered_only_by_neighbours_is_shown() -> None:
     gone = event(7, ["deleted"], outcome="finished", open=False, gone_at=NOW)
     made = page({name: with_history(report(), gone) for name in ("a", "b")}, NOW, "7d")
     assert made.count("Redeploy finished") == 1

@@ -57,7 +57,7 @@ def test_each_result_is_an_entry_with_its_hosts() -> None:
     ]
 
 
-def test_what_a_runner_says_counts_and_in_a_rehearsal_what_it_would_have() -> None:
+def test_reported_policy_counts_except_in_a_rehearsal() -> None:
     hosts = {"web_0": {**OF_STATE[DONE], "__forewarn_status": {"stdout": json.dumps({"runner": OLD})}}}
     assert "web v14" in lines(hosts)[1], "after a rollout that went back, for example"
     assert lines(hosts, rehearsed=True)[:2] == [
@@ -66,7 +66,7 @@ def test_what_a_runner_says_counts_and_in_a_rehearsal_what_it_would_have() -> No
     ]
 
 
-def test_other_parameters_lost_settings_and_doubts_are_changes_too() -> None:
+def test_parameters_lost_settings_and_doubts_are_changes() -> None:
     compared = {"before": NEW, "after": NEW, "params": ["a", "b"], "dropped": ["forewarn_sink_url"], "doubt": "no z3"}
     shown = lines({"web_0": {**OF_STATE[DONE], "__forewarn_compared": compared}})
     assert shown[2:6] == [
@@ -85,7 +85,7 @@ def test_a_new_host_has_nothing_before() -> None:
 
 
 @pytest.mark.parametrize("number", range(20))
-def test_three_hundred_hosts_with_any_results_are_a_few_lines(number: int) -> None:
+def test_many_hosts_are_summed_up_in_few_lines(number: int) -> None:
     random = Random(SEED * 20 + number)
     states = {f"web_{host}": random.choice(list(OF_STATE)[: 1 + number % 4]) for host in range(300)}
     rollouts = [host_rollout(host, OF_STATE[state], rehearsed=False) for host, state in states.items()]

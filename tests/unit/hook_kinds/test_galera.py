@@ -109,7 +109,7 @@ def test_a_server_without_a_cluster_is_not_stopped(server: Server) -> None:
     assert server.calls("systemctl") == []
 
 
-def test_the_others_are_asked_where_a_file_says_as_whom(server: Server) -> None:
+def test_peers_are_queried_with_the_defaults_file(server: Server) -> None:
     server.status("peer")
     server.run(defaults_file="/etc/my.cnf")  # three answer, and one of them is this node
     asked = [call.split(" --batch")[0] for call in server.calls("mariadb")]
@@ -126,12 +126,12 @@ def test_others_that_do_not_answer_do_not_count(server: Server) -> None:
     assert server.refusal(defaults_file="/etc/my.cnf").startswith("0 other nodes are synced, and 2 must remain")
 
 
-def test_a_stop_that_has_no_effect_is_a_failure(server: Server) -> None:
+def test_ineffective_stop_is_a_failure(server: Server) -> None:
     server.set("after-stop", "ActiveState=deactivating\nJob=12\nLoadState=loaded\n")
     assert server.refusal().startswith("mariadb.service is deactivating, after ")
 
 
-def test_a_node_is_not_recovered_before_its_cluster_answers(server: Server) -> None:
+def test_node_is_recovered_after_its_cluster_answers(server: Server) -> None:
     server.run()
     (server.directory / "read").unlink()
     assert server.refusal(RECOVER).startswith("MariaDB does not answer: ERROR 1047 (08S01) WSREP has not yet prepared")
@@ -151,7 +151,7 @@ def test_a_server_that_does_not_start_is_told(server: Server) -> None:
     assert server.refusal(RECOVER).startswith(reason)
 
 
-def test_soon_after_a_boot_a_server_is_waited_for_that_this_hook_has_not_stopped(server: Server) -> None:
+def test_booting_server_is_awaited_when_not_stopped_here(server: Server) -> None:
     server.set("unit", "ActiveState=inactive\nJob=7\nLoadState=loaded\n")
     (server.directory / "read").unlink()
     assert server.refusal(RECOVER).startswith("MariaDB does not answer")

@@ -83,10 +83,10 @@ def test_what_cannot_be_ordered_now_is_tried_again() -> None:
     assert said == ["waiting: nobody can take over", "failed: nobody can take over, after 4 s"]
 
 
-def test_an_order_without_an_effect_is_not_called_undone() -> None:
+def test_ineffective_order_is_not_reported_as_undone() -> None:
     assert steps(undone("not drained"))[1][-1] == "failed: not drained, after 4 s"
 
 
 @pytest.mark.parametrize("flicker", [[there("yes"), undone("no")], [missing("1 job"), undone("no")]])
-def test_what_is_lost_again_and_again_fails_with_that_word(flicker: list[EffectSeen]) -> None:
+def test_repeated_loss_is_reported_as_lost(flicker: list[EffectSeen]) -> None:
     assert steps(*flicker * 20)[1][-1].endswith(f"{LOST}, after 4 s")

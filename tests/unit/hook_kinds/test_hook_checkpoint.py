@@ -19,14 +19,14 @@ def save(directory: Path, command: list[str]) -> None:
     perform("checkpoint", PREPARE, options, EVENT, 0.9, str(directory / "memory.json"))
 
 
-def test_what_an_earlier_run_has_saved_does_not_count_for_a_later_one(tmp_path: Path) -> None:
+def test_file_of_an_earlier_run_does_not_count(tmp_path: Path) -> None:
     """The content of an event changes hours after its preparation, so the hook runs again, and nothing is saved."""
     save(tmp_path, ["/bin/touch", str(tmp_path / "saved")])
     with pytest.raises(HookFailedError, match="saved has not been written since this hook began"):
         save(tmp_path, ["/bin/true"])
 
 
-def test_a_file_of_an_earlier_time_counts_if_it_is_another(tmp_path: Path) -> None:
+def test_new_file_with_an_old_time_counts(tmp_path: Path) -> None:
     """The clock may have been set meanwhile."""
     saved = tmp_path / "saved"
     saved.touch()

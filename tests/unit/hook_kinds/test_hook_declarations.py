@@ -41,7 +41,7 @@ def test_a_kind_is_one_short_file(kind: HookKind, package: Path) -> None:
     assert len(lines) <= _LONGEST_FILE
 
 
-def test_the_schema_and_the_pages_are_those_of_the_declarations() -> None:
+def test_schema_and_pages_match_the_declarations() -> None:
     hint = "run python -m tools.docs.hook_kinds in tests"
     assert SCHEMA.read_text(encoding="utf-8") == schema(), hint
     assert {path: path.read_text(encoding="utf-8") for path in pages()} == pages(), hint

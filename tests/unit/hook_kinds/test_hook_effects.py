@@ -65,14 +65,14 @@ def worlds(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return Worlds(request.param, tmp_path, monkeypatch)
 
 
-def test_a_drain_that_is_undone_at_any_step_is_there_at_success(worlds: Worlds) -> None:
+def test_drain_undone_once_holds_at_success(worlds: Worlds) -> None:
     steps = worlds.steps(PREPARE)
     for begins in (0.0, 2.0):
         held = [worlds.holds_at_success({step}, begins) for step in range(1, steps + 1)]
         assert held.count(False) <= 1  # a checkpoint that vanishes before anybody has seen it was never saved
 
 
-def test_a_drain_that_is_undone_more_than_once_is_there_at_success(worlds: Worlds) -> None:
+def test_drain_undone_repeatedly_holds_at_success(worlds: Worlds) -> None:
     steps = worlds.steps(PREPARE)
     for seed in seeds(examples(100)):
         chance = random.Random(seed)
@@ -80,7 +80,7 @@ def test_a_drain_that_is_undone_more_than_once_is_there_at_success(worlds: World
         worlds.holds_at_success(breaks, chance.choice([0.0, 2.0]))
 
 
-def test_a_drain_that_is_undone_again_and_again_is_no_success(worlds: Worlds) -> None:
+def test_drain_undone_forever_is_no_success(worlds: Worlds) -> None:
     steps = worlds.steps(PREPARE)
     reasons = []
     for first in (1, max(1, steps // 2), steps):
@@ -91,7 +91,7 @@ def test_a_drain_that_is_undone_again_and_again_is_no_success(worlds: Worlds) ->
         assert LOST in reasons[-1]
 
 
-def test_what_was_lost_is_why_a_hook_without_time_for_more_fails(worlds: Worlds) -> None:
+def test_lost_drain_without_time_fails_as_lost(worlds: Worlds) -> None:
     if worlds.kind.kind == "probe":
         pytest.skip("it orders nothing")
     quiet = worlds.prepared()
@@ -100,7 +100,7 @@ def test_what_was_lost_is_why_a_hook_without_time_for_more_fails(worlds: Worlds)
         worlds.new().run(worlds.patch, PREPARE, range(quiet.steps, 10_000), quiet.now + 1.0)
 
 
-def test_a_recovery_that_is_undone_at_any_step_is_there_at_success(worlds: Worlds) -> None:
+def test_recovery_undone_once_holds_at_success(worlds: Worlds) -> None:
     for step in range(1, worlds.steps(RECOVER) + 1):
         world = worlds.prepared()
         world.run(worlds.patch, RECOVER, {step})

@@ -92,35 +92,35 @@ def test_an_answer_without_the_server_is_quoted(haproxy: Scripted, answer: str) 
     assert answer.strip("\n\0") in str(caught.value)
 
 
-def test_a_server_of_another_name_is_not_taken_for_it(haproxy: Scripted) -> None:
+def test_server_with_a_longer_name_is_not_matched(haproxy: Scripted) -> None:
     haproxy.answers["show servers state web"] = UP.replace(" s1 ", " s10 ")
     with pytest.raises(HookFailedError, match=r"HAProxy knows no server web/s1$"):
         run(PREPARE, haproxy.path)
     assert haproxy.orders() == []
 
 
-def test_sessions_that_do_not_end_are_counted_with_those_that_wait(haproxy: Scripted) -> None:
+def test_open_and_queued_sessions_are_counted(haproxy: Scripted) -> None:
     haproxy.answers["show servers state web"] = [UP, UP, DRAINED]
     haproxy.answers["show stat"] = STATISTICS.format(1, 2)
     with pytest.raises(HookFailedError, match=r"3 sessions open on web/s1, after \d s"):
         run(PREPARE, haproxy.path)
 
 
-def test_none_is_waited_for_where_the_policy_says_so(haproxy: Scripted) -> None:
+def test_wait_none_waits_for_no_session(haproxy: Scripted) -> None:
     haproxy.answers["show servers state web"] = [UP, UP, DRAINED]
     haproxy.answers["show stat"] = STATISTICS.format(0, 2)
     run(PREPARE, haproxy.path, options={"wait": "none"})
     assert haproxy.orders() == ["set server web/s1 state drain"]
 
 
-def test_a_reload_between_the_state_and_the_count_does_not_end_a_drain(haproxy: Scripted) -> None:
+def test_reload_before_the_count_ends_no_drain(haproxy: Scripted) -> None:
     """The process before the reload says that the server drains, the one after it that no session is open."""
     haproxy.answers["show servers state web"] = [UP, UP, DRAINED, UP, UP, DRAINED]
     run(PREPARE, haproxy.path)
     assert haproxy.orders() == ["set server web/s1 state drain"] * 2
 
 
-def test_an_order_that_has_no_effect_is_a_failure(haproxy: Scripted) -> None:
+def test_ineffective_order_is_a_failure(haproxy: Scripted) -> None:
     with pytest.raises(HookFailedError, match="web/s1 is in service"):
         run(PREPARE, haproxy.path)
 
@@ -137,7 +137,7 @@ def test_a_recovery_without_a_preparation_changes_nothing(haproxy: Scripted, mem
     assert haproxy.orders() == []
 
 
-def test_a_recovery_waits_for_an_haproxy_that_is_not_up_yet(tmp_path: Path, memory: str) -> None:
+def test_recovery_waits_for_a_starting_haproxy(tmp_path: Path, memory: str) -> None:
     path = tmp_path / "later.sock"
     Path(memory).write_text('{"drained": true, "up": true}')
     with pytest.raises(HookFailedError, match=r"HAProxy does not answer at .*, after \d s"):
@@ -153,7 +153,7 @@ def test_a_recovery_waits_for_an_haproxy_that_is_not_up_yet(tmp_path: Path, memo
     assert not Path(memory).exists()
 
 
-def test_a_server_without_checks_of_its_own_is_not_declared_down(haproxy: Scripted, memory: str) -> None:
+def test_server_without_checks_is_not_declared_down(haproxy: Scripted, memory: str) -> None:
     Path(memory).write_text('{"drained": true, "up": true}')
     haproxy.answers["show servers state web"] = [DRAINED, UP]
     haproxy.answers["show stat"] = STATISTICS.format(0, 0).replace("L7OK", "")
@@ -161,7 +161,7 @@ def test_a_server_without_checks_of_its_own_is_not_declared_down(haproxy: Script
     assert haproxy.orders() == ["set server web/s1 state ready"]
 
 
-def test_a_server_that_was_down_before_is_made_ready_and_not_waited_for(haproxy: Scripted, memory: str) -> None:
+def test_server_that_was_down_is_not_awaited(haproxy: Scripted, memory: str) -> None:
     down = UP.replace("2 0\n", "0 0\n")
     haproxy.answers["show servers state web"] = [down, down, DRAINED]
     run(PREPARE, haproxy.path, memory)

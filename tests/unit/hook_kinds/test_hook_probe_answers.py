@@ -56,7 +56,7 @@ def prepare(address: str | None, seconds: float = 10.0, wait: float = 0.0) -> No
     perform("probe", PREPARE, {"wait": wait}, EVENT, seconds, None, address)
 
 
-def test_a_runner_without_a_probe_cannot_be_seen_to_drain() -> None:
+def test_runner_without_a_probe_is_a_failure() -> None:
     with pytest.raises(HookFailedError, match=r"the runner has no probe.*--probe-listen"):
         prepare(None)
 
@@ -68,19 +68,19 @@ def test_it_waits_until_the_probe_turns(probe: Probe, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[-1] == "/readyz has answered 503 for 0 s"
 
 
-def test_a_probe_that_stays_ready_is_a_failure_that_says_so(probe: Probe) -> None:
+def test_probe_that_stays_ready_is_a_failure(probe: Probe) -> None:
     probe.statuses = [200]
     with pytest.raises(HookFailedError, match=r"/readyz answers 200, not 503: it does so for events that name this VM"):
         prepare(probe.address, seconds=1.2)
 
 
-def test_a_probe_that_turns_ready_during_the_wait_is_a_failure(probe: Probe) -> None:
+def test_probe_that_becomes_ready_is_a_failure(probe: Probe) -> None:
     probe.statuses = [503, 200]
     with pytest.raises(HookFailedError, match="answers 200, not 503"):
         prepare(probe.address, seconds=1.2)
 
 
-def test_a_wait_that_is_longer_than_the_notice_fails_at_once(probe: Probe) -> None:
+def test_wait_longer_than_the_notice_fails_at_once(probe: Probe) -> None:
     probe.statuses = [503]
     with pytest.raises(HookFailedError, match=r"it takes 1 min, and \d+ s are left"):
         prepare(probe.address, wait=60.0)

@@ -72,7 +72,7 @@ def failure(kind: str, phase: str = PREPARE, **options: str) -> str:
     return str(caught.value)
 
 
-def test_a_host_with_several_nodes_of_slurm_has_to_name_one(script: Script) -> None:
+def test_slurm_host_with_several_nodes_must_name_one(script: Script) -> None:
     script("scontrol", "n1 n1-gpu\n")
     assert failure("slurm") == "slurm.conf has 2 nodes (n1 n1-gpu) on this host: set the option node"
     script("scontrol")
@@ -84,12 +84,12 @@ def test_all_nodes_of_slurm_are_no_node() -> None:
     assert "node must be the name of one node" in failure("slurm", node="n[1-9]")
 
 
-def test_an_unknown_node_of_slurm_is_not_waited_for(script: Script) -> None:
+def test_slurm_unknown_node_fails_at_once(script: Script) -> None:
     script("scontrol", "Node nx not found\n", 1)
     assert failure("slurm", node="nx") == "scontrol failed: Node nx not found"
 
 
-def test_jobs_that_slurm_does_not_requeue_are_named_with_the_reason(script: Script, tmp_path: Path) -> None:
+def test_slurm_jobs_not_requeued_are_named(script: Script, tmp_path: Path) -> None:
     refuse = "case $1 in requeue) echo 'job is not requeueable' >&2; exit 1;; esac"
     script("scontrol", NODE.format("MIXED+DRAIN", ""), when="*show*", otherwise=refuse)
     script("squeue", "7 RUNNING\n8 COMPLETING\n")
@@ -98,7 +98,7 @@ def test_jobs_that_slurm_does_not_requeue_are_named_with_the_reason(script: Scri
     assert [call for call in calls(tmp_path) if "requeue" in call] == ["scontrol requeue 7"]
 
 
-def test_a_node_of_slurm_whose_slurmd_is_away_is_not_resumed(script: Script, tmp_path: Path) -> None:
+def test_slurm_node_without_slurmd_is_not_resumed(script: Script, tmp_path: Path) -> None:
     reason = "Reason=Forewarn: Reboot event E1 [root@2026-01-01T00:00:00]"
     script("scontrol", NODE.format("DOWN+DRAIN+NOT_RESPONDING", reason), when="*show*")
     assert "its slurmd has not registered again: see systemctl status slurmd" in failure("slurm", RECOVER, node="n1")
@@ -112,13 +112,13 @@ def test_a_rabbitmq_that_is_not_running_is_said(script: Script) -> None:
     assert "unable to perform an operation on node 'rabbit@r1'" in failure("rabbitmq", RECOVER)
 
 
-def test_a_command_that_rabbitmq_does_not_take_is_not_waited_for(script: Script) -> None:
+def test_rabbitmq_unknown_command_fails_at_once(script: Script) -> None:
     script("rabbitmq-upgrade")
     script("rabbitmq-diagnostics", "status is no command\n", 64)
     assert failure("rabbitmq") == "rabbitmq-diagnostics status failed: status is no command"
 
 
-def test_a_node_of_rabbitmq_without_which_there_is_no_quorum_is_not_drained(script: Script, tmp_path: Path) -> None:
+def test_rabbitmq_node_needed_for_quorum_is_not_drained(script: Script, tmp_path: Path) -> None:
     script("rabbitmq-diagnostics", 'Asking...\n{"is_under_maintenance": false}')
     script("rabbitmq-upgrade", "time is over\n", 69, when="await*")
     said = failure("rabbitmq", node="rabbit@r1")
@@ -127,14 +127,14 @@ def test_a_node_of_rabbitmq_without_which_there_is_no_quorum_is_not_drained(scri
     assert "rabbitmq-diagnostics --silent status --formatter json --node rabbit@r1" in calls(tmp_path)
 
 
-def test_maintenance_of_rabbitmq_that_no_hook_has_begun_is_not_ended(script: Script, tmp_path: Path) -> None:
+def test_rabbitmq_maintenance_of_others_is_not_ended(script: Script, tmp_path: Path) -> None:
     script("rabbitmq-diagnostics", '{"is_under_maintenance": true}')
     script("rabbitmq-upgrade")
     perform("rabbitmq", RECOVER, {}, EVENT, 60.0)
     assert not [call for call in calls(tmp_path) if "revive" in call]
 
 
-def test_leaders_that_stay_on_a_node_of_rabbitmq_are_named(script: Script) -> None:
+def test_rabbitmq_remaining_leaders_are_named(script: Script) -> None:
     script("rabbitmq-diagnostics", '{"is_under_maintenance": true}')
     script("rabbitmq-upgrade")
     script("rabbitmqctl", '[{"name": "a", "type": "quorum"}, {"name": "b", "type": "classic"}]')
@@ -150,7 +150,7 @@ def pacemaker(
     script("crm_attribute")
 
 
-def test_what_pacemaker_could_not_start_elsewhere_is_not_stopped(script: Script, tmp_path: Path) -> None:
+def test_pacemaker_service_without_another_node_is_not_stopped(script: Script, tmp_path: Path) -> None:
     pacemaker(script, other="false")
     assert failure("pacemaker").startswith("no other node is online to take what runs on p1: web")
     assert not [call for call in calls(tmp_path) if "crm_attribute" in call and "setpriv" not in call]
@@ -161,7 +161,7 @@ def test_what_pacemaker_does_not_manage_is_named(script: Script) -> None:
     assert failure("pacemaker").startswith("on p1 there still runs web (unmanaged)")
 
 
-def test_pacemaker_is_not_told_twice_to_put_a_node_into_standby(script: Script, tmp_path: Path) -> None:
+def test_pacemaker_standby_is_not_requested_twice(script: Script, tmp_path: Path) -> None:
     pacemaker(script, where="p2", standby="true")
     perform("pacemaker", PREPARE, {}, EVENT, 60.0)
     assert not [call for call in calls(tmp_path) if call.startswith("crm_attribute")]

@@ -24,7 +24,7 @@ def scripted(*answers: str | Exception) -> Callable[[], str]:
     return answer
 
 
-def test_software_that_does_not_answer_yet_is_waited_for_and_said() -> None:
+def test_unreachable_software_is_awaited_and_reported() -> None:
     said: list[str] = []
     work = Work({}, {}, 20, say=said.append)
     work.wait(scripted(NotYetError("nobody answers"), NotYetError("nobody answers"), "1 job", ""), every=0.01)
@@ -32,7 +32,7 @@ def test_software_that_does_not_answer_yet_is_waited_for_and_said() -> None:
 
 
 @pytest.mark.parametrize("last", ["1 job is left", NotYetError("1 job is left")])
-def test_the_last_thing_that_was_missing_is_why_the_hook_fails(last: str | Exception) -> None:
+def test_last_missing_condition_is_the_reason(last: str | Exception) -> None:
     work = Work({}, {}, 0.7, say=lambda _text: None)
     with pytest.raises(HookFailedError, match=r"^1 job is left, after 0 s$"):
         work.wait(scripted("2 jobs are left", last), every=0.01)
@@ -44,7 +44,7 @@ def test_what_will_not_change_is_not_waited_for() -> None:
         work.wait(scripted(HookFailedError("no such node"), ""), every=0.01)
 
 
-def test_a_question_that_outlasts_the_time_does_not_hide_what_was_missing() -> None:
+def test_timed_out_question_keeps_the_previous_reason() -> None:
     work = Work({}, {}, 0.8, say=lambda _text: None)
     answer = scripted("1 job is left", "")
 

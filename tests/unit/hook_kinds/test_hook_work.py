@@ -30,14 +30,14 @@ def work(seconds: float = 30.0, memory_file: Path | None = None) -> tuple[Work, 
 # Waiting
 
 
-def test_it_waits_until_nothing_is_missing_and_says_each_thing_once() -> None:
+def test_wait_reports_each_missing_thing_once() -> None:
     answers = iter(["3 sessions", "3 sessions", "1 session", ""])
     at, said = work()
     at.wait(lambda: next(answers), every=0.001)
     assert said == ["waiting: 3 sessions", "waiting: 1 session"]
 
 
-def test_what_is_still_missing_at_the_end_is_the_reason() -> None:
+def test_thing_missing_at_the_end_is_the_reason() -> None:
     at, _said = work(0.6)
     with pytest.raises(HookFailedError, match=r"^1 session is open, after 0 s$"):
         at.wait(lambda: "1 session is open", every=0.2)
@@ -55,7 +55,7 @@ def test_a_program_that_fails_is_quoted() -> None:
     assert (done.code, done.output) == (3, "x\n")
 
 
-def test_a_program_has_no_more_time_than_the_hook() -> None:
+def test_program_ends_with_the_hooks_time() -> None:
     at, _said = work(0.7)
     with pytest.raises(HookFailedError, match="has not ended in time"):
         at.run(sys.executable, "-c", "import time; time.sleep(60)")  # which is killed at once
@@ -95,7 +95,7 @@ def test_an_answer_of_any_status_is_an_answer(url: str) -> None:
     assert at.http("POST", f"{url}/refused", {}) == (412, "no candidate")
 
 
-def test_no_answer_is_a_failure_that_names_the_place() -> None:
+def test_refused_connection_names_the_address() -> None:
     at, _said = work()
     with pytest.raises(HookFailedError, match=r"127\.0\.0\.1 port 1: Connection refused"):
         at.http("GET", "http://127.0.0.1:1/")
@@ -124,7 +124,7 @@ def test_a_memory_that_is_cut_off_is_none(tmp_path: Path, content: str) -> None:
     assert work(memory_file=tmp_path / "m.json")[0].memory == {}
 
 
-def test_a_memory_that_cannot_be_kept_stops_the_preparation(tmp_path: Path) -> None:
+def test_unwritable_memory_stops_the_preparation(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     at, _said = work(memory_file=tmp_path / "file" / "m.json")
     with pytest.raises(HookFailedError, match="cannot be written"):
@@ -182,7 +182,7 @@ def test_the_last_line_is_the_reason(monkeypatch: pytest.MonkeyPatch, capsys: py
         ({"server": 1}, "server must be a text, and not empty, not 1"),
     ],
 )
-def test_options_are_checked_again_where_values_stand_in_them(
+def test_resolved_options_are_validated_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: dict[str, Any], problem: str
 ) -> None:
     assert run(monkeypatch, options, "prepare") == 1

@@ -37,9 +37,7 @@ FORMS = (
 
 @given(SECRETS, NOISE, st.data())
 @settings(max_examples=examples(400))
-def test_no_form_of_a_secret_is_shown_wherever_it_is_cut(
-    secrets: list[str], noise: list[str], data: st.DataObject
-) -> None:
+def test_every_form_of_a_secret_is_masked(secrets: list[str], noise: list[str], data: st.DataObject) -> None:
     forms = [data.draw(st.sampled_from(FORMS))(data.draw(st.sampled_from(secrets))) for _part in noise]
     text = "".join(f"{part}{form}" for part, form in zip(noise, forms))
     whole, masker = Masker(secret.encode() for secret in secrets), Masker(secret.encode() for secret in secrets)
@@ -58,14 +56,14 @@ def test_what_has_no_secret_in_it_is_unchanged(text: str) -> None:
     assert Masker([]).masked(text) == text
 
 
-def test_a_key_of_several_lines_is_masked_line_by_line() -> None:
+def test_multiline_key_is_masked_line_by_line() -> None:
     key = b"-----BEGIN KEY-----\nMIIEvQIBADANBg\nq1Zf8w0BAQEFAA\n}\n"
     assert Masker([key]).masked("key: q1Zf8w0BAQEFAA }") == "key: *** }"
 
 
 @given(st.integers(-20, 20), st.integers(1, 40))
 @settings(max_examples=examples(200))
-def test_a_secret_at_the_cut_of_a_long_output_is_masked(place: int, piece: int) -> None:
+def test_secret_at_the_cut_of_output_is_masked(place: int, piece: int) -> None:
     secret = b"s3cret-of-the-drain"
     text = (
         b"." * (OUTPUT_PART_BYTES + place)
@@ -83,9 +81,7 @@ def test_a_secret_at_the_cut_of_a_long_output_is_masked(place: int, piece: int) 
     assert not set(kept[2].partition("]\n")[2]) - set(".*")
 
 
-def test_what_a_kind_reads_from_a_file_is_masked_in_all_that_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_file_content_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     file = tmp_path / "credentials"
     file.write_text("admin:pa ss\n")
@@ -96,7 +92,7 @@ def test_what_a_kind_reads_from_a_file_is_masked_in_all_that_it_says(
     assert said == ["refused: ***, ***, ***, ***"]
 
 
-def test_the_password_of_a_client_of_mariadb_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mariadb_client_password_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "galera.cnf"
     file.write_text("[client]\nuser = checker\npassword = 'pa55 word'\n")
     work = Work({"defaults_file": str(file)}, {}, 9.0, say=lambda _text: None)

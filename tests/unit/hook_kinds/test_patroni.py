@@ -106,7 +106,7 @@ def refusal(api: Api, phase: str = PREPARE, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_the_new_primary_is_waited_for_until_it_takes_writes(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_primary_is_awaited_until_it_takes_writes(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     api.others = [
         {"state": "running", "role": "replica"},
         {"state": "starting"},
@@ -121,28 +121,28 @@ def test_the_new_primary_is_waited_for_until_it_takes_writes(api: Api, capsys: p
     ]
 
 
-def test_a_switchover_that_patroni_reports_and_nobody_sees_is_a_failure(api: Api) -> None:
+def test_switchover_without_an_effect_is_a_failure(api: Api) -> None:
     api.moves = False
     assert refusal(api).startswith("Patroni has switched over, after ")
     api.switchover = (503, "Switchover failed")
     assert refusal(api).startswith("Patroni does not switch over (503): Switchover failed, after ")
 
 
-def test_a_cluster_without_a_leader_is_no_reason_to_go_on(api: Api) -> None:
+def test_cluster_without_a_leader_is_a_failure(api: Api) -> None:
     api.leader = None
     assert refusal(api).startswith("the cluster has no leader, after ")
     assert api.requests == []
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_it_asks_for_nothing_where_the_member_and_the_cluster_disagree(api: Api, leads: bool) -> None:
+def test_conflicting_leader_information_stops_the_switchover(api: Api, leads: bool) -> None:
     api.leads, api.leader = leads, "n2" if leads else "n1"
     here = "leads, too" if leads else "does not lead"
     assert f"the leader is {api.leader}, but the member at {api.url} {here}: is it n1?" in refusal(api)
     assert api.requests == []
 
 
-def test_nobody_takes_over_who_may_lack_what_was_committed(api: Api) -> None:
+def test_lagging_member_does_not_take_over(api: Api) -> None:
     api.own["replication"][0]["state"] = "catchup"
     assert refusal(api).startswith("no other member streams from n1, after ")
     assert refusal(api, candidate="n2").startswith("n2 does not stream from n1, after ")
@@ -184,13 +184,13 @@ def test_what_is_no_cluster_is_told(api: Api, raw: bytes) -> None:
     assert refusal(api).startswith("Patroni does not know its cluster (200): ")
 
 
-def test_nobody_there_and_a_bad_file_of_authorities_are_told(api: Api, tmp_path: Path) -> None:
+def test_unreachable_api_and_bad_ca_file_are_reported(api: Api, tmp_path: Path) -> None:
     assert "Patroni does not answer: 127.0.0.1 port 1: Connection refused" in refusal(api, url="http://127.0.0.1:1")
     message = refusal(api, url="https://127.0.0.1:1", ca_file=str(tmp_path / "ca.pem"))
     assert message == f"Patroni does not answer: {tmp_path}/ca.pem cannot be used: No such file or directory"
 
 
-def test_a_member_that_does_not_stream_is_not_recovered(api: Api) -> None:
+def test_member_that_does_not_stream_is_not_recovered(api: Api) -> None:
     api.leader, api.own = "n2", {"state": "starting", "role": "replica"}
     assert refusal(api, RECOVER).startswith("PostgreSQL of n1 is in state 'starting', after ")
     api.pause = True
@@ -204,7 +204,7 @@ def test_a_member_that_does_not_stream_is_not_recovered(api: Api) -> None:
     run(api, RECOVER)
 
 
-def test_what_did_not_run_before_is_not_waited_for(api: Api, tmp_path: Path) -> None:
+def test_stopped_member_is_not_awaited(api: Api, tmp_path: Path) -> None:
     api.leader, api.own = "n2", {"state": "stopped", "role": "replica"}
     run(api, memory=tmp_path / "memory")
     run(api, RECOVER, memory=tmp_path / "memory")

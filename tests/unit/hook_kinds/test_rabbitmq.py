@@ -75,7 +75,7 @@ def test_a_node_is_drained_and_revived(node: Node) -> None:
     assert node.changes() == ["drain", "revive"]
 
 
-def test_a_node_is_revived_again_while_members_of_queues_are_down(node: Node) -> None:
+def test_revive_is_repeated_while_members_are_down(node: Node) -> None:
     node.run()
     (node.directory / "quorum").unlink()
     node.set("revives", "3")
@@ -83,13 +83,13 @@ def test_a_node_is_revived_again_while_members_of_queues_are_down(node: Node) ->
     assert node.changes() == ["drain", "revive", "revive", "revive"]
 
 
-def test_a_node_that_was_not_drained_is_not_revived_while_members_of_queues_are_down(node: Node) -> None:
+def test_undrained_node_is_not_revived(node: Node) -> None:
     (node.directory / "quorum").unlink()
     assert "no member online to spare: rabbitmq-upgrade await_online" in node.refusal(RECOVER)
     assert node.changes() == []
 
 
-def test_a_node_that_was_in_maintenance_mode_is_so_again_after_a_reboot(node: Node) -> None:
+def test_earlier_maintenance_mode_is_restored_after_a_reboot(node: Node) -> None:
     node.set("maintenance", "true")
     (node.directory / "quorum").unlink()
     node.run()
@@ -98,7 +98,7 @@ def test_a_node_that_was_in_maintenance_mode_is_so_again_after_a_reboot(node: No
     assert node.changes() == ["drain", "drain"]
 
 
-def test_a_drain_that_says_that_it_has_failed_is_repeated_and_not_taken_for_a_persons(node: Node) -> None:
+def test_failed_drain_is_repeated_and_later_revived(node: Node) -> None:
     """RabbitMQ is in maintenance mode then, and a second drain succeeds (its issue 3369)."""
     node.set("drain-fails")
     node.run()

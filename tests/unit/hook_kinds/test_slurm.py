@@ -23,7 +23,7 @@ def node(state: str, monkeypatch: pytest.MonkeyPatch, more: str = "CPUAlloc=0 CP
     return read_node(Work({}, {}, 9.0), "n1")
 
 
-def test_work_runs_in_the_states_that_say_so_and_in_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_works_only_in_busy_states(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in range(3):
         for flags in combinations(FLAGS, count):
             for drain in ((), ("DRAIN",)):
@@ -32,7 +32,7 @@ def test_work_runs_in_the_states_that_say_so_and_in_no_other(monkeypatch: pytest
                     assert (found.draining, found.works) == (bool(drain), state in BUSY), found.state
 
 
-def test_a_node_with_allocated_cpus_works_whatever_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_with_allocated_cpus_works_in_any_state(monkeypatch: pytest.MonkeyPatch) -> None:
     assert node("IDLE+DRAIN", monkeypatch, "CPUAlloc=2 CPUTot=4").works
     assert not node("IDLE+DRAIN", monkeypatch, "CoresPerSocket=2").works
 

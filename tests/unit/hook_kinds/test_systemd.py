@@ -81,7 +81,7 @@ def activated(**values: Any) -> tuple[FakeUnit, FakeUnit]:
     return FakeUnit(SOCKET, triggers=SERVICE, enabled=True, state="active"), service
 
 
-def test_a_client_that_connects_during_an_event_breaks_nothing(stage: Stage) -> None:
+def test_connection_during_an_event_starts_nothing(stage: Stage) -> None:
     stage.systemd.add(*activated())
     stage.hook(PREPARE)
     stage.systemd.asked = True
@@ -92,7 +92,7 @@ def test_a_client_that_connects_during_an_event_breaks_nothing(stage: Stage) -> 
     assert stage.systemd.storms == []
 
 
-def test_a_socket_that_is_down_before_stays_so_and_cannot_be_started_meanwhile(stage: Stage) -> None:
+def test_inactive_socket_stays_inactive_and_is_blocked(stage: Stage) -> None:
     socket, service = activated(enabled=True)
     socket.state, socket.enabled, service.needs_socket = "inactive", False, ""
     stage.systemd.add(socket, service)
@@ -102,7 +102,7 @@ def test_a_socket_that_is_down_before_stays_so_and_cannot_be_started_meanwhile(s
     assert stage.systemd.states() == {SOCKET: "inactive", SERVICE: "active"}
 
 
-def test_systemd_reads_its_files_no_more_often_than_they_change(stage: Stage) -> None:
+def test_units_are_reloaded_once_per_change(stage: Stage) -> None:
     socket, service = activated()
     service.stops_within = 20.0
     stage.systemd.add(socket, service)
@@ -112,7 +112,7 @@ def test_systemd_reads_its_files_no_more_often_than_they_change(stage: Stage) ->
     assert stage.systemd.reloads == 3
 
 
-def test_a_service_that_ends_soon_after_its_start_is_named(stage: Stage) -> None:
+def test_service_that_fails_after_its_start_is_named(stage: Stage) -> None:
     socket, service = activated()
     stage.systemd.add(socket, service)
     stage.hook(PREPARE)
@@ -125,7 +125,7 @@ def test_a_service_that_ends_soon_after_its_start_is_named(stage: Stage) -> None
     assert stage.systemd.states() == {SOCKET: "active", SERVICE: "active"}
 
 
-def test_a_service_counts_as_started_once_it_has_run_for_some_seconds(stage: Stage) -> None:
+def test_service_must_run_some_seconds_to_count(stage: Stage) -> None:
     stage.systemd.add(*activated())
     stage.hook(PREPARE)
     began = stage.systemd.now
@@ -147,7 +147,7 @@ def test_a_service_that_never_settles_is_the_reason(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("type_", ["simple", "oneshot"])
-def test_a_service_that_has_done_its_work_is_no_failure(stage: Stage, type_: str) -> None:
+def test_triggered_service_may_end_with_success(stage: Stage, type_: str) -> None:
     path, service = FakeUnit("app.path", triggers=SERVICE, state="active"), FakeUnit(SERVICE, type=type_)
     service.state = "active"
     stage.systemd.add(path, service)
@@ -158,7 +158,7 @@ def test_a_service_that_has_done_its_work_is_no_failure(stage: Stage, type_: str
     assert stage.systemd.states() == {"app.path": "active", SERVICE: "inactive"}
 
 
-def test_without_a_trigger_an_end_with_success_is_a_failure(stage: Stage) -> None:
+def test_untriggered_service_must_not_end(stage: Stage) -> None:
     service = FakeUnit(SERVICE, state="active")
     stage.systemd.add(service)
     stage.hook(PREPARE)
@@ -174,7 +174,7 @@ def test_a_unit_that_is_gone_is_named(stage: Stage) -> None:
     assert stage.failure(RECOVER) == "systemctl failed: Unit user.service not found."
 
 
-def test_what_needs_the_unit_is_started_again_after_it(stage: Stage) -> None:
+def test_dependent_units_are_restarted(stage: Stage) -> None:
     users = [FakeUnit(f"{name}.service", requires=(needs,), state="active") for name, needs in NEEDS]
     stage.systemd.add(*activated(), *users, FakeUnit("idle.service", requires=(SERVICE,)))
     stage.hook(PREPARE)
@@ -183,7 +183,7 @@ def test_what_needs_the_unit_is_started_again_after_it(stage: Stage) -> None:
     assert [name for name, state in stage.systemd.states().items() if state != "active"] == ["idle.service"]
 
 
-def test_what_systemd_has_forgotten_before_a_second_attempt_is_started_in_order(stage: Stage) -> None:
+def test_second_attempt_restarts_forgotten_units_in_order(stage: Stage) -> None:
     socket = FakeUnit("app@1.socket", triggers=SERVICE, state="active")  # an instance has no file of its own
     service = FakeUnit(SERVICE, needs_socket=socket.name, state="active")
     stage.systemd.add(socket, service, FakeUnit("user.service", requires=(SERVICE,), state="active"))
@@ -232,7 +232,7 @@ def test_an_older_runner_has_prepared(stage: Stage, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["active", "inactive"])
-def test_a_memory_that_is_lost_stands_in_what_blocks_the_units(stage: Stage, state: str) -> None:
+def test_lost_memory_is_restored_from_the_drop_in(stage: Stage, state: str) -> None:
     socket, service = activated()
     service.state = state
     stage.systemd.add(socket, service)
@@ -348,7 +348,7 @@ def required(fake: FakeSystemd, names: set[str]) -> set[str]:
     return found if found <= names else found | required(fake, names | found)
 
 
-def test_a_unit_that_failed_is_started_with_what_requires_it(stage: Stage) -> None:
+def test_failed_unit_is_restarted_with_its_dependents(stage: Stage) -> None:
     socket, service = activated()
     socket.state = service.state = "inactive"
     stage.systemd.add(service, socket, FakeUnit("user.service", requires=(SERVICE,)))

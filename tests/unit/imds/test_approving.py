@@ -48,7 +48,7 @@ def refused(client: Client, *given: Any) -> errors.Fault:
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("end", ["close", "reset"])
 @pytest.mark.parametrize("place", ENDS)
-def test_se_31_an_approval_without_an_answer_is_not_sent_again(place: str, end: str, kept: bool) -> None:
+def test_se31_unanswered_approval_is_not_resent(place: str, end: str, kept: bool) -> None:
     with ScriptedServer(LISTED, raw(ENDS[place], end), status(200)) as server, client_of(server) as client:
         client.read_once()
         if not kept:
@@ -120,7 +120,7 @@ class Ages(ManualClocks):
 
 @pytest.mark.parametrize(("seconds", "sent"), [(0.0, True), (0.99, True), (1.01, False), (15.0, False)])
 @pytest.mark.parametrize("slept", [True, False])
-def test_it_is_not_sent_once_its_document_is_too_old(seconds: float, sent: bool, slept: bool) -> None:
+def test_approval_from_an_old_document_is_not_sent(seconds: float, sent: bool, slept: bool) -> None:
     clocks = Ages()
     with ScriptedServer(LISTED, status(200)) as server, clocks.client(server) as client:
         client.read_once()
@@ -151,7 +151,7 @@ def test_the_time_to_connect_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert posts(server) == 0
 
 
-def test_a_document_that_lay_about_is_as_old_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_document_received_late_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process is stopped while it waits for the answer, which comes meanwhile."""
     clocks = Ages()
     receive = transport._BoundedSocket.recv_into
@@ -180,7 +180,7 @@ HALF = len(LISTED.pieces[0]) // 2
     ],
     ids=["late", "in two pieces"],
 )
-def test_a_slow_answer_is_as_old_as_its_end(slow: Answer) -> None:
+def test_slow_answer_counts_from_its_end(slow: Answer) -> None:
     """A service that takes its time: the document is from then, not from the question."""
     with ScriptedServer(slow, status(200)) as server, client_of(server) as client:
         client.read_once()
@@ -239,7 +239,7 @@ OTHER = document({**EVENT, "EventId": "a", "EventType": "Redeploy"})
 
 
 @pytest.mark.parametrize("trouble", [raw(b"", "close"), raw(b"junk", "close"), status(503), status(429), status(404)])
-def test_what_is_listed_as_it_was_is_sent_again(trouble: Answer) -> None:
+def test_unchanged_event_is_approved_again(trouble: Answer) -> None:
     fault, asked, clocks = patiently(LISTED, trouble, LISTED, status(200))
     assert (fault, asked, len(clocks.pauses)) == (None, ["GET", ["a"], "GET", ["a"]], 1)
 
@@ -257,7 +257,7 @@ def test_what_has_changed_meanwhile_is_not(first: Answer, unsure: bool, now: Ans
     assert (said in str(fault), fault.unsure, asked) == (True, unsure, ["GET", ["a"], "GET"])
 
 
-def test_a_refusal_ends_it_and_it_may_have_arrived_before() -> None:
+def test_refusal_after_a_passing_fault_is_unsure() -> None:
     fault, asked, _clocks = patiently(LISTED, status(503), LISTED, status(400))
     assert isinstance(fault, LastingFault)
     assert (fault.unsure, asked) == (True, ["GET", ["a"], "GET", ["a"]])
@@ -269,7 +269,7 @@ def test_so_it_may_when_no_document_follows() -> None:
     assert (fault.status, fault.unsure) == (403, True)
 
 
-def test_a_document_that_is_too_old_is_read_again_at_once() -> None:
+def test_outdated_document_is_read_again_at_once() -> None:
     def stop(clocks: ManualClocks) -> None:
         clocks.slept += 15.0
 

@@ -24,7 +24,7 @@ def tag(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_vm_in_azure_is_known_by_its_asset_tag(tag: Path) -> None:
+def test_azure_vm_is_recognised_by_its_asset_tag(tag: Path) -> None:
     tag.write_text(AZURE)
     assert asset_tag(str(tag)) == AZURE.strip()
     assert doubt(None, DEFAULT_ENDPOINT, {}, str(tag)) is None

@@ -21,7 +21,7 @@ from tools.sites.waiting import wait_until
 # What is sent
 
 
-def test_se_01_se_02_a_read_names_the_api_version_and_carries_the_header() -> None:
+def test_se01_se02_read_has_api_version_and_header() -> None:
     with ScriptedServer(document(EVENT)) as server, client_of(server) as client:
         result = client.read_once()
     assert [event.event_id for event in result.events] == [EVENT["EventId"]]
@@ -32,7 +32,7 @@ def test_se_01_se_02_a_read_names_the_api_version_and_carries_the_header() -> No
     assert "x-forwarded-for" not in request.headers
 
 
-def test_a_read_ahead_is_sent_at_once_and_answers_the_next_read() -> None:
+def test_read_ahead_is_sent_at_once() -> None:
     with ScriptedServer(document(EVENT), status(200)) as server, client_of(server) as client:
         client.read_ahead()
         server.wait_for_requests(1)
@@ -44,7 +44,7 @@ def test_a_read_ahead_is_sent_at_once_and_answers_the_next_read() -> None:
     assert {request.connection for request in server.requests} == {0}
 
 
-def test_a_read_ahead_that_nobody_took_cannot_answer_another_request() -> None:
+def test_read_ahead_answers_only_a_read() -> None:
     with ScriptedServer(document(EVENT), instance("web_0"), document()) as server, client_of(server) as client:
         client.read_ahead()
         server.wait_for_requests(1)
@@ -54,7 +54,7 @@ def test_a_read_ahead_that_nobody_took_cannot_answer_another_request() -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_read_ahead_whose_connection_breaks_is_asked_again(end: str) -> None:
+def test_broken_read_ahead_is_sent_again(end: str) -> None:
     with ScriptedServer(raw(b"", end=end), document(EVENT)) as server, client_of(server) as client:
         client.read_ahead()
         assert len(client.read_once().events) == 1
@@ -68,7 +68,7 @@ def test_a_read_ahead_without_a_service_says_nothing() -> None:
         client.read_once()
 
 
-def test_se_02_every_request_carries_the_header_post_and_instance_too() -> None:
+def test_se02_every_request_has_the_metadata_header() -> None:
     with ScriptedServer(document(EVENT), status(200), instance("web_0")) as server, client_of(server) as client:
         client.read_once()
         client.approve([str(EVENT["EventId"])])
@@ -77,7 +77,7 @@ def test_se_02_every_request_carries_the_header_post_and_instance_too() -> None:
     assert [request.method for request in server.requests] == ["GET", "POST", "GET"]
 
 
-def test_se_30_several_events_are_approved_in_one_request_spelled_as_given() -> None:
+def test_se30_several_ids_are_sent_as_given() -> None:
     with ScriptedServer(document(), status(200)) as server, client_of(server) as client:
         client.read_once()
         client.approve(["C7061BAC", "b2"], incarnation=7)
@@ -88,7 +88,7 @@ def test_se_30_several_events_are_approved_in_one_request_spelled_as_given() -> 
 
 
 @pytest.mark.parametrize("incarnation", [7, "7"])
-def test_se_30_the_versions_of_2017_get_the_incarnation_back(incarnation: int | str) -> None:
+def test_se30_api_versions_of_2017_get_the_incarnation(incarnation: int | str) -> None:
     answers = (document(), status(200))
     with ScriptedServer(*answers, *answers) as server, client_of(server, api_version="2017-11-01") as client:
         client.read_once()
@@ -117,7 +117,7 @@ def test_a_path_prefix_precedes_every_path() -> None:
     assert server.requests[1].target == "/vm/web_0/metadata/instance?api-version=2021-02-01"
 
 
-def test_se_07_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_se07_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -127,7 +127,7 @@ def test_se_07_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("version", ["", "{latest}", "2020-07-01&x=y", "2020-07-01\r\nX: y", "20200701"])
-def test_a_malformed_api_version_is_refused_before_anything_is_sent(version: str) -> None:
+def test_malformed_api_version_is_refused(version: str) -> None:
     with pytest.raises(InputError, match="api-version"):
         Client("http://127.0.0.1:9", version)
 
@@ -162,7 +162,7 @@ def test_a_connection_closed_while_idle_is_replaced_unnoticed(end: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_connection_closed_under_a_read_is_replaced_once(end: str) -> None:
+def test_closed_connection_is_replaced_once_for_a_read(end: str) -> None:
     with ScriptedServer(document(), raw(b"", end), document(EVENT)) as server, client_of(server) as client:
         client.read_once()
         assert len(client.read_once().events) == 1
@@ -170,7 +170,7 @@ def test_a_connection_closed_under_a_read_is_replaced_once(end: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_new_connection_closed_without_an_answer_is_a_passing_fault(end: str) -> None:
+def test_new_connection_without_an_answer_is_passing(end: str) -> None:
     with ScriptedServer(raw(b"", end)) as server, client_of(server) as client:
         with pytest.raises(PassingFault) as info:
             client.read_once()
@@ -178,7 +178,7 @@ def test_a_new_connection_closed_without_an_answer_is_a_passing_fault(end: str) 
         assert len(server.requests) == 1
 
 
-def test_what_a_server_sends_unasked_is_never_taken_for_an_answer() -> None:
+def test_unsolicited_bytes_are_no_answer() -> None:
     unasked = document(EVENT)
     both = Answer((document().pieces[0], unasked.pieces[0]), pause=0.05)
     with ScriptedServer(both, document()) as server, client_of(server) as client:
@@ -192,7 +192,7 @@ def _is_kept(client: Client) -> bool:
     return connected is not None and connected.idle()
 
 
-def test_se_10_an_answer_that_says_the_same_is_the_same_document_and_only_that() -> None:
+def test_se10_equal_answer_is_the_same_document() -> None:
     answers = [document(EVENT), document(EVENT), document(), document(EVENT)]
     with ScriptedServer(*answers) as server, client_of(server) as client:
         first, same, empty, again = (client.read_once() for _ in answers)
@@ -203,7 +203,7 @@ def test_se_10_an_answer_that_says_the_same_is_the_same_document_and_only_that()
 # The request budget
 
 
-def test_no_burst_exceeds_the_budget_and_an_approval_need_not_wait_behind_reads() -> None:
+def test_budget_limits_bursts_and_reserves_an_approval() -> None:
     clocks = ManualClocks()
     with ScriptedServer(document()) as server, client_of(server, clocks=clocks) as client:
         for _ in range(4):
@@ -227,7 +227,7 @@ def test_a_request_sent_again_is_paid_for_again() -> None:
 # Identity
 
 
-def test_se_14_the_identity_of_the_vm() -> None:
+def test_se14_the_identity_of_the_vm() -> None:
     answer = instance(
         "web_0",
         location="westeurope",
@@ -243,7 +243,7 @@ def test_se_14_the_identity_of_the_vm() -> None:
     assert (vm.scale_set, vm.fault_domain, vm.tags) == ("web", "2", {"team": "blue", "a;b": "c:d"})
 
 
-def test_an_unknown_identity_is_unknown_and_not_an_error() -> None:
+def test_unknown_identity_is_no_error() -> None:
     server = ScriptedServer(status(200, b'{"compute": {"name": 5, "zone": null, "tagsList": {}}}'))
     with server, client_of(server) as client:
         vm = client.instance()

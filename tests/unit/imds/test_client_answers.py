@@ -26,13 +26,13 @@ def test_an_empty_200_means_that_nothing_is_scheduled() -> None:
     assert (result.incarnation, result.events, result.problems) == (None, (), ())
 
 
-def test_an_empty_chunked_200_means_that_nothing_is_scheduled() -> None:
+def test_empty_chunked_200_means_no_events() -> None:
     answer = raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
     with ScriptedServer(answer) as server, client_of(server) as client:
         assert client.read_once().events == ()
 
 
-def test_a_chunked_document_is_read_and_its_connection_kept() -> None:
+def test_chunked_document_keeps_the_connection() -> None:
     body = b'{"DocumentIncarnation": 3, "Events": []}'
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:7], body[7:]))
     answer = raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
@@ -42,7 +42,7 @@ def test_a_chunked_document_is_read_and_its_connection_kept() -> None:
     assert server.connections == 1
 
 
-def test_a_document_whose_end_is_the_end_of_the_connection_is_read() -> None:
+def test_document_ended_by_the_connection_is_read() -> None:
     answer = raw(b'HTTP/1.0 200 OK\r\n\r\n{"DocumentIncarnation": 3, "Events": []}', "close")
     with ScriptedServer(answer) as server, client_of(server) as client:
         assert client.read_once().incarnation == 3
@@ -84,7 +84,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_an_unreadable_answer_is_a_fault_and_never_no_events(name: str) -> None:
+def test_unreadable_answer_is_a_fault(name: str) -> None:
     fault = fault_of(UNREADABLE[name])
     assert isinstance(fault, PassingFault)
     if name != "another success":
@@ -115,7 +115,7 @@ def test_the_client_recovers_from_an_unreadable_answer(name: str) -> None:
         st.binary(max_size=100).map(lambda data: OK + b"Content-Length: %d\r\n\r\n" % len(data) + b"{" + data),
     )
 )
-def test_whatever_arrives_ends_in_a_document_or_a_fault(data: bytes) -> None:
+def test_any_answer_is_a_document_or_fault(data: bytes) -> None:
     with ScriptedServer(raw(data, "close")) as server, client_of(server, first_read_timeout=5) as client:
         try:
             result = client.read_once()
@@ -125,7 +125,7 @@ def test_whatever_arrives_ends_in_a_document_or_a_fault(data: bytes) -> None:
     assert b"200" in data
 
 
-def test_an_announced_size_beyond_the_cap_is_refused_unread() -> None:
+def test_announced_size_beyond_the_cap_is_refused() -> None:
     size = transport.MAX_BODY_BYTES + 1
     fault = fault_of(raw(OK + b"Content-Length: %d\r\n\r\n" % size))
     assert (type(fault), fault.kind) == (PassingFault, errors.GARBAGE)
@@ -185,7 +185,7 @@ def test_statuses_that_last(code: int) -> None:
         (404, b"The API version 2035-01-01 is not supported."),
     ],
 )
-def test_se_03_an_unknown_api_version_does_not_pass(code: int, body: bytes) -> None:
+def test_se03_unknown_api_version_is_a_lasting_fault(code: int, body: bytes) -> None:
     fault = fault_of(status(code, body), api_version="2035-01-01")
     assert (type(fault), fault.kind, fault.status) == (LastingFault, errors.API_VERSION, code)
     assert "2035-01-01" in fault.hint
@@ -214,7 +214,7 @@ def test_a_redirect_is_shown_and_not_followed(code: int) -> None:
 
 
 @pytest.mark.parametrize("head", ["302 Found\r\nLocation: http://x/", "400 Bad Request", "403 Forbidden"])
-def test_a_status_counts_without_a_body_and_without_its_length(head: str) -> None:
+def test_status_without_body_and_length_counts(head: str) -> None:
     bare = raw(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode(), "close")
     fault = fault_of(bare)
     assert (type(fault), fault.status) == (LastingFault, int(head[:3]))
@@ -225,7 +225,7 @@ def test_a_status_counts_without_a_body_and_without_its_length(head: str) -> Non
         assert info.value.status == fault.status
 
 
-def test_a_204_takes_an_approval_and_keeps_the_connection() -> None:
+def test_status_204_accepts_an_approval() -> None:
     """RFC 9110, 8.6: it must not have a Content-Length."""
     no_content = raw(b"HTTP/1.1 204 No Content\r\n\r\n")
     with ScriptedServer(document(), no_content, document(), no_content) as server, client_of(server) as client:

@@ -25,13 +25,13 @@ def test_a_refused_connection_passes() -> None:
     assert info.value.kind == errors.REFUSED
 
 
-def test_an_answer_that_does_not_come_is_a_timeout() -> None:
+def test_missing_answer_is_a_timeout() -> None:
     fault = fault_of(document(delay=30), first_read_timeout=0.1, read_timeout=0.1)
     assert (type(fault), fault.kind) == (PassingFault, errors.TIMEOUT)
     assert "0.1 s" in str(fault)
 
 
-def test_an_answer_that_trickles_in_is_a_timeout_too() -> None:
+def test_trickling_answer_is_a_timeout() -> None:
     trickle = Answer((OK, *[b"X: y\r\n"] * 600), pause=0.05)  # half a minute
     began = time.monotonic()
     fault = fault_of(trickle, first_read_timeout=0.3, read_timeout=0.3)
@@ -39,7 +39,7 @@ def test_an_answer_that_trickles_in_is_a_timeout_too() -> None:
     assert time.monotonic() - began < 15
 
 
-def test_se_05_the_first_answer_may_be_slow_later_ones_not() -> None:
+def test_se05_only_the_first_answer_may_be_slow() -> None:
     with ScriptedServer(document(delay=0.5), document(delay=30)) as server:
         client = client_of(server, first_read_timeout=30, read_timeout=0.1)
         assert not client.answered
@@ -51,7 +51,7 @@ def test_se_05_the_first_answer_may_be_slow_later_ones_not() -> None:
     assert info.value.kind == errors.TIMEOUT
 
 
-def test_se_05_a_slow_first_answer_is_waited_for_even_without_patience() -> None:
+def test_se05_slow_first_answer_needs_no_patience() -> None:
     with ScriptedServer(document(delay=0.3)) as server:
         with client_of(server, first_read_timeout=30, read_timeout=0.05) as client:
             client.read(patience_seconds=0)
@@ -61,7 +61,7 @@ def test_se_05_a_slow_first_answer_is_waited_for_even_without_patience() -> None
 # Patience
 
 
-def test_passing_faults_are_tried_again_until_one_answer_is_good() -> None:
+def test_passing_faults_are_retried_until_success() -> None:
     faults = [
         status(404),
         status(410),

@@ -83,7 +83,7 @@ OPTION_245=a83f8110
         ("zz:3f:81:10", None),
     ],
 )
-def test_every_spelling_of_the_address_in_a_dhclient_lease(written: str, address: str | None) -> None:
+def test_dhclient_address_is_read_in_every_spelling(written: str, address: str | None) -> None:
     lease = parse_dhclient(CLASSIC % (written, NEVER), NOW)
     assert (lease and lease.address) == address
 
@@ -117,7 +117,7 @@ def test_of_several_leases_the_last_valid_one_counts() -> None:
     assert parse_dhclient(text, NOW) == Lease("2.2.2.2")
 
 
-def test_a_lease_that_was_cut_off_does_not_count() -> None:
+def test_truncated_lease_does_not_count() -> None:
     whole = CLASSIC % ("1:1:1:1", FUTURE)
     assert parse_dhclient(whole + (CLASSIC % ("2:2:2:2", FUTURE))[:-3], NOW) == Lease("1.1.1.1")
     assert parse_dhclient((CLASSIC % ("2:2:2:2", FUTURE))[:-3] + whole, NOW) == Lease("1.1.1.1")
@@ -136,7 +136,7 @@ def test_a_lease_that_was_cut_off_does_not_count() -> None:
         ("routers 169.254.169.254", False),
     ],
 )
-def test_a_lease_that_routes_169_254_169_254_says_so(option: str, routed: bool) -> None:
+def test_lease_reports_a_route_to_the_metadata_address(option: str, routed: bool) -> None:
     text = (CLASSIC % ("a8:3f:81:10", NEVER)).replace("option routers 100.72.34.1", f"option {option}")
     assert parse_dhclient(text, NOW) == Lease(HOST, routed)
 
@@ -175,7 +175,7 @@ def test_no_text_makes_a_parser_fail(parse: Callable[[str, datetime], Lease | No
 
 
 @given(st.tuples(st.integers(1, 223), *[st.integers(0, 255)] * 3))
-def test_an_address_is_read_in_each_way_a_client_writes_it(octets: tuple[int, ...]) -> None:
+def test_any_address_is_read_in_every_spelling(octets: tuple[int, ...]) -> None:
     address = ".".join(map(str, octets))
     padded = ":".join(f"{octet:02x}" for octet in octets)
     text = "".join(f"\\{octet:03o}" for octet in octets)
@@ -184,7 +184,7 @@ def test_an_address_is_read_in_each_way_a_client_writes_it(octets: tuple[int, ..
 
 
 @pytest.mark.parametrize("unit", ['\\\\"', '"', "{", "#", "lease {", "option unknown-245 a8:3f:81:10;", "\\n"])
-def test_a_file_of_nonsense_is_read_in_linear_time(unit: str) -> None:
+def test_invalid_file_is_read_in_linear_time(unit: str) -> None:
     began = time.process_time()
     parse_dhclient('"' + unit * 50_000, NOW)
     parse_dhclient("lease {" + unit * 50_000, NOW)
@@ -220,7 +220,7 @@ def test_every_place_is_looked_at(place: str, tmp_path: Path) -> None:
     assert found.looked_at == (f"{path}: option 245 is {HOST}",)
 
 
-def test_where_169_254_169_254_is_routed_option_245_is_left_alone(tmp_path: Path) -> None:
+def test_route_to_the_metadata_address_outweighs_option_245(tmp_path: Path) -> None:
     """Every VM on Azure is given option 245; in a virtual network the default endpoint is the right one."""
     write(tmp_path, "run/systemd/netif/leases/2", NETWORKD % "169.254.169.254/32,10.0.0.1")
     write(tmp_path, "var/lib/dhcp/dhclient.leases", CLASSIC % ("1:2:3:4", NEVER))
@@ -239,7 +239,7 @@ def test_of_several_files_the_one_changed_last_counts(tmp_path: Path) -> None:
     assert discover(tmp_path, NOW).endpoint == "http://2.2.2.2"
 
 
-def test_garbage_and_directories_in_the_way_are_passed_over(tmp_path: Path) -> None:
+def test_invalid_files_and_directories_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "run/systemd/netif/leases/2", b"\xff\x00OPTION_245=\n=\n")
     write(tmp_path, "run/cloud-init/dhclient.hooks/a.json", "[" * 100_000)
     write(tmp_path, "run/cloud-init/dhclient.hooks/b.json", "[]")
@@ -252,7 +252,7 @@ def test_garbage_and_directories_in_the_way_are_passed_over(tmp_path: Path) -> N
     assert len(found.looked_at) == 5
 
 
-def test_files_that_may_not_even_be_looked_at_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inaccessible_files_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory can be listed though its files cannot be read; root, as whom tests may run, always can."""
     write(tmp_path, "var/lib/dhcp/dhclient.eth0.leases", "")
     stat = Path.stat

@@ -64,7 +64,7 @@ def test_what_an_endpoint_may_not_be(text: str, reason: str) -> None:
 
 
 @given(st.one_of(st.text(), st.text().map(lambda text: "http://" + text)))
-def test_any_text_is_an_endpoint_or_an_input_error(text: str) -> None:
+def test_any_text_is_an_endpoint_or_an_error(text: str) -> None:
     try:
         parsed = parse_endpoint(text)
     except InputError:
@@ -81,7 +81,7 @@ def test_the_option_beats_the_environment_beats_the_default() -> None:
     assert resolve(None, {}) == DEFAULT_ENDPOINT == "http://169.254.169.254"
 
 
-def test_a_bad_endpoint_is_blamed_on_where_it_was_said() -> None:
+def test_error_names_the_source_of_the_endpoint() -> None:
     with pytest.raises(InputError, match=r"^--endpoint: "):
         resolve("", {"FOREWARN_ENDPOINT": "http://127.0.0.1:2/"})
     with pytest.raises(InputError, match=r"^FOREWARN_ENDPOINT: "):
@@ -89,7 +89,7 @@ def test_a_bad_endpoint_is_blamed_on_where_it_was_said() -> None:
 
 
 @pytest.mark.parametrize(("option", "environ"), [("auto", {}), (None, {"FOREWARN_ENDPOINT": "auto"})])
-def test_se_04_auto_asks_the_leases(
+def test_se04_auto_asks_the_leases(
     option: str | None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [discovery.Discovery("http://168.63.129.16", ()), discovery.Discovery(None, ())]

@@ -39,7 +39,7 @@ def sent_at(steps: list[tuple[str, float]]) -> list[float]:
 
 
 @given(STEPS)
-def test_never_more_than_5_in_a_second_nor_1_a_second_on_average(steps: list[tuple[str, float]]) -> None:
+def test_rate_allows_five_then_one_per_second(steps: list[tuple[str, float]]) -> None:
     times = sent_at(steps)
     for first, begin in enumerate(times):
         for last in range(first, len(times)):
@@ -74,7 +74,7 @@ def test_the_delay_is_no_longer_than_needed(steps: list[tuple[str, float]]) -> N
         limiter.take(reserve=READ_RESERVE)
 
 
-def test_a_full_bucket_lets_a_burst_through_and_then_one_a_second() -> None:
+def test_full_bucket_allows_a_burst() -> None:
     clocks = ManualClocks()
     limiter = Limiter(clock=clocks.monotonic)
     assert [limiter.take() for _ in range(6)] == [True] * 5 + [False]

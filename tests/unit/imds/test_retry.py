@@ -28,7 +28,7 @@ def passing(retry_after: float | None = None, status: int = 503) -> PassingFault
 LASTING = LastingFault("answered 403.", kind=errors.HTTP, status=403)
 
 
-def test_delays_double_up_to_a_limit_that_a_preempt_survives() -> None:
+def test_delays_double_up_to_a_limit() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     delays = [policy.failed(passing()) - 1000 for _ in range(7)]
     assert delays == [1, 2, 4, 5, 5, 5, 5]
@@ -66,7 +66,7 @@ def test_a_day_of_failures_changes_nothing() -> None:
     assert due == 1005
 
 
-def test_a_lasting_fault_is_tried_again_soon_but_nobody_waits_for_it() -> None:
+def test_lasting_fault_is_retried_but_given_up() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     assert policy.failed(LASTING) == 1000 + LONGEST_DELAY_SECONDS
     assert policy.gives_up(LASTING)
@@ -80,14 +80,14 @@ def test_no_attempt_starts_after_the_deadline(patience: float, gives_up: bool) -
     assert policy.gives_up(fault) is gives_up
 
 
-def test_without_a_deadline_a_passing_fault_is_never_given_up() -> None:
+def test_passing_fault_without_a_deadline_is_never_final() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic)
     for _ in range(100):
         policy.failed(passing())
     assert not policy.gives_up(passing())
 
 
-def test_the_log_has_a_line_per_change_and_one_for_the_end() -> None:
+def test_log_has_a_line_per_changed_fault() -> None:
     lines: list[str] = []
     clocks = ManualClocks()
 

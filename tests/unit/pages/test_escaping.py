@@ -116,7 +116,7 @@ def difference(directory: Path, text: str) -> str:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("kind", ["fleet", "verification", "difference"])
-def test_a_hostile_text_is_a_text_in_every_field(kind: str, text: str, tmp_path: Path) -> None:
+def test_hostile_text_is_escaped_in_every_field(kind: str, text: str, tmp_path: Path) -> None:
     def made(text: str) -> str:
         return (
             fleet(text)

@@ -154,9 +154,7 @@ def test_mistakes_of_expressions_are_reported(
     assert text in str(caught.value)
 
 
-def test_an_expression_asks_for_the_library_that_it_needs(
-    plugins: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_library_is_named_for_expressions(plugins: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are for policies, and so is the way out of an artifact."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, package=None: None)
     with pytest.raises(AnsibleError, match="expressions of CEL need cel-python, not installed for ") as caught:

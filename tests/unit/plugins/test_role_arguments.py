@@ -46,15 +46,13 @@ def test_every_variable_has_a_type_and_a_description(options: dict[str, dict[str
         assert (option["type"] == "list") == ("elements" in option), name
 
 
-def test_every_variable_that_is_used_is_one_and_every_one_is_used(
-    role: Path, options: dict[str, dict[str, Any]]
-) -> None:
+def test_documented_variables_are_those_in_use(role: Path, options: dict[str, dict[str, Any]]) -> None:
     files = [path for name in ("tasks", "templates", "vars", "handlers") for path in (role / name).iterdir()]
     used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())} - TAGS
     assert used == options.keys()
 
 
-def test_every_variable_is_taken_as_its_type_in_one_place(role: Path, options: dict[str, dict[str, Any]]) -> None:
+def test_every_variable_is_converted_in_vars_main(role: Path, options: dict[str, dict[str, Any]]) -> None:
     """The variables themselves may be texts: tasks and templates use what ``vars/main.yml`` makes of them."""
     variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
     assert {f"__{name}" for name in options} <= variables.keys()
@@ -64,7 +62,7 @@ def test_every_variable_is_taken_as_its_type_in_one_place(role: Path, options: d
         assert used <= ({"forewarn_dry_run"} if path.name == "compare.yml" else set()), path  # whether it is said
 
 
-def test_the_part_on_the_control_node_has_the_same_variables(role: Path, options: dict[str, dict[str, Any]]) -> None:
+def test_check_entry_point_has_the_same_variables(role: Path, options: dict[str, dict[str, Any]]) -> None:
     spec = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())
     assert spec["argument_specs"]["check"]["options"] == options
 
@@ -116,7 +114,7 @@ def test_a_text_for_false_is_false(name: str, typed: Callable[[str, str], Any]) 
     assert [typed(f"forewarn_{name}", text) for text in ("true", "yes", "1")] == [True] * 3
 
 
-def test_a_text_is_one_path_that_hooks_may_write_to(typed: Callable[[str, str], Any]) -> None:
+def test_text_of_writable_paths_is_split_at_commas(typed: Callable[[str, str], Any]) -> None:
     """And not a path for each of its characters, the first of which is the root."""
     assert typed("forewarn_hooks_write_given", "/srv/app") == ["/srv/app"]
     assert typed("forewarn_hooks_write_given", "/srv/app, /srv/b") == ["/srv/app", "/srv/b"]

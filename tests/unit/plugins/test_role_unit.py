@@ -63,13 +63,13 @@ def unit(render: Callable[..., str]) -> Unit:
     return lambda **variables: render(**variables).splitlines()
 
 
-def test_memory_and_tasks_are_bounded_and_leave_room_for_hooks(unit: Unit) -> None:
+def test_memory_and_tasks_are_limited(unit: Unit) -> None:
     assert {"MemoryMax=512M", "TasksMax=512"} <= set(unit())
     assert {"MemoryMax=2G", "TasksMax=64"} <= set(unit(forewarn_memory_max="2G", forewarn_tasks_max=64))
     assert "MemoryMax=infinity" in unit(forewarn_memory_max="infinity")
 
 
-def test_a_hook_that_takes_all_memory_does_not_take_the_runner_with_it(unit: Unit) -> None:
+def test_oom_kill_of_a_hook_spares_the_runner(unit: Unit) -> None:
     assert {"OOMPolicy=continue", "OOMScoreAdjust=-500"} <= set(unit())
 
 
@@ -79,7 +79,7 @@ def test_what_an_administrator_sets_comes_last_and_counts(unit: Unit) -> None:
         assert [line for line in lines if line.startswith(f"{name}=")][-1] == f"{name}={value}"
 
 
-def test_it_waits_for_the_clock_and_does_not_ask_for_one(unit: Unit) -> None:
+def test_unit_is_ordered_after_time_sync(unit: Unit) -> None:
     """systemd.special(7): what needs the right time is ordered after time-sync.target, and does not pull it in."""
     (after,) = (line for line in unit() if line.startswith("After="))
     assert after.removeprefix("After=").split() == ["network.target", "time-sync.target"]
@@ -146,9 +146,7 @@ NEWER = {
 
 @pytest.mark.parametrize("systemd", [239, 241, 242, 243, 244, 245, 246, 247, 249, 250, 252, 253, 257])
 @pytest.mark.parametrize("encrypts", [False, True])
-def test_an_old_systemd_gets_only_what_it_knows_and_is_told_of_the_rest(
-    unit: Unit, systemd: int, encrypts: bool
-) -> None:
+def test_older_systemd_gets_only_supported_settings(unit: Unit, systemd: int, encrypts: bool) -> None:
     lines = unit(
         __forewarn_found={"systemd": str(systemd)},
         __forewarn_encrypts=encrypts and systemd >= 250,

@@ -21,7 +21,7 @@ def variables(collections_path: Path, monkeypatch: pytest.MonkeyPatch) -> Module
     return importlib.import_module("ansible_collections.forewarn.azure.plugins.plugin_utils._variables")
 
 
-def test_the_known_names_are_those_of_the_role_and_of_the_playbooks(variables: ModuleType, repository: Path) -> None:
+def test_known_names_are_those_of_role_and_playbooks(variables: ModuleType, repository: Path) -> None:
     """So a playbook that reads a further variable, or keeps something under such a name, is noticed."""
     role = yaml.safe_load((repository / "roles" / "forewarn" / "meta" / "argument_specs.yml").read_text())
     options = role["argument_specs"]["main"]["options"].keys()
@@ -31,7 +31,7 @@ def test_the_known_names_are_those_of_the_role_and_of_the_playbooks(variables: M
     assert variables.known() == options | set(variables.OF_PLAYBOOKS)
 
 
-def test_every_slip_in_every_name_is_found_and_the_name_that_was_meant(variables: ModuleType) -> None:
+def test_every_misspelling_yields_the_intended_name(variables: ModuleType) -> None:
     """A letter is dropped, doubled, added, replaced, or swapped with the next, or another case is used."""
     known = variables.known()
     tried = 0
@@ -44,12 +44,12 @@ def test_every_slip_in_every_name_is_found_and_the_name_that_was_meant(variables
     assert tried > 5000
 
 
-def test_what_has_the_prefix_and_no_likeness_is_refused_too(variables: ModuleType) -> None:
+def test_unlike_name_with_the_prefix_is_refused(variables: ModuleType) -> None:
     assert variables.unknown(["forewarn_zzzzzzzzzz"]) == {"forewarn_zzzzzzzzzz": None}
     assert variables.unknown(["forewarn_policy"])["forewarn_policy"] in variables.known()
 
 
-def test_names_that_are_not_meant_for_the_collection_are_left_alone(variables: ModuleType) -> None:
+def test_names_of_others_are_ignored(variables: ModuleType) -> None:
     others = ["forewarn", "ansible_host", "__forewarn_policies", "my_forewarn_policies", "policies", "foreman_url"]
     assert variables.unknown([*others, *variables.known()]) == {}
 

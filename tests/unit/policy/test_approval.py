@@ -25,11 +25,11 @@ def decision(listed: Event | None = None, output: str = APPROVE, **values: Any) 
     return Decision(listed or event(), output, "web-tier", "brief", "a brief freeze", **values)
 
 
-def test_the_leader_approves_at_once_se_32() -> None:
+def test_the_leader_approves_at_once_se32() -> None:
     assert eligibility(decision(), "web_0", NOW) == Eligibility(approval.SEND, "a brief freeze")
 
 
-def test_names_are_compared_whole_and_in_any_case_se_14() -> None:
+def test_names_are_compared_in_any_case_se14() -> None:
     assert eligibility(decision(), "WEB_0", NOW).send
     assert eligibility(decision(), "web_", NOW).code == approval.NOT_OURS
 
@@ -52,20 +52,20 @@ def test_an_event_in_doubt_is_never_approved(approver: str) -> None:
     assert "'soon'" in result.reason
 
 
-def test_a_vm_that_is_not_affected_approves_only_as_a_witness() -> None:
+def test_unaffected_vm_approves_only_as_a_witness() -> None:
     assert eligibility(decision(), "db_0", NOW, 1e6).code == approval.NOT_OURS
     assert eligibility(decision(approver="any"), "db_0", NOW, 1e6).code == approval.NOT_OURS
     assert eligibility(decision(approver="witness"), "db_0", NOW, 60.0).send
 
 
-def test_a_vm_that_does_not_know_its_name_approves_only_as_a_witness() -> None:
+def test_unnamed_vm_approves_only_as_a_witness() -> None:
     unknown = eligibility(decision(approver="any"), None, NOW, 1e6)
     assert unknown.code == approval.NOT_OURS
     assert "not known" in unknown.reason
     assert eligibility(decision(approver="witness"), None, NOW, 60.0).send
 
 
-def test_nothing_is_approved_once_not_before_has_passed_se_20() -> None:
+def test_nothing_is_approved_after_not_before_se20() -> None:
     assert eligibility(decision(event(not_before=NOW)), "web_0", NOW).code == approval.NO_TIME
     assert eligibility(decision(event(not_before=NOW + timedelta(microseconds=1))), "web_0", NOW).send
 
@@ -75,7 +75,7 @@ def test_an_event_without_not_before_can_be_approved() -> None:
 
 
 @pytest.mark.parametrize(("name", "place"), [("web_1", 1), ("web_2", 2)])
-def test_the_next_vms_take_over_in_turn_se_25(name: str, place: int) -> None:
+def test_next_vms_take_over_in_turn_se25(name: str, place: int) -> None:
     waiting = eligibility(decision(), name, NOW, 10.0)
     assert waiting.code == approval.NOT_LEADER
     assert waiting.wait_seconds == pytest.approx(place * TAKE_OVER_SECONDS - 10)
@@ -113,7 +113,7 @@ _VM = st.sampled_from([None, "web_0", "web_1", "web_2", "db_0"])
     vm=_VM,
     seen_for=st.floats(0, 1e4),
 )
-def test_what_is_sent_was_approved_and_is_in_time(
+def test_sent_approval_is_decided_and_in_time(
     output: str, status: str, problems: tuple[str, ...], approver: str, left: float, vm: str | None, seen_for: float
 ) -> None:
     listed = event(event_status=status, problems=problems, not_before=NOW + timedelta(seconds=left))
@@ -156,7 +156,7 @@ def test_a_witness_among_the_resources_does_not_wait() -> None:
 
 
 @given(st.text(), st.one_of(st.none(), st.text()))
-def test_a_witness_s_delay_is_below_a_minute_and_the_same_again(event_key: str, name: str | None) -> None:
+def test_witness_delay_is_stable_and_below_a_minute(event_key: str, name: str | None) -> None:
     try:
         f"{event_key}{name}".encode()
     except UnicodeEncodeError:

@@ -43,7 +43,7 @@ def test_nobody_approves_under_a_limit(approver: str, limit: Limit) -> None:
 
 
 @pytest.mark.parametrize(("vm_name", "turn"), [("A", 0), ("b", 1), ("c", 2), ("elsewhere", 3), (None, 3)])
-def test_others_take_over_in_turn_from_the_vm_that_undertook_to_approve(vm_name: str | None, turn: int) -> None:
+def test_vms_take_over_in_turn_from_the_approver(vm_name: str | None, turn: int) -> None:
     """The first VM of the event, too: who took the slots approves. Witnesses come last, each after its own delay."""
     decision = Decision(event("a", "b", "c"), APPROVE, "p", "r", "why", approver="witness", group="ready")
     wait = (turn + 1) * approval.TAKE_OVER_SECONDS

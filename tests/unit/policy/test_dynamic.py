@@ -49,7 +49,7 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 @given(MAPS, KEYS)
-def test_a_key_is_found_by_what_is_equal_to_it(pairs: list[tuple[Any, int]], key: Any) -> None:
+def test_map_key_is_found_by_an_equal_value(pairs: list[tuple[Any, int]], key: Any) -> None:
     found = [item for other, item in pairs if are_equal(key, other)]
     mapping = f"dyn({literal_map(pairs)})"
     assert evaluated(f"dyn({literal(key)}) in {mapping}") is bool(found)
@@ -69,7 +69,7 @@ def test_what_cannot_be_a_key_is_an_error(pairs: list[tuple[Any, int]], key: str
 
 
 @given(st.lists(st.integers(10, 99), max_size=3), st.sampled_from((-1, 0, 1, 2, 3, 0.0, 0.5, 1.0)))
-def test_a_place_of_a_list_is_any_whole_number(items: list[int], place: float) -> None:
+def test_list_index_is_any_whole_number(items: list[int], place: float) -> None:
     there = place in range(len(items))
     expected = items[int(place)] if there else 0
     assert evaluated(f"dyn({items})[?dyn({place})].orValue(0)") == expected

@@ -53,7 +53,7 @@ def test_match_without_condition_always_applies() -> None:
     assert (decision.output, decision.rule, decision.reason) == ("approve", "match-1", "rule match-1 applies")
 
 
-def test_no_match_abstains_and_nobody_approving_is_a_hold() -> None:
+def test_event_without_a_match_is_held() -> None:
     decision = decide(policy_set(policy(when("event.EventType == 'Reboot'", "approve"))))
     assert (decision.output, decision.policy, decision.rule) == ("hold", None, None)
     assert decision.reason == "no rule of any policy applies to this event"
@@ -79,7 +79,7 @@ def test_one_hold_outweighs_every_approve(order: int) -> None:
     assert [verdict.output for verdict in decision.verdicts].count("approve") == 3
 
 
-def test_every_event_is_decided_by_itself_and_in_order() -> None:
+def test_events_are_decided_separately_and_in_order() -> None:
     events = tuple(replace(FREEZE, event_id=f"e{n}", duration_in_seconds=n) for n in range(4))
     decisions = policy_set(policy(when("event.DurationInSeconds < 2", "approve"))).decide(Document(1, events), FACTS)
     assert [decision.event for decision in decisions] == list(events)
@@ -104,7 +104,7 @@ def test_every_event_is_decided_by_itself_and_in_order() -> None:
         ("!(event.DurationInSeconds == -1)", "there is no DurationInSeconds"),
     ],
 )
-def test_error_in_a_reached_rule_holds_and_says_where_and_which_field(condition: str, text: str) -> None:
+def test_error_in_a_reached_rule_holds(condition: str, text: str) -> None:
     event = replace(FREEZE, description=None, duration_in_seconds=None)
     data = policy(when("false", "hold"), when(condition, "approve", id="fails"), APPROVE)
     decision = decide(policy_set(data), event)
@@ -134,9 +134,7 @@ def test_tags_that_are_not_known_are_not_absent(condition: str) -> None:
 
 
 @pytest.mark.parametrize("failure", [MemoryError("all"), RecursionError("deep"), OverflowError("far"), OSError("disk")])
-def test_whatever_an_evaluation_raises_is_a_hold_that_says_so(
-    failure: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_exception_in_an_evaluation_holds(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_arguments: Any) -> bool:
         raise failure
 
@@ -158,7 +156,7 @@ def test_rule_behind_the_match_is_never_reached() -> None:
     assert decide(policy_set(policy(*rules))).output == "approve"
 
 
-def test_error_in_one_policy_outweighs_the_approval_of_another() -> None:
+def test_error_in_one_policy_outweighs_an_approval() -> None:
     broken = policy(when("vm.zone == '1'", "approve"), name="broken")
     decision = decide(policy_set(policy(APPROVE), broken))
     assert (decision.output, decision.policy) == ("hold", "broken")
@@ -176,7 +174,7 @@ def test_explanation_is_the_reason() -> None:
     assert decide(policy_set(data)).reason == "for 5 s"
 
 
-def test_error_in_a_variable_is_reported_at_the_variable() -> None:
+def test_error_in_a_variable_has_the_variables_place() -> None:
     data = policy(when("variables.zoned", "approve"), variables={"zoned": "vm.zone == '1'"})
     line = data["rule"]["variables"][0]["expr"]["line"]
     assert f"(web.yml:{line}): vm.zone: this fact about the VM is not known" in decide(policy_set(data)).reason
@@ -202,7 +200,7 @@ def test_unknown_type_or_status_holds(change: dict[str, Any], text: str) -> None
     assert text in decision.reason
 
 
-def test_declared_extra_value_is_known_and_can_be_named() -> None:
+def test_declared_extra_value_is_known() -> None:
     name = "SpotRebalanceRecommendation"
     data = policy(when(f"event.EventType == '{name}'", "approve"), extra_values={"EventType": [name]})
     event = replace(FREEZE, event_type=name)
@@ -261,7 +259,7 @@ def test_variables_of_rules(expression: str, event: dict[str, Any]) -> None:
     assert decision.output == "approve", decision.reason
 
 
-def test_notice_is_unknown_where_the_service_did_not_say() -> None:
+def test_notice_without_not_before_is_unknown() -> None:
     """SE-16: a blank NotBefore of an event that has not started is not «now»."""
     decision = decide(policy_set(policy(when("notice < duration('1h')", "approve"))), replace(FREEZE, not_before=None))
     assert decision.output == "hold"
@@ -293,7 +291,7 @@ def test_nested_rule_decides_and_names_its_path() -> None:
     assert (decision.output, decision.rule) == ("hold", "outer.short")
 
 
-def test_conditional_nested_rule_without_a_match_ends_the_search() -> None:
+def test_conditional_nested_rule_without_match_ends_the_search() -> None:
     decision = decide(policy_set(nested("event.EventType == 'Freeze'", [when("false", "hold")])))
     assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
     assert decision.output == "hold"
@@ -305,11 +303,11 @@ def test_unconditional_nested_rule_without_a_match_falls_through(condition: str 
     assert (decision.output, decision.rule) == ("approve", "after")
 
 
-def test_nested_rule_whose_condition_is_false_is_passed_by() -> None:
+def test_nested_rule_with_a_false_condition_is_skipped() -> None:
     assert decide(policy_set(nested("event.EventType == 'Reboot'", [dict(HOLD)]))).rule == "after"
 
 
-def test_error_inside_a_nested_rule_holds_with_its_path() -> None:
+def test_error_in_a_nested_rule_has_its_path() -> None:
     decision = decide(policy_set(nested(None, [when("vm.zone == ''", "approve", id="zone")])))
     assert (decision.output, decision.rule) == ("hold", "outer.zone")
 
@@ -322,7 +320,7 @@ def test_nested_rules_inside_nested_rules() -> None:
     assert decide(policy_set(nested(None, inner))).rule == "outer.c"
 
 
-def test_a_conditional_rule_without_a_match_ends_the_search_of_every_rule_around_it() -> None:
+def test_conditional_rule_without_match_ends_every_outer_search() -> None:
     """Neither its own siblings nor what follows an unconditional group around it are tried."""
     brief = {"id": "brief", "condition": "event.DurationInSeconds == 1", "output": "hold"}
     freezes = {"id": "freezes", "condition": "event.EventType == 'Freeze'", "rule": [brief]}
@@ -347,7 +345,7 @@ def test_a_conditional_rule_without_a_match_ends_the_search_of_every_rule_around
     assert [v.output for v in decide(policy_set(policy(deep, sibling))).verdicts] == ["abstain"]
 
 
-def test_unconditional_rules_without_a_match_in_a_conditional_one_end_the_search() -> None:
+def test_unconditional_rules_inside_a_conditional_end_the_search() -> None:
     inner = [{"id": "group", "rule": [when("false", "approve")]}]
     decision = decide(policy_set(nested("event.EventType == 'Freeze'", inner)))
     assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
@@ -359,7 +357,7 @@ def test_variables_of_a_nested_rule() -> None:
     assert decide(policy_set(data)).output == "approve"
 
 
-def test_variables_of_one_name_in_two_nested_rules_are_two() -> None:
+def test_equal_variable_names_in_nested_rules_are_separate() -> None:
     first = ({"v": "event.DurationInSeconds > 100"}, [when("variables.v", "hold")])
     second = ({"v": "event.DurationInSeconds == 5", "w": "variables.v && !leader"}, [when("variables.w", "hold"),
               when("variables.v", "approve", id="right")])  # fmt: skip
@@ -369,7 +367,7 @@ def test_variables_of_one_name_in_two_nested_rules_are_two() -> None:
 # Hooks, approver, group
 
 
-def test_hooks_of_all_acting_policies_add_up_in_order() -> None:
+def test_hooks_of_acting_policies_add_up_in_order() -> None:
     def hooks(name: str) -> dict[str, Any]:
         return {kind: [{"run": [f"/{kind}/{name}"]}] for kind in ("prepare", "recover", "notify")}
 
@@ -454,7 +452,7 @@ def test_step_limit_holds_and_nothing_absorbs_it() -> None:
         assert f"more than {MAX_STEPS} steps" in decision.reason
 
 
-def test_step_limit_is_of_all_rules_of_a_policy_together() -> None:
+def test_step_limit_covers_all_rules_of_a_policy() -> None:
     size = MAX_STEPS // 3
     event = replace(FREEZE, resources=tuple(f"vm{n}" for n in range(size)))
     rule = when("event.Resources.all(a, a == 'x' || a != 'y') && false", "hold")

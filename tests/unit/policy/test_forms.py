@@ -50,6 +50,6 @@ def test_a_variable_that_is_known_becomes_a_literal() -> None:
         (["bytes", "bytes", 0, 1, "xyz"], "hexadecimal"),
     ],
 )
-def test_what_is_no_form_is_refused_by_its_place(form: Any, message: str) -> None:
+def test_invalid_form_is_refused_with_its_place(form: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_form(form, "x")

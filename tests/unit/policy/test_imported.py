@@ -31,7 +31,7 @@ def data(**file: Any) -> dict[str, Any]:
     }
 
 
-def test_an_artifact_with_and_without_the_file_of_an_expression_loads() -> None:
+def test_artifact_loads_with_and_without_file_keys() -> None:
     for given in ({}, {"file": "shared/lib.yml"}):
         assert PolicySet(load(json.dumps(artifact_data(data(**given)))), {"a": 1}).names == ("p",)
 
@@ -57,7 +57,7 @@ def test_an_artifact_without_invariants_loads() -> None:
     assert load(artifact_data(policy)).api_version
 
 
-def test_a_parameter_without_a_value_is_looked_for_where_it_is() -> None:
+def test_missing_parameter_names_its_library() -> None:
     with pytest.raises(InputError, match=r"parameter a of policy p, imported from lib\.yml, has no default"):
         PolicySet(load(artifact_data(data(file="lib.yml"))))
     with pytest.raises(InputError, match="parameter a of policy p has no default"):

@@ -38,7 +38,7 @@ def limited(name: str = "web", **limit: Any) -> dict[str, Any]:
     return policy({**APPROVE, "id": "drain", "limit": limit}, name=name)
 
 
-def test_a_limit_is_part_of_the_verdict_and_of_the_decision() -> None:
+def test_limit_is_part_of_verdict_and_decision() -> None:
     vm = Vm(name="web_0", scale_set="blue", tags={"role": "web"})
     for limit, expected in (
         ({"at_most": 1}, Limit(None, 1, None)),
@@ -52,7 +52,7 @@ def test_a_limit_is_part_of_the_verdict_and_of_the_decision() -> None:
         assert decision.limits == (expected,)
 
 
-def test_the_limits_of_all_that_act_count_once_in_the_order_of_the_policies() -> None:
+def test_limits_of_acting_policies_count_once_in_order() -> None:
     policies = policy_set(
         limited("a", percent=25),
         limited("b", at_most=1, group="'blue'"),
@@ -83,7 +83,7 @@ def test_a_group_without_a_name_holds(group: str, says: str) -> None:
     assert decision.verdicts[0].error is not None
 
 
-def test_the_group_of_a_limit_is_read_like_any_expression() -> None:
+def test_group_of_a_limit_is_an_expression() -> None:
     policies = policy_set(
         policy(
             {**APPROVE, "limit": {"at_most": 1, "group": "variables.role + string(params.n)"}},
@@ -125,7 +125,7 @@ GROUP = policy({**APPROVE, "limit": {"at_most": 1, "group": "vm.name"}})["rule"]
         (1, "limit is not an object"),
     ],
 )
-def test_an_artifact_has_a_limit_of_this_shape_or_is_refused(limit: object, says: str | None) -> None:
+def test_limit_of_another_shape_is_refused(limit: object, says: str | None) -> None:
     data = policy(APPROVE)
     data["rule"]["match"][0]["limit"] = copy.deepcopy(limit)
     if says is None:

@@ -59,7 +59,7 @@ def test_value_of_another_type_is_refused(type_name: str, value: Any) -> None:
         bind([{"name": "p", "type": type_name, "default": value}], {}, "web")
 
 
-def test_given_value_goes_before_the_default_and_a_name_without_either_is_an_error() -> None:
+def test_given_value_overrides_the_default() -> None:
     entry = {"name": "p", "type": "int", "default": 1}
     assert bind([entry], {}, "web") == {"p": 1}
     assert bind([entry], {"p": 2, "other": 3}, "web") == {"p": 2}

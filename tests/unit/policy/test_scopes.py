@@ -22,7 +22,7 @@ from forewarn.policy.view import DocumentView
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 
 
-def test_policy_variable_with_a_loop_leaves_the_outer_loop_alone() -> None:
+def test_policy_variable_with_a_loop_keeps_the_outer() -> None:
     """The variable is evaluated in the middle of the loop that first asks for it."""
     scope = Scope(("numbers",))
     numbers = {"numbers": list_of(INT)}
@@ -49,7 +49,7 @@ def _events_variable(body: str) -> Any:
     return document, DocumentView(document, Facts(NOW, Vm(name="a")))
 
 
-def test_rule_over_all_events_fails_where_an_event_was_skipped() -> None:
+def test_rule_over_an_incomplete_list_fails() -> None:
     """The skipped event may be the very one the rule looks for, so the rule must not read an incomplete list."""
     declarations = policy_declarations("2020-07-01", {}, {}, {})
     form = check("events.exists(e, e.EventType == 'Reboot')", declarations, BOOL).form

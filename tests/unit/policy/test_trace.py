@@ -54,7 +54,7 @@ def test_a_value_is_written_as_cel_writes_it(expression: str, shown: str) -> Non
         ("event.Resources[?7].orValue('') == ''", ("event.Resources[?7]", "optional.none()")),
     ],
 )
-def test_an_optional_value_is_shown_as_what_it_has(condition: str, recorded: tuple[str, str]) -> None:
+def test_optional_value_is_shown_as_its_content(condition: str, recorded: tuple[str, str]) -> None:
     """And not as the bool that tells whether it has one."""
     rules = policy({"condition": condition, "output": "approve"})
     (decision,) = policy_set(rules).decide(Document(1, (replace(FREEZE, duration_in_seconds=None),)), FACTS)
@@ -69,7 +69,7 @@ def test_an_optional_value_is_shown_as_what_it_has(condition: str, recorded: tup
         ("event.Resources.exists(i, r, i == 0 && r == 'web_0')", {"event.Resources", "event.Resources.exists"}),
     ],
 )
-def test_names_that_an_expression_binds_are_not_shown_by_themselves(condition: str, parts: set[str]) -> None:
+def test_bound_names_are_not_shown_alone(condition: str, parts: set[str]) -> None:
     found = values(condition)
     for part in parts:
         assert any(text.startswith(part) for text in found), found

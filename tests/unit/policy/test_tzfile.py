@@ -113,7 +113,7 @@ def _file(rule: str, offset: int = 0) -> bytes:
         "AAA3BBB,0/0,59",
     ],
 )
-def test_rules_are_read_as_the_c_library_reads_them(rule: str) -> None:
+def test_posix_rules_are_read_as_by_libc(rule: str) -> None:
     ours = ZoneFile(_file(rule))
     random = Random(rule)
     moments = sorted(

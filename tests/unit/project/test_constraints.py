@@ -50,7 +50,7 @@ def test_what_they_bring_along_is_pinned_too(pinned: dict[str, str]) -> None:
     assert sorted(loose - pinned.keys() - {"pip", "setuptools"}) == []
 
 
-def test_each_version_can_be_had_with_every_promised_python(pinned: dict[str, str]) -> None:
+def test_pinned_versions_exist_for_every_promised_python(pinned: dict[str, str]) -> None:
     assert pins.promised()[0] == "3.11.0"
     assert pins.refused(pinned, pins.required(), pins.promised()) == []
 

@@ -55,7 +55,7 @@ def test_each_place_exists(repository: Path, package: Path, rows: list[Row]) -> 
 
 
 @pytest.mark.parametrize("kind", ["unit", "integration"])
-def test_each_word_means_tests_and_each_test_is_meant(kind: str, repository: Path, rows: list[Row]) -> None:
+def test_table_names_each_test_and_nothing_else(kind: str, repository: Path, rows: list[Row]) -> None:
     directory = repository / "tests" / kind
     named: set[Path] = set()
     for word in (word for row in rows for word in getattr(row, kind)):
@@ -66,7 +66,7 @@ def test_each_word_means_tests_and_each_test_is_meant(kind: str, repository: Pat
     assert sorted(path.name for path in tests - named) == []
 
 
-def test_a_commit_is_checked_by_what_make_lint_runs(repository: Path) -> None:
+def test_pre_commit_runs_commands_of_make_lint(repository: Path) -> None:
     makefile = (repository / "Makefile").read_text()
     config = yaml.safe_load((repository / ".pre-commit-config.yaml").read_text())
     (local,) = config["repos"]

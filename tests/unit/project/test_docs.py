@@ -137,7 +137,7 @@ def test_how_long_it_takes_is_what_ci_allows(repository: Path) -> None:
     assert f"some {NUMBERS[minutes['make unit'] - 1]} minutes on two cores" in (repository / "Makefile").read_text()
 
 
-def test_nobody_is_told_to_install_what_is_not_ours(repository: Path, package: Path) -> None:
+def test_pip_installs_only_own_dependencies(repository: Path, package: Path) -> None:
     """``forewarn`` on PyPI would be a stranger's: MAINTAINERS.md. All install the control node as the README does."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     known = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}

@@ -20,7 +20,7 @@ def test_each_fault_is_listed_once() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[one.commit for one in FAULTS])
-def test_it_can_be_brought_back_and_its_test_exists(fault: KnownFault, repository: Path) -> None:
+def test_fault_applies_and_its_test_exists(fault: KnownFault, repository: Path) -> None:
     assert re.fullmatch("[0-9a-f]{8}", fault.commit)
     assert fault.file.startswith(("demo/", "playbooks/", "plugins/", "roles/"))
     source = (repository / fault.file).read_text(encoding="utf-8")
@@ -33,6 +33,6 @@ def test_it_can_be_brought_back_and_its_test_exists(fault: KnownFault, repositor
 
 
 @pytest.mark.parametrize("source", ["", "old old"])
-def test_an_edit_that_is_out_of_date_is_refused(source: str) -> None:
+def test_outdated_edit_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="the text to replace is"):
         KnownFault("It fails.", "0" * 8, "plugins/x.py", "old", "new", "tests/unit/test_x.py::test_x").changed(source)

@@ -87,7 +87,7 @@ def test_the_dashboard_reads_metrics_that_there_are(title: str, expression: str)
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
-def test_an_alert_reads_metrics_that_there_are_and_says_what_to_do(alert: dict[str, Any]) -> None:
+def test_alert_reads_existing_metrics_and_has_a_runbook(alert: dict[str, Any]) -> None:
     expression = Expression(alert["expr"])
     assert list(expression.problems({"up": set()})) == []
     assert alert["labels"]["severity"] in ("critical", "warning", "info")
@@ -102,7 +102,7 @@ def test_an_alert_reads_metrics_that_there_are_and_says_what_to_do(alert: dict[s
     assert used <= (set(aggregated.group(1).split(", ")) if aggregated else OF_THE_TARGET | own)
 
 
-def test_the_page_has_a_section_for_each_alert_and_no_other() -> None:
+def test_page_has_a_section_for_each_alert() -> None:
     assert re.findall(r"^### (Forewarn\w+)$", README, re.MULTILINE) == [alert["alert"] for alert in ALERTS]
 
 
@@ -134,7 +134,7 @@ def read_by(expressions: Iterable[str]) -> set[str]:
     return {name if name in METRICS else name.rpartition("_")[0] for name in names} & METRICS.keys()
 
 
-def test_each_metric_that_can_mean_trouble_has_an_alert_and_a_panel() -> None:
+def test_metrics_of_trouble_have_alert_and_panel() -> None:
     """A new metric has one, or says here why it needs none."""
     alerted = read_by(alert["expr"] for alert in ALERTS)
     shown = read_by(expression for _title, expression in dashboard_expressions())
@@ -174,7 +174,7 @@ def test_promtool_can_read_the_dashboard(tmp_path: Path) -> None:
     promtool("check", "rules", "--lint=none", "rules.yml", directory=tmp_path)
 
 
-def test_the_dashboard_is_one_that_grafana_10_and_11_take() -> None:
+def test_dashboard_fits_grafana_10_and_11() -> None:
     assert 37 <= DASHBOARD["schemaVersion"] <= 39
     assert DASHBOARD["id"] is None  # an id would be another one's
     assert {panel["type"] for panel in DASHBOARD["panels"]} == {"row", "stat", "table", "timeseries"}

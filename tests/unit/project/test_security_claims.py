@@ -117,7 +117,7 @@ def test_a_hook_gets_nothing_of_the_runners_environment(program: Path, monkeypat
     assert "/of-the-runner" not in outcome.output
 
 
-def test_no_shell_reads_what_a_policy_or_the_service_says(program: Path, tmp_path: Path) -> None:
+def test_no_shell_interprets_policy_or_service_text(program: Path, tmp_path: Path) -> None:
     touch = f"touch {tmp_path}/owned"
     nasty = f"; {touch}; $({touch}) `{touch}` | & > < * ~ $PATH \\ ' \" \n{touch}\n\t#"
     program.write_text(
@@ -135,7 +135,7 @@ def test_no_shell_reads_what_a_policy_or_the_service_says(program: Path, tmp_pat
 
 
 @pytest.mark.parametrize("option", ["--artifact", "--shadow", "--config"])
-def test_the_runner_does_not_start_from_what_others_can_change(
+def test_runner_refuses_files_writable_by_others(
     tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = {

@@ -44,7 +44,7 @@ def test_the_environment_says_size_and_seed(size: str, seed: str, said: str, rep
     assert ("cel evaluations" in done.stdout) == (size == "small")
 
 
-def test_cases_come_in_turn_and_none_is_left_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_case_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     cases, seen = ["a", ("b", 1), "c", "d", "e"], set()
     for seed in range(len(cases)):
         monkeypatch.setattr(sizes, "SEED", seed)
@@ -88,7 +88,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, seed: int, *named: str, size: str = "s
     return [item.nodeid.partition("::")[2] for item in ITEMS if item.nodeid not in left]
 
 
-def test_each_run_has_one_in_so_many_and_every_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_test_in_turn_runs_with_some_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [item.nodeid.partition("::")[2] for item in ITEMS]
     found = [runs(monkeypatch, seed) for seed in range(60)]
     for run in found:
@@ -99,7 +99,7 @@ def test_each_run_has_one_in_so_many_and_every_test_has_its_turn(monkeypatch: py
     assert runs(monkeypatch, 0, size="full") == names
 
 
-def test_a_test_in_turn_gets_all_of_its_cases_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_in_turn_meets_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each place with each case, also where both are one of four."""
     met = set()
     for seed in range(300):
@@ -131,7 +131,7 @@ def test_another_size_is_refused_with_the_names(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("required", "outcome"), [("", pytest.skip.Exception), ("versions hosts", pytest.fail.Exception)]
 )
-def test_what_is_lacking_is_a_failure_where_it_is_required(
+def test_missing_requirement_fails_where_it_is_required(
     required: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOREWARN_REQUIRED", required)
@@ -145,7 +145,7 @@ def test_an_unknown_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         requirements.lacking("hosts", "no root")
 
 
-def test_the_table_has_parts_warnings_slowest_tests_and_the_sum(reports: Path) -> None:
+def test_table_has_parts_warnings_slowest_tests_and_sum(reports: Path) -> None:
     (reports / "unit.xml").write_text(SUITE.format(tests=1200, seconds=300, slowest=12.5))
     (reports / "hosts.xml").write_text("<garbage")
     lines = list(timings.table([("packages", 60), ("make test", 310), ("hosts", 3)]))
@@ -160,7 +160,7 @@ def test_the_table_has_parts_warnings_slowest_tests_and_the_sum(reports: Path) -
     assert lines[-1] == "1196 passed, 2 failed, 2 skipped"
 
 
-def test_the_plan_says_what_is_left_out_and_how_long_it_takes(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_lists_omissions_and_duration(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lab.machine.missing", lambda: "only root may")
     monkeypatch.setattr("shutil.which", lambda name: None if name == "etcd" else name)
     monkeypatch.setattr("os.cpu_count", lambda: 4)

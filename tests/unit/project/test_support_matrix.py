@@ -50,7 +50,7 @@ def job(repository: Path) -> dict[str, Any]:
     return found
 
 
-def test_ci_has_a_run_for_each_python_of_the_command(job: dict[str, Any], promise: Promise) -> None:
+def test_ci_runs_each_python_of_the_command(job: dict[str, Any], promise: Promise) -> None:
     assert job["strategy"]["matrix"]["python"] == promise.commands
 
 
@@ -61,7 +61,7 @@ def test_each_run_has_the_pythons_of_vms(job: dict[str, Any], promise: Promise) 
     assert oldest == "${{ matrix.python }}.0"  # the last one is the first on the PATH
 
 
-def test_each_run_does_what_is_done_before_a_change_is_accepted(job: dict[str, Any], repository: Path) -> None:
+def test_each_run_uses_the_acceptance_script(job: dict[str, Any], repository: Path) -> None:
     (step,) = (step for step in job["steps"] if "run" in step)
     assert step["run"].split()[-1] == ".ci/run"
     assert '"PYTHON=$PYTHON"' in step["run"]
@@ -112,7 +112,7 @@ def test_the_page_on_support_has_the_same_versions(repository: Path, promise: Pr
     assert ", ".join(promise.vms[:-1]) + f" and {promise.vms[-1]}" in text
 
 
-def test_every_place_names_the_same_oldest_python_of_vms(repository: Path, promise: Promise) -> None:
+def test_oldest_python_of_vms_is_consistent(repository: Path, promise: Promise) -> None:
     oldest = promise.vms[0]
     assert ".".join(map(str, OLDEST_PYTHON)) == oldest
     modules = yaml.safe_load((repository / "tests" / "config.yml").read_text())["modules"]

@@ -16,7 +16,7 @@ from forewarn.cli.runner_state import open_state
 from forewarn.cli.status import examine
 from forewarn.runner.state import dry_runs
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
-from tools.worlds.stories import DRAINED, Story, hook, match
+from tools.worlds.stories import DRAINED, Story, hook, listed, match
 
 
 def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -24,14 +24,17 @@ def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return (code, *capsys.readouterr())
 
 
-def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
+def test_recovery_of_a_returned_event_can_be_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """docs/runner-states.md: "the same id later is another record"; both fail, and both are the person's."""
-    story = Story(tmp_path, DRAINED, [("web", [match("both", prepare=["drain"], recover=["back"])])])
-    story.fail = {"undrain", "back"}
-    first = story.schedule()
-    story.go(3)
+    story, first = listed(
+        tmp_path,
+        DRAINED,
+        [("web", [match("both", prepare=["drain"], recover=["back"])])],
+        seconds=3,
+        fail={"undrain", "back"},
+    )
     story.cancel_event(first, 3)
     (one,) = story.instance.runner.scheduler.records
     assert one.state == "recovering"
@@ -50,7 +53,7 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_nothing_is_pending_is_not_said_of_a_journal_that_cannot_be_read(
+def test_unreadable_journal_is_not_nothing_pending(
     tmp_path: Path, works: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
@@ -73,13 +76,10 @@ def test_nothing_is_pending_is_not_said_of_a_journal_that_cannot_be_read(
     assert "Nothing is pending" not in out
 
 
-def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
+def test_missed_preparation_makes_status_exit_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.fail = {"drain"}
-    story.schedule(notice=60.0)
-    story.go(57)
+    story, _event = listed(tmp_path, DRAINED, seconds=57, fail={"drain"}, notice=60.0)
     (record,) = story.instance.runner.scheduler.records
     assert record.state == "failed"
     story.instance.runner.health.facts.update(interval_seconds=1.0, pid=os.getpid())
@@ -119,7 +119,7 @@ def said(story: Story) -> list[tuple[str, list[str]]]:
     return [(line["phase"], line["hooks"]) for line in story.instance.log.named("would-run")]
 
 
-def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(tmp_path: Path) -> None:
+def test_restarted_dry_run_reports_the_recovery(tmp_path: Path) -> None:
     story = dry(tmp_path)
     event = story.schedule(notice=60.0)
     story.go(3)
@@ -133,7 +133,7 @@ def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(tmp_pat
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(tmp_path: Path) -> None:
+def test_restarted_dry_run_does_not_repeat_reports(tmp_path: Path) -> None:
     story = dry(tmp_path)
     story.schedule()
     story.go(3)
@@ -142,7 +142,7 @@ def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(tmp_pa
     assert said(story) == [], "a live runner does not run again what has succeeded"
 
 
-def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(tmp_path: Path) -> None:
+def test_dry_run_reports_recovery_of_an_unseen_start(tmp_path: Path) -> None:
     story = dry(tmp_path, prepare=[], recover_when="started")
     event = story.schedule(notice=30.0)
     story.go(3)
@@ -151,7 +151,7 @@ def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(tmp_path: P
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_what_was_not_kept_is_shown_when_the_runner_is_gone(
+def test_unsaved_event_is_shown_after_the_runner_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
@@ -175,21 +175,16 @@ def status(story: Story) -> tuple[list[str], str]:
     return problems, found["events"][0]["waits_for"]
 
 
-def test_what_this_vm_has_approved_is_not_called_not_approved(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a")])], DRAINED)
-    story.schedule(notice=20.0)
-    story.go(17)
+def test_approved_event_is_not_shown_as_unapproved(tmp_path: Path) -> None:
+    story, _event = listed(tmp_path, [("web", [match("a")])], DRAINED, seconds=17, notice=20.0)
     assert story.count("post", result="taken") == 1
     story.reload()
     story.go(2)
     assert "it is not approved" not in status(story)[1]
 
 
-def test_a_hook_that_was_ended_for_another_content_has_not_failed(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    event = story.schedule()
-    story.go(3)
+def test_hook_ended_for_changed_content_has_not_failed(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"})
     story.world.change(event, duration=9)
     story.go(3)
     story.slow = set()
@@ -198,28 +193,22 @@ def test_a_hook_that_was_ended_for_another_content_has_not_failed(tmp_path: Path
     assert status(story)[0] == []
 
 
-def test_a_hook_that_is_not_asked_for_any_more_is_no_problem(tmp_path: Path) -> None:
+def test_unrequested_failed_hook_is_no_problem(tmp_path: Path) -> None:
     once = match("a", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    story = Story(tmp_path, [("web", [once])], [("web", [match("a")])])
-    story.fail = {"drain"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [once])], [("web", [match("a")])], seconds=3, fail={"drain"})
     story.reload()
     story.go(3)
     assert story.count("post", result="taken") == 1
     assert status(story)[0] == []
 
 
-def test_a_drain_that_was_ended_by_a_cancellation_has_not_failed(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain", "undrain"}
-    event = story.schedule()
-    story.go(3)
+def test_drain_ended_by_a_cancellation_has_not_failed(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, DRAINED, seconds=3, slow={"drain", "undrain"})
     story.cancel_event(event, 4)
     assert status(story)[0] == []
 
 
-def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(tmp_path: Path) -> None:
+def test_restarted_dry_run_reports_recovery_without_preparation(tmp_path: Path) -> None:
     story = dry(tmp_path, prepare=[], recover_when="started")
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -231,7 +220,7 @@ def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_says_that_another_content_would_be_prepared_anew(tmp_path: Path) -> None:
+def test_dry_run_reports_preparation_of_changed_content(tmp_path: Path) -> None:
     story = dry(tmp_path)
     event = story.schedule()
     story.go(3)
@@ -241,7 +230,7 @@ def test_a_dry_run_says_that_another_content_would_be_prepared_anew(tmp_path: Pa
     assert said(story) == [("prepare", ["run /bin/true drain"])] * 2 + [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(tmp_path: Path) -> None:
+def test_dry_run_reports_recovery_with_an_unreadable_status(tmp_path: Path) -> None:
     story = dry(tmp_path, prepare=[], recover_when="started")
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -252,7 +241,7 @@ def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(tmp_path: 
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path) -> None:
+def test_dry_run_reports_recovery_once_named(tmp_path: Path) -> None:
     story = dry(tmp_path, prepare=[], recover_when="started")
     story.world.nameless = True
     event = story.schedule(notice=5.0)
@@ -264,7 +253,7 @@ def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path) -> N
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_prepares_nothing_for_what_is_over(tmp_path: Path) -> None:
+def test_dry_run_prepares_nothing_for_an_ended_event(tmp_path: Path) -> None:
     story = dry(tmp_path, recover_when="started")
     story.world.nameless = True
     event = story.schedule(notice=10.0)

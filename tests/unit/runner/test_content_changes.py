@@ -68,9 +68,7 @@ def test_another_content_is_prepared_and_approved_anew(
     assert story.count("start", name=recover) == 1, "whatever it was prepared for"
 
 
-def test_an_event_that_no_longer_affects_this_vm_is_recovered_when_it_leaves(
-    story: Story, case: tuple[str, str, str]
-) -> None:
+def test_event_moved_to_other_vms_is_recovered_later(story: Story, case: tuple[str, str, str]) -> None:
     _profile, prepare, recover = case
     story.world.change(story.event, resources=VMS[1:])
     story.go(70)
@@ -101,7 +99,7 @@ def test_description_and_spelling_are_no_content(tmp_path: Path, change: dict[st
     assert story.count("post") == 1
 
 
-def test_a_running_hook_is_ended_in_time_before_a_not_before_that_was_brought_forward(tmp_path: Path) -> None:
+def test_earlier_not_before_ends_a_running_hook(tmp_path: Path) -> None:
     story = Story(tmp_path, "refuse")
     story.slow = {"drain"}
     story.world.change(story.event, description="drain")
@@ -114,7 +112,7 @@ def test_a_running_hook_is_ended_in_time_before_a_not_before_that_was_brought_fo
     assert story.count("post") == 0
 
 
-def test_what_there_was_no_time_for_is_prepared_after_a_postponement(tmp_path: Path) -> None:
+def test_postponement_gives_time_for_preparation(tmp_path: Path) -> None:
     story = Story(tmp_path, "refuse")
     story.world.postpone(story.event, 5.0 - NOTICE_SECONDS)
     story.world.change(story.event, description="drain")
@@ -126,7 +124,7 @@ def test_what_there_was_no_time_for_is_prepared_after_a_postponement(tmp_path: P
     assert story.count("post") == 1
 
 
-def test_a_postponement_is_no_approval_of_what_there_was_no_time_for(tmp_path: Path) -> None:
+def test_postponement_requires_the_preparation_first(tmp_path: Path) -> None:
     """Even with ``on_failure: approve``: there is time now, so the hooks run first."""
     story = Story(tmp_path, "refuse")
     story.world.postpone(story.event, 5.0 - NOTICE_SECONDS)
@@ -140,7 +138,7 @@ def test_a_postponement_is_no_approval_of_what_there_was_no_time_for(tmp_path: P
     assert (story.count("start", name="try-1"), story.count("post")) == (1, 0)
 
 
-def test_a_field_that_cannot_be_read_for_a_while_changes_nothing(story: Story, case: tuple[str, str, str]) -> None:
+def test_temporarily_unreadable_field_changes_nothing(story: Story, case: tuple[str, str, str]) -> None:
     story.world.change(story.event, fields={"DurationInSeconds": "soon"})
     story.go(5)
     story.world.change(story.event, fields={})
@@ -150,7 +148,7 @@ def test_a_field_that_cannot_be_read_for_a_while_changes_nothing(story: Story, c
 
 
 @pytest.mark.parametrize(("profile", "prepares"), [("plain", 1), ("drain", 1)])
-def test_a_reload_runs_what_is_new_and_nothing_again(tmp_path: Path, profile: str, prepares: int) -> None:
+def test_reload_runs_only_new_hooks(tmp_path: Path, profile: str, prepares: int) -> None:
     """After the reload plain prepares with drain, and drain with one hook more."""
     story = Story(tmp_path, profile)
     story.go(2)
@@ -166,7 +164,7 @@ def test_a_reload_runs_what_is_new_and_nothing_again(tmp_path: Path, profile: st
     assert story.count("start", name="undrain") == 1
 
 
-def test_a_reload_that_asks_for_nothing_recovers_what_was_prepared(tmp_path: Path) -> None:
+def test_reload_without_hooks_recovers_the_prepared(tmp_path: Path) -> None:
     story = Story(tmp_path, "oneway")
     story.reload()
     story.go(4)
@@ -174,7 +172,7 @@ def test_a_reload_that_asks_for_nothing_recovers_what_was_prepared(tmp_path: Pat
     story.leave()
 
 
-def test_the_first_reminder_of_another_content_comes_after_a_minute(tmp_path: Path) -> None:
+def test_changed_content_is_reminded_after_a_minute(tmp_path: Path) -> None:
     story = Story(tmp_path, "plain")
     story.world.change(story.event, duration=9)
     story.go(3)

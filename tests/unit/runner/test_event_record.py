@@ -46,7 +46,7 @@ def record(state: str = states.SEEN) -> EventRecord:
 # The machine
 
 
-def test_every_state_can_be_reached_and_every_open_one_can_end() -> None:
+def test_every_state_is_reachable_and_can_end() -> None:
     reached, new = {states.SEEN}, {states.SEEN}
     while new:
         new = {after for state in new for after in TRANSITIONS[state].values()} - reached
@@ -58,11 +58,11 @@ def test_every_state_can_be_reached_and_every_open_one_can_end() -> None:
     assert {**TRANSITIONS[states.DONE], **TRANSITIONS[states.CANCELLED]} == {}, "nothing moves what has ended"
 
 
-def test_approved_is_only_what_needed_no_preparation_or_had_it() -> None:
+def test_approval_requires_finished_or_no_preparation() -> None:
     assert {state for state, row in TRANSITIONS.items() if states.SENT in row} == {states.SEEN, states.PREPARED}
 
 
-def test_after_the_start_nothing_is_prepared_and_nothing_approved() -> None:
+def test_started_event_is_neither_prepared_nor_approved() -> None:
     assert set(TRANSITIONS[states.STARTED]) == {states.LEAVE, states.FINISH, states.CANCEL}
 
 
@@ -164,7 +164,7 @@ def test_a_record_of_an_earlier_version_knows_less() -> None:
 
 
 @given(st.data())
-def test_of_two_records_of_an_event_nothing_is_forgotten(data: st.DataObject) -> None:
+def test_merged_records_lose_nothing(data: st.DataObject) -> None:
     """docs/runner-states.md: an approval of other content counts only for how the event may have ended."""
     one, other = record(), record()
     for each in (one, other):

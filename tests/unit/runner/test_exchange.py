@@ -59,7 +59,7 @@ def test_hooks_follow_each_other_while_nobody_answers(story: Story) -> None:
     assert len(story.times("post")) == 1
 
 
-def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
+def test_judge_notices_requests_made_in_the_loop(story: Story) -> None:
     """The judge would notice: a runner that makes its requests in the loop starts its hooks too late."""
     story.turns(3)
     story.schedule("steps", notice=60.0)
@@ -93,7 +93,7 @@ def test_a_recovery_is_resumed_before_anybody_answers(story: Story) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "drain"])
-def test_an_approval_is_the_first_request_after_a_document(story: Story, name: str) -> None:
+def test_approval_is_the_first_request_after_a_document(story: Story, name: str) -> None:
     """Who this VM is is asked after the first document, so another follows before the approval."""
     story.world.latency = 0.02
     story.schedule(name, notice=600.0)
@@ -105,7 +105,7 @@ def test_an_approval_is_the_first_request_after_a_document(story: Story, name: s
         assert story.times("post")[0] < 0.5, "at once, not at the next tick"
 
 
-def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
+def test_hooks_do_not_wait_for_the_vm_name(story: Story) -> None:
     story.world.stuck = frozenset({INSTANCE})
     story.instance.identity.vm = Vm(name=VMS[0])  # as given by --vm-name
     story.world.note("known")
@@ -116,7 +116,7 @@ def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
     assert len(story.times("post")) == 1, "once the question has been given up"
 
 
-def test_what_is_learned_late_of_the_vm_is_decided_upon_at_once(story: Story) -> None:
+def test_late_vm_name_is_decided_upon_at_once(story: Story) -> None:
     story.world.latency = 0.3
     story.schedule("drain", notice=600.0)
     story.turns(0.6)
@@ -127,7 +127,7 @@ def test_what_is_learned_late_of_the_vm_is_decided_upon_at_once(story: Story) ->
     assert len(story.times("post")) == 1
 
 
-def test_nothing_else_is_asked_while_an_approval_is_under_way(story: Story) -> None:
+def test_pending_approval_blocks_other_requests(story: Story) -> None:
     story.turns(3)
     story.world.stuck = frozenset({APPROVAL})
     story.schedule("plain", notice=600.0)
@@ -144,7 +144,7 @@ def test_nothing_else_is_asked_while_an_approval_is_under_way(story: Story) -> N
     assert failed["kind"] == "timeout"
 
 
-def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(story: Story) -> None:
+def test_document_older_than_a_freeze_approves_nothing(story: Story) -> None:
     story.turns(3)
     story.world.latency = 0.2
     story.schedule("plain", notice=600.0)
@@ -157,7 +157,7 @@ def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(stor
     assert posted >= answered_at + 29.9, "it was asked anew"
 
 
-def test_polls_keep_to_their_ticks_while_answers_take_a_while(story: Story) -> None:
+def test_polls_keep_their_ticks_with_slow_answers(story: Story) -> None:
     story.world.latency = 0.4
     asked: list[float] = []
     client: Any = story.instance.client
@@ -195,7 +195,7 @@ def test_no_answer_slows_the_polls_beyond_five_seconds(story: Story, retry_after
     assert max(b - a for a, b in pairwise(asked)) <= 5.1
 
 
-def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None:
+def test_heartbeats_continue_while_the_service_is_silent(story: Story) -> None:
     story.turns(3)
     kept: list[float] = []
     health = story.instance.runner.health
@@ -215,7 +215,7 @@ def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None
 # Stopping
 
 
-def test_a_stop_leaves_a_poll_without_an_answer_behind(story: Story) -> None:
+def test_stop_does_not_wait_for_a_poll(story: Story) -> None:
     story.turns(3)
     story.world.stuck = frozenset({DOCUMENT})
     story.turns(1.5)
@@ -225,7 +225,7 @@ def test_a_stop_leaves_a_poll_without_an_answer_behind(story: Story) -> None:
     assert [name for _level, name, _fields in story.instance.log.lines][-2:] == ["interrupted", "stopped"]
 
 
-def test_a_stop_waits_half_a_second_for_the_answer_to_an_approval(story: Story) -> None:
+def test_stop_waits_briefly_for_an_approval(story: Story) -> None:
     story.turns(3)
     story.world.latency = 0.3
     story.schedule("plain", notice=600.0)
@@ -235,7 +235,7 @@ def test_a_stop_waits_half_a_second_for_the_answer_to_an_approval(story: Story) 
     assert [name for _level, name, _fields in story.instance.log.lines][-2:] == ["approved", "stopped"]
 
 
-def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story: Story) -> None:
+def test_unanswered_approval_may_have_had_an_effect(story: Story) -> None:
     story.turns(3)
     story.world.stuck = frozenset({APPROVAL})
     event = story.schedule("plain", notice=600.0)

@@ -13,7 +13,7 @@ import pytest
 from forewarn.events import Vm, parse_document
 from forewarn.runner.hooks.commands import Command
 from tools.worlds.runner_world import VMS, World
-from tools.worlds.stories import AFTER, DRAIN, HELD, ONCE, Story, hook, match
+from tools.worlds.stories import AFTER, DRAIN, HELD, ONCE, Story, hook, listed, match
 
 DRILL = "drill-0123456789ab"
 
@@ -43,9 +43,7 @@ def freeze(story: Story, event: str) -> None:
 
 @pytest.mark.parametrize("status", [7, "InProgress"], ids=["unreadable", "unknown"])
 def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path, status: object) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     story.world.change(event, fields={"EventStatus": status})
     story.go(3)
     story.cancel_event(event, 5)
@@ -53,10 +51,8 @@ def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path, status: o
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(notice=20.0)
-    story.go(17)
+def test_unreadable_not_before_may_have_passed(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=17, notice=20.0)
     story.world.change(event, fields={"NotBefore": "soon"})
     story.go(2)
     story.world.read_fault = 503  # for five seconds, in which it starts and ends
@@ -68,12 +64,8 @@ def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> 
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    story = Story(tmp_path, HELD)
-    event = story.schedule()
-    story.go(3)
+def test_recover_hook_gets_the_prepared_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story, event = listed(tmp_path, HELD, seconds=3)
     story.world.change(event, fields={"EventType": 7, "Resources": "web_0"})
     story.go(3)
     story.world.model.cancel(event)
@@ -91,10 +83,8 @@ def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
 
 
 @pytest.mark.parametrize("how", ["bodyless", "entry", "resources"])
-def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
-    story = Story(tmp_path, HELD)
-    event = story.schedule()
-    story.go(3)
+def test_hidden_real_event_prevents_a_drill(tmp_path: Path, how: str) -> None:
+    story, event = listed(tmp_path, HELD, seconds=3)
     hide(story, event, how)
     story.go(1)
     story.drill(DRILL)
@@ -102,7 +92,7 @@ def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: 
     assert story.count("start", drill=True) == 0
 
 
-def test_no_drill_begins_while_nobody_knows_whom_an_event_affects(tmp_path: Path) -> None:
+def test_event_with_unknown_resources_prevents_a_drill(tmp_path: Path) -> None:
     story = Story(tmp_path, HELD)
     hide(story, story.schedule(), "resources")
     story.go(3)
@@ -111,10 +101,8 @@ def test_no_drill_begins_while_nobody_knows_whom_an_event_affects(tmp_path: Path
     assert story.count("start", drill=True) == 0
 
 
-def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Path) -> None:
-    story = Story(tmp_path, HELD)
-    story.schedule()
-    story.go(3)
+def test_missing_first_document_prevents_a_drill(tmp_path: Path) -> None:
+    story, _event = listed(tmp_path, HELD, seconds=3)
     story.stop()
     story.world.stuck = frozenset({"document"})
     story.start()
@@ -124,7 +112,7 @@ def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Pat
     assert story.count("start", drill=True) == 0
 
 
-def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path: Path) -> None:
+def test_drill_recovery_does_not_delay_a_preempt(tmp_path: Path) -> None:
     story = Story(
         tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 600.0, **ONCE)])])]
     )
@@ -140,10 +128,8 @@ def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path
     assert story.count("start", name="drain", drill=False) == 1
 
 
-def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+def test_event_unseen_before_a_restart_is_not_cancelled(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     story.world.unreadable = frozenset({event.lower()})
     story.go(10)
     story.start_event(event, 20)
@@ -155,10 +141,8 @@ def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_p
     assert story.count("start", name="start-again") == 1
 
 
-def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_hands(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+def test_event_unseen_during_a_freeze_is_not_cancelled(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     freeze(story, event)
     story.turns(5)
     assert story.outcomes() == ["unseen"]
@@ -166,12 +150,11 @@ def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_han
 
 
 @pytest.mark.parametrize("how", ["bodyless", "entry"])
-def test_a_reload_counts_at_once_though_the_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
+def test_reload_counts_while_the_event_is_hidden(tmp_path: Path, how: str) -> None:
     two = [("web", [match("a", prepare=["one", "two"], recover=["back"])])]
-    story = Story(tmp_path, two, [("web", [match("a", prepare=["one"], recover=["back"])])])
-    story.slow = {"one"}
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(
+        tmp_path, two, [("web", [match("a", prepare=["one"], recover=["back"])])], seconds=3, slow={"one"}
+    )
     hide(story, event, how)
     story.go(3)
     story.reload()
@@ -180,11 +163,9 @@ def test_a_reload_counts_at_once_though_the_event_cannot_be_seen(tmp_path: Path,
     assert story.count("start", name="two") == 0
 
 
-def test_the_time_counts_though_the_answers_have_no_body(tmp_path: Path) -> None:
+def test_age_grows_while_answers_have_no_body(tmp_path: Path) -> None:
     early = match("early", "hold", condition='age < duration("10s")')
-    story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
-    story.schedule()
-    story.go(5)
+    story, _event = listed(tmp_path, [("web", [early, match("a", **DRAIN)])], seconds=5)
     story.world.bodyless = True
     story.go(30)
     assert story.count("start", name="drain") == 1
@@ -200,10 +181,8 @@ def test_the_first_document_may_be_old_as_well(tmp_path: Path) -> None:
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+def test_restart_remembers_the_age_of_a_document(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     freeze(story, event)
     story.restart()
     story.go(5)
@@ -211,9 +190,7 @@ def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> Non
 
 
 def test_what_is_listed_twice_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold")])])
-    story.schedule(notice=50.0)
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [match("a", "hold")])], seconds=3, notice=50.0)
     assert not story.ready()
     plain = World.body
 
@@ -229,10 +206,7 @@ def test_what_is_listed_twice_is_as_it_was(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_is_in_doubt_wakes_nobody(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
-    story.fail = {"drain"}
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("a", "hold", **DRAIN)])], seconds=3, fail={"drain"})
     story.world.change(event, fields={"DurationInSeconds": "soon"})
     story.go(25)
     n = story.turns(20.0)

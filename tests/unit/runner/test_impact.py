@@ -24,7 +24,7 @@ def waited(clocks: ManualClocks, asked: float, ran: float, slept: float = 0.0, s
     return paused_seconds(clocks, wait, asked)
 
 
-def test_a_wait_that_ends_in_time_is_no_pause(clocks: ManualClocks) -> None:
+def test_wait_that_ends_in_time_is_no_pause(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 1.0) is None
     assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS - 0.01) is None
 
@@ -34,24 +34,24 @@ def test_what_a_wait_is_late_is_the_pause(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS + 0.01) == pytest.approx(THRESHOLD_SECONDS + 0.01)
 
 
-def test_a_wait_that_was_ended_early_is_no_pause(clocks: ManualClocks) -> None:
+def test_wait_ended_early_is_no_pause(clocks: ManualClocks) -> None:
     assert waited(clocks, 60.0, 0.2) is None
 
 
-def test_a_suspended_machine_shows_by_the_boot_clock_alone(clocks: ManualClocks) -> None:
+def test_suspension_shows_on_the_boot_clock(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 1.0, slept=4.8) == pytest.approx(4.8)
     # The timer of the wait ran on: awake again, it ended at once.
     assert waited(clocks, 10.0, 3.0, slept=7.0) == pytest.approx(7.0)
     assert waited(clocks, 10.0, 0.5, slept=5.0) == pytest.approx(5.0)
 
 
-def test_a_pause_that_both_clocks_show_in_part_is_the_whole_of_it(clocks: ManualClocks) -> None:
+def test_pause_is_the_sum_of_both_clocks(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 3.0, slept=3.0) == pytest.approx(5.0)
     assert waited(clocks, 1.0, 1.3, slept=0.3) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_a_wall_clock_that_is_set_is_no_pause(clocks: ManualClocks, step: float) -> None:
+def test_wall_clock_step_is_no_pause(clocks: ManualClocks, step: float) -> None:
     assert waited(clocks, 1.0, 1.0, step=step) is None
     assert waited(clocks, 1.0, 5.8, step=step) == pytest.approx(4.8)
 
@@ -88,7 +88,7 @@ def test_coarse_clocks_make_no_pause_and_hide_none(
         assert found == pytest.approx(pause, abs=granularity + 0.001)
 
 
-def test_a_tick_that_is_overdue_asks_for_no_wait(clocks: ManualClocks) -> None:
+def test_overdue_tick_needs_no_wait(clocks: ManualClocks) -> None:
     assert waited(clocks, -3.0, 0.0) is None
     assert waited(clocks, -3.0, 2.0) == pytest.approx(2.0)
 
@@ -117,13 +117,13 @@ def test_a_restart_of_the_runner_is_no_downtime(clocks: ManualClocks) -> None:
     assert downtime(last, clocks) is None
 
 
-def test_a_wall_clock_that_was_set_without_a_reboot_is_no_downtime(clocks: ManualClocks) -> None:
+def test_wall_clock_step_is_no_downtime(clocks: ManualClocks) -> None:
     last = beat(clocks)
     clocks.wall_offset += 3600.0
     assert downtime(last, clocks) is None
 
 
-def test_a_wall_clock_that_was_set_back_leaves_the_time_since_boot(clocks: ManualClocks) -> None:
+def test_downtime_after_a_clock_step_is_since_boot(clocks: ManualClocks) -> None:
     last = beat(clocks)
     clocks.reboot(down=60.0, up=30.0)
     clocks.wall_offset -= 3600.0

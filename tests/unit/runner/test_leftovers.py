@@ -19,7 +19,7 @@ from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import group_is_of_hook, identity, signal_group
 from tools.fixtures.hook_bench import is_running
 from tools.worlds.runner_world import VMS
-from tools.worlds.stories import DRAINED, Story, hook, match
+from tools.worlds.stories import DRAINED, hook, listed, match
 from tools.worlds.world_runner import new_runner
 
 # The child sleeps until it is killed.
@@ -31,7 +31,7 @@ sys.stdin.readline()
 """
 
 
-def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -> None:
+def test_child_of_an_ended_hook_is_ended() -> None:
     """docs/runner-states.md: its leftover process is ended before that; one gap is left, and it is another."""
     leader = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
@@ -56,7 +56,7 @@ def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -
             os.kill(child, signal.SIGKILL)
 
 
-def test_a_process_that_is_about_to_begin_its_program_is_known_by_its_environment(
+def test_process_before_exec_is_known_by_its_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between fork and exec Linux shows no environment for an instant."""
@@ -116,10 +116,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(executor, "signal_group", send)
     three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
-    story = Story(tmp_path, [("web", [three])])
-    story.slow = {"a", "b", "c"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [three])], seconds=3, slow={"a", "b", "c"})
     processes = []
     (record,) = story.instance.runner.scheduler.records
     for run in record.plan.active_runs():
@@ -147,7 +144,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
     assert sent == {process.pid: [signal.SIGTERM, signal.SIGKILL] for process in processes}
 
 
-def test_a_leftover_that_two_records_name_has_one_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftover_of_two_records_gets_one_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
 
     def send(pid: int, number: int) -> bool:
@@ -163,12 +160,9 @@ def test_a_leftover_that_two_records_name_has_one_sigterm(monkeypatch: pytest.Mo
     assert sent == [signal.SIGTERM]
 
 
-def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
+def test_process_of_another_boot_is_no_leftover(tmp_path: Path) -> None:
     """The number and the ticks since boot are those of a process of this boot by chance."""
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"})
     (record,) = story.instance.runner.scheduler.records
     (run,) = record.plan.active_runs()
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)

@@ -24,7 +24,7 @@ from tools.fixtures.loop_bench import Bench, http_fault, listing
 # Polling
 
 
-def test_it_polls_at_once_and_then_every_second_without_drift(bench: Bench) -> None:
+def test_polls_occur_every_second_without_drift(bench: Bench) -> None:
     bench.latency = 0.2
     bench.instance_answer = Vm()
     bench.run(60, vm_name=None)
@@ -33,7 +33,7 @@ def test_it_polls_at_once_and_then_every_second_without_drift(bench: Bench) -> N
     assert [b - a for a, b in zip(late, late[1:])] == pytest.approx([1.0] * (len(late) - 1))
 
 
-def test_a_failing_service_is_not_hammered_and_its_return_is_noticed_soon(bench: Bench) -> None:
+def test_failing_service_is_polled_less_often(bench: Bench) -> None:
     bench.fault = http_fault(410)
     bench.then(180, fault=None)
     bench.run(200)
@@ -59,7 +59,7 @@ def test_a_fault_is_logged_when_it_changes(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403])
-def test_a_lasting_fault_is_said_to_be_one_and_tried_again_each_five_seconds(bench: Bench, status: int) -> None:
+def test_lasting_fault_is_retried_every_five_seconds(bench: Bench, status: int) -> None:
     bench.fault = http_fault(status)
     bench.then(200, fault=None)
     bench.run(300)
@@ -74,7 +74,7 @@ def test_a_lasting_fault_is_said_to_be_one_and_tried_again_each_five_seconds(ben
 # Identity
 
 
-def test_identity_is_asked_again_until_it_is_known_while_polling_goes_on(bench: Bench) -> None:
+def test_identity_is_requested_until_known(bench: Bench) -> None:
     bench.instance_answer = http_fault(500)
     bench.document = listing(event())
     bench.then(20, instance_answer=Vm(name="WEB_0", zone="2"))
@@ -99,7 +99,7 @@ def test_without_identity_a_witness_approves(bench: Bench) -> None:
     assert delay <= sent <= delay + 3, "its turn comes within a minute, and a poll"
 
 
-def test_what_is_learned_of_the_vm_is_decided_upon_at_once(bench: Bench) -> None:
+def test_late_identity_is_decided_upon_at_once(bench: Bench) -> None:
     bench.instance_answer = http_fault(500)
     bench.document = listing(event())
     bench.rule = lambda listed, facts: APPROVE if facts.vm.zone == "2" else HOLD
@@ -108,7 +108,7 @@ def test_what_is_learned_of_the_vm_is_decided_upon_at_once(bench: Bench) -> None
     assert len(bench.posts) == 1
 
 
-def test_asking_who_it_is_is_brief_and_counts_in_the_same_budget() -> None:
+def test_identity_request_is_brief_and_in_the_budget() -> None:
     client = Client("http://127.0.0.1:9/vm/web_0")
     asking = identity_client(client)
     assert asking.endpoint == client.endpoint
@@ -116,7 +116,7 @@ def test_asking_who_it_is_is_brief_and_counts_in_the_same_budget() -> None:
     assert asking._timeout() == IDENTITY_TIMEOUT_SECONDS
 
 
-def test_a_given_name_overrides_and_the_rest_is_still_learned(bench: Bench) -> None:
+def test_given_name_overrides_the_metadata(bench: Bench) -> None:
     bench.instance_answer = Vm(name="other", zone="2")
     bench.document = listing(event())
     bench.run(3, vm_name="web_0")
@@ -137,7 +137,7 @@ def test_instance_metadata_without_a_name_is_reported(bench: Bench) -> None:
 # Deciding and approving
 
 
-def test_events_are_decided_together_and_approved_in_one_request_se_26(bench: Bench) -> None:
+def test_events_are_approved_in_one_request_se26(bench: Bench) -> None:
     bench.rule = lambda listed, facts: HOLD if listed.event_id == "B" else APPROVE
     bench.document = listing(event("A"), event("B"), event("C"))
     bench.run(10)
@@ -148,7 +148,7 @@ def test_events_are_decided_together_and_approved_in_one_request_se_26(bench: Be
     assert approved["event_ids"] == ["A", "C"]
 
 
-def test_the_approval_goes_out_in_the_tick_that_saw_the_event(bench: Bench) -> None:
+def test_approval_is_sent_in_the_same_tick(bench: Bench) -> None:
     bench.latency = 0.002
     bench.then(10.4, document=listing(event()))
     bench.run(20)
@@ -156,7 +156,7 @@ def test_the_approval_goes_out_in_the_tick_that_saw_the_event(bench: Bench) -> N
     assert sent <= 10.4 + 1.0 + 0.025
 
 
-def test_an_approved_event_is_approved_again_only_once_the_service_seems_to_have_forgotten(bench: Bench) -> None:
+def test_approval_is_repeated_with_growing_pauses(bench: Bench) -> None:
     bench.document = listing(event(not_before=NOW + timedelta(hours=1)))
     bench.run(REPEAT_SECONDS * 8)
     times = [sent for sent, _ in bench.posts]
@@ -165,14 +165,14 @@ def test_an_approved_event_is_approved_again_only_once_the_service_seems_to_have
     assert bench.eligibilities() == ["approve"]
 
 
-def test_nothing_is_sent_for_what_has_started_or_is_out_of_time(bench: Bench) -> None:
+def test_started_or_late_event_is_not_approved(bench: Bench) -> None:
     bench.document = listing(event("A", event_status="Started", not_before=None), event("B", not_before=NOW))
     bench.run(5)
     assert not bench.posts
     assert bench.eligibilities() == ["started", "no-time-left"]
 
 
-def test_an_event_in_doubt_is_never_approved_whatever_a_policy_says(bench: Bench) -> None:
+def test_event_in_doubt_is_never_approved(bench: Bench) -> None:
     bench.approver = "witness"
     bench.document = listing(event("A", problems=("NotBefore 'soon' is not a time",)), event("B"))
     bench.run(5)
@@ -180,7 +180,7 @@ def test_an_event_in_doubt_is_never_approved_whatever_a_policy_says(bench: Bench
     assert bench.lines("decision")[0]["level"] == "warning"
 
 
-def test_nothing_is_sent_while_the_service_does_not_say_what_is_listed(bench: Bench) -> None:
+def test_nothing_is_sent_during_a_poll_fault(bench: Bench) -> None:
     """The decision would rest on a stale document: the event may be gone, or another's approval may have started it."""
     bench.document = listing(event())
     bench.instance_answer = Vm(name="web_1")  # takes over after 30 s
@@ -190,7 +190,7 @@ def test_nothing_is_sent_while_the_service_does_not_say_what_is_listed(bench: Be
     assert not bench.posts
 
 
-def test_the_next_vm_takes_over_when_the_leader_is_silent_se_25(bench: Bench) -> None:
+def test_next_vm_replaces_a_silent_leader_se25(bench: Bench) -> None:
     bench.instance_answer = Vm(name="web_1")
     bench.document = listing(event())
     bench.run(40)
@@ -199,7 +199,7 @@ def test_the_next_vm_takes_over_when_the_leader_is_silent_se_25(bench: Bench) ->
     assert bench.eligibilities() == ["not-the-leader", "approve"]
 
 
-def test_a_take_over_waits_anew_after_the_policy_held(bench: Bench) -> None:
+def test_take_over_waits_again_after_a_hold(bench: Bench) -> None:
     bench.instance_answer = Vm(name="web_1")
     bench.time_dependent = True
     bench.rule = lambda listed, facts: HOLD if 20 <= bench.elapsed < 22 else APPROVE
@@ -221,7 +221,7 @@ def test_a_clock_that_is_set_shortens_no_wait(bench: Bench) -> None:
     assert last.now - last.first_seen["a"] == pytest.approx(timedelta(seconds=9), abs=timedelta(seconds=1))
 
 
-def test_a_time_dependent_policy_is_asked_at_every_tick_and_logged_when_it_changes(bench: Bench) -> None:
+def test_time_dependent_policy_is_evaluated_every_tick(bench: Bench) -> None:
     bench.time_dependent = True
     bench.rule = lambda listed, facts: APPROVE if facts.now - facts.first_seen["a"] >= timedelta(seconds=5) else HOLD
     bench.document = listing(event())
@@ -231,7 +231,7 @@ def test_a_time_dependent_policy_is_asked_at_every_tick_and_logged_when_it_chang
     assert bench.eligibilities() == ["refused-by-policy", "approve"]
 
 
-def test_first_seen_lasts_as_long_as_the_event_is_listed(bench: Bench) -> None:
+def test_first_seen_lasts_while_the_event_is_listed(bench: Bench) -> None:
     bench.document = listing(event())
     bench.then(10.5, document=listing(event(), event("B"), incarnation=3))
     bench.then(20.5, document=listing(event("B"), incarnation=4))
@@ -248,7 +248,7 @@ def test_first_seen_lasts_as_long_as_the_event_is_listed(bench: Bench) -> None:
     ]
 
 
-def test_content_counts_not_the_incarnation_se_05(bench: Bench) -> None:
+def test_content_counts_not_the_incarnation_se05(bench: Bench) -> None:
     """A day of silence resets the incarnation, so that a new document may carry the number of the one before."""
     bench.document = listing(event("A"))
     bench.then(5.5, document=listing(event("B")))
@@ -257,7 +257,7 @@ def test_content_counts_not_the_incarnation_se_05(bench: Bench) -> None:
     assert len(bench.lines("document")) == 2
 
 
-def test_a_dry_run_says_once_what_it_would_do(bench: Bench) -> None:
+def test_dry_run_reports_an_approval_once(bench: Bench) -> None:
     bench.document = listing(event("A"), event("B"))
     bench.run(REPEAT_SECONDS * 3, dry_run=True)
     assert not bench.posts
@@ -265,7 +265,7 @@ def test_a_dry_run_says_once_what_it_would_do(bench: Bench) -> None:
     assert line["event_ids"] == ["A", "B"]
 
 
-def test_how_long_an_approval_took_is_measured_once_for_each_event(bench: Bench) -> None:
+def test_approval_latency_is_measured_once_per_event(bench: Bench) -> None:
     bench.document = listing(event("A"))
     bench.then(20.5, document=listing(event("A"), event("B"), incarnation=3))
     bench.run(REPEAT_SECONDS * 3)
@@ -278,7 +278,7 @@ def test_how_long_an_approval_took_is_measured_once_for_each_event(bench: Bench)
 # Failed approvals
 
 
-def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
+def test_failed_approval_is_retried_before_not_before(bench: Bench) -> None:
     bench.document = listing(event(event_type="Preempt", not_before=NOW + timedelta(seconds=30)))
     bench.approval_fault = lambda ids: http_fault(503)
     bench.run(60)
@@ -293,7 +293,7 @@ def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("kind", "counted"), [(NOT_SENT, "not-sent"), ("timeout", "failed"), ("http", "failed")])
-def test_an_approval_that_was_not_sent_is_not_counted_as_a_failed_one(bench: Bench, kind: str, counted: str) -> None:
+def test_unsent_approval_is_not_counted_as_failed(bench: Bench, kind: str, counted: str) -> None:
     bench.document = listing(event())
     bench.approval_fault = lambda ids: PassingFault("no", kind=kind) if bench.elapsed < 5 else None
     bench.run(30)
@@ -304,7 +304,7 @@ def test_an_approval_that_was_not_sent_is_not_counted_as_a_failed_one(bench: Ben
     assert written['forewarn_approvals_total{result="taken"}'] == "1"
 
 
-def test_a_retried_approval_is_sent_only_if_it_still_stands(bench: Bench) -> None:
+def test_retry_requires_an_approval_that_still_stands(bench: Bench) -> None:
     bench.document = listing(event())
     bench.approval_fault = lambda ids: http_fault(503)
     bench.then(0.5, document=listing(replace(event(), duration_in_seconds=-1), incarnation=3))
@@ -313,7 +313,7 @@ def test_a_retried_approval_is_sent_only_if_it_still_stands(bench: Bench) -> Non
     assert len(bench.posts) == 1
 
 
-def test_a_refused_approval_is_not_repeated_in_the_same_document(bench: Bench) -> None:
+def test_refused_approval_waits_for_another_document(bench: Bench) -> None:
     bench.document = listing(event())
     bench.approval_fault = lambda ids: http_fault(400) if bench.document.incarnation == 2 else None
     bench.then(200.5, document=listing(event(), incarnation=3))
@@ -331,7 +331,7 @@ def test_a_forbidden_approval_is_tried_again(bench: Bench) -> None:
     assert bench.lines("approved")
 
 
-def test_one_refused_event_does_not_keep_the_others_from_being_approved(bench: Bench) -> None:
+def test_refused_event_does_not_block_others(bench: Bench) -> None:
     bench.document = listing(event("A"), event("B"), event("C"))
     bench.approval_fault = lambda ids: http_fault(400) if "B" in ids else None
     bench.run(30)
@@ -339,7 +339,7 @@ def test_one_refused_event_does_not_keep_the_others_from_being_approved(bench: B
     assert [line["event_ids"] for line in bench.lines("approved")] == [["A"], ["C"]]
 
 
-def test_after_a_passing_fault_the_document_is_read_before_the_next_approval(bench: Bench) -> None:
+def test_passing_fault_requires_a_document_before_approving(bench: Bench) -> None:
     bench.document = listing(event("A"), event("B"))
     bench.approval_fault = lambda ids: http_fault(400 if len(ids) > 1 else 503)
     bench.run(0.5)
@@ -366,7 +366,7 @@ def test_the_budget_outlasts_many_single_approvals(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("last", "outcome"), [(event(), "cancelled"), (event(event_status="Started", not_before=None), "finished")]
 )
-def test_an_event_that_is_gone_was_finished_or_cancelled_se_20_se_21(bench: Bench, last: Event, outcome: str) -> None:
+def test_gone_event_was_finished_or_cancelled_se20_se21(bench: Bench, last: Event, outcome: str) -> None:
     bench.rule = lambda listed, facts: HOLD  # what was approved may have started in between
     bench.document = listing(last)
     bench.then(10.5, document=Document(3))
@@ -376,7 +376,7 @@ def test_an_event_that_is_gone_was_finished_or_cancelled_se_20_se_21(bench: Benc
     assert gone["listed_seconds"] == pytest.approx(11, abs=0.3)
 
 
-def test_an_event_that_left_during_a_long_silence_is_not_called_cancelled(bench: Bench) -> None:
+def test_event_gone_during_a_silence_is_unseen(bench: Bench) -> None:
     bench.document = listing(event())
     bench.then(5.5, fault=http_fault(410))
     bench.then(5.5 + LONGEST_GAP_SECONDS + 5, fault=None, document=Document(3))
@@ -392,7 +392,7 @@ def test_an_empty_answer_lists_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("lasts", "outcomes"), [(EMPTY_SECONDS - 2, []), (EMPTY_SECONDS + 2, ["unseen"])])
-def test_an_empty_answer_ends_an_event_only_when_it_lasts(bench: Bench, lasts: float, outcomes: list[str]) -> None:
+def test_empty_answer_must_last_to_end_an_event(bench: Bench, lasts: float, outcomes: list[str]) -> None:
     bench.document = listing(event())
     bench.then(5.5, document=Document(None))
     bench.then(5.5 + EMPTY_SECONDS - 2, document=listing(event()))
@@ -401,7 +401,7 @@ def test_an_empty_answer_ends_an_event_only_when_it_lasts(bench: Bench, lasts: f
     assert [line["outcome"] for line in bench.lines("event-gone")] == outcomes
 
 
-def test_a_document_ends_an_event_after_an_empty_answer(bench: Bench) -> None:
+def test_document_after_an_empty_answer_ends_the_event(bench: Bench) -> None:
     bench.rule = lambda listed, facts: HOLD
     bench.document = listing(event())
     bench.then(5.5, document=Document(None))

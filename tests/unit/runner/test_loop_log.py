@@ -95,6 +95,6 @@ def test_once_fails_when_an_approval_does(bench: Bench, status: int) -> None:
         bench.make().run_once()
 
 
-def test_once_does_not_ask_who_it_is_when_nothing_is_listed(bench: Bench) -> None:
+def test_once_without_events_requests_no_identity(bench: Bench) -> None:
     bench.make().run_once()
     assert not bench.identity_requests

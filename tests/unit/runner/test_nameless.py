@@ -15,7 +15,7 @@ from forewarn.runner.hooks.commands import Command
 from forewarn.runner.telemetry import heartbeat
 from tools.worlds import world_runner
 from tools.worlds.runner_world import VMS
-from tools.worlds.stories import AFTER, DRAIN, DRAINED, Story, match
+from tools.worlds.stories import AFTER, DRAIN, DRAINED, Story, listed, match
 from tools.worlds.world_runner import WorldClient
 
 
@@ -25,10 +25,7 @@ def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
 
 
 def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    story.schedule(notice=90.0)
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"}, notice=90.0)
     story.stop()
     story.world.nameless = True
     story.world.read_fault = 503
@@ -40,16 +37,14 @@ def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
     assert story.count("start", name="drain") >= 2
 
 
-def test_nothing_waits_for_a_name_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_waits_for_a_missing_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorldClient, "instance", no_name)
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(notice=5.0)
-    story.go(10)
+    story, event = listed(tmp_path, AFTER, seconds=10, notice=5.0)
     story.finish_event(event, 300)
     assert story.instance.runner.scheduler.records == []
 
 
-def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path) -> None:
+def test_unseen_start_is_evaluated_once_named(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     story.world.nameless = True
     event = story.schedule(notice=10.0)
@@ -90,7 +85,7 @@ def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path) -> None:
     assert story.count("post", result="taken") >= 1
 
 
-def test_what_was_prepared_is_recovered_before_the_name_is_known(tmp_path: Path) -> None:
+def test_prepared_event_is_recovered_before_the_name(tmp_path: Path) -> None:
     a = ("a", [match("a", "hold", **DRAIN)])
     b = (
         "b",
@@ -100,9 +95,7 @@ def test_what_was_prepared_is_recovered_before_the_name_is_known(tmp_path: Path)
             )
         ],
     )
-    story = Story(tmp_path, [a, b])
-    event = story.schedule(notice=20.0)
-    story.go(18)
+    story, event = listed(tmp_path, [a, b], seconds=18, notice=20.0)
     story.world.nameless = True
     story.crash(40.0, reboot=True)
     story.go(3)
@@ -122,7 +115,7 @@ def test_nobody_is_a_witness_without_a_name(tmp_path: Path) -> None:
     assert story.count("start") == 0, "Without a name no hook is started"
 
 
-def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path) -> None:
+def test_event_without_a_rule_ends_without_a_name(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a")])])
     story.go(3)
     story.world.kill()
@@ -136,10 +129,8 @@ def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path) -> Non
     assert story.ready(), "no policy has a hook, the event has left the list"
 
 
-def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
-    event = story.schedule()
-    story.go(3)
+def test_recovery_after_a_restart_knows_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story, event = listed(tmp_path, [("web", [match("a", "hold", **DRAIN)])], seconds=3)
     story.slow = {"undrain"}
     story.cancel_event(event, 3)
     story.stop()
@@ -157,7 +148,7 @@ def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch
     assert seen == [VMS[0]]
 
 
-def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path) -> None:
+def test_name_given_by_an_operator_is_not_remembered(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a")])])
     story.go(3)
     story.instance.runner.scheduler.vm_name = VMS[1]  # as with --vm-name web_1
@@ -196,7 +187,7 @@ def test_a_heartbeat_cuts_no_name(tmp_path: Path) -> None:
     assert heartbeat.vm_name(heartbeat.read(str(tmp_path)), clocks) == name
 
 
-def test_a_drill_that_is_over_before_the_name_is_known_is_closed(tmp_path: Path) -> None:
+def test_ended_drill_is_closed_once_named(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     story.go(2)
     story.drill("drill-0123456789ab", 5.0, 60.0)
@@ -212,12 +203,10 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(tmp_path: Path)
     assert story.ready()
 
 
-def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(tmp_path: Path) -> None:
+def test_unprepared_event_is_recovered_by_its_start_rule(tmp_path: Path) -> None:
     scheduled = match("a", "hold", condition='event.EventStatus == "Scheduled"', prepare_within_seconds=10.0, **DRAIN)
     begun = match("b", "hold", condition='event.EventStatus == "Started"', recover=["undrain"], recover_when="started")
-    story = Story(tmp_path, [("a", [scheduled, begun])])
-    event = story.schedule(notice=60.0)
-    story.go(10)
+    story, event = listed(tmp_path, [("a", [scheduled, begun])], seconds=10, notice=60.0)
     story.world.nameless = True
     story.crash(60.0, reboot=True)
     story.go(3)
@@ -228,7 +217,7 @@ def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(tmp_path
     assert story.count("start", name="undrain") == 1
 
 
-def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path) -> None:
+def test_event_of_another_vm_ends_no_drill(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     story.world.nameless = True
     event = story.world.model.schedule(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.drills.store import new_id
-from tools.worlds.stories import Story, hook, match
+from tools.worlds.stories import Story, hook, listed, match
 
 
 def let_drain_take_forty_seconds(story: Story, seconds: int) -> None:
@@ -29,12 +29,9 @@ def let_drain_take_forty_seconds(story: Story, seconds: int) -> None:
     [{"on_failure": "approve"}, {"prepare": [hook("drain", 60.0, retry={"attempts": 1})]}, {}],
     ids=["approve", "never", "hold"],
 )
-def test_a_postponed_not_before_leaves_a_hook_its_time(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_postponed_not_before_leaves_hooks_time(tmp_path: Path, values: dict[str, Any]) -> None:
     drain = {"prepare": [hook("drain", 60.0)], "recover": ["undrain"], **values}
-    story = Story(tmp_path, [("web", [match("a", **drain)])])
-    story.slow = {"drain"}
-    event = story.schedule(notice=20.0)
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("a", **drain)])], seconds=3, slow={"drain"}, notice=20.0)
     story.world.postpone(event, 900.0)
     let_drain_take_forty_seconds(story, 50)
     assert story.count("asked") == 0
@@ -42,12 +39,11 @@ def test_a_postponed_not_before_leaves_a_hook_its_time(tmp_path: Path, values: d
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_a_hook_that_not_before_has_ended_runs_again_if_there_is_time_again(tmp_path: Path, once: bool) -> None:
+def test_hook_ended_by_not_before_is_repeated(tmp_path: Path, once: bool) -> None:
     drain = hook("drain", 60.0, **({"retry": {"attempts": 1}} if once else {}))
-    story = Story(tmp_path, [("web", [match("a", prepare=[drain], recover=["undrain"])])])
-    story.slow = {"drain"}
-    event = story.schedule(notice=20.0)
-    story.go(18)
+    story, event = listed(
+        tmp_path, [("web", [match("a", prepare=[drain], recover=["undrain"])])], seconds=18, slow={"drain"}, notice=20.0
+    )
     assert story.times("asked") == [pytest.approx(17.0, abs=1.0)]
     assert story.count("post") == 0
     story.world.postpone(event, 900.0)
@@ -59,15 +55,14 @@ def test_a_hook_that_not_before_has_ended_runs_again_if_there_is_time_again(tmp_
 # Recoveries in the way
 
 
-def test_a_recovery_makes_way_for_all_that_is_to_be_prepared(tmp_path: Path) -> None:
+def test_recovery_yields_to_several_preparations(tmp_path: Path) -> None:
     drain = match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])
     second = 'event.Description == "second"'
     flush = match("b", prepare=[hook("flush", 200.0)], recover=["reopen"], condition=second)
     nothing = match("none", condition='event.Description == "first"')
-    story = Story(tmp_path, [("web", [drain]), ("db", [flush, nothing])])
-    first = story.schedule(description="first")
-    story.slow = {"undrain"}
-    story.go(3)
+    story, first = listed(
+        tmp_path, [("web", [drain]), ("db", [flush, nothing])], seconds=3, slow={"undrain"}, description="first"
+    )
     story.cancel_event(first, 3)
     assert story.count("start", name="undrain") == 1
     story.slow = {"undrain", "flush"}
@@ -77,11 +72,11 @@ def test_a_recovery_makes_way_for_all_that_is_to_be_prepared(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_a_recovery_in_the_way_runs_in_the_end(tmp_path: Path, once: bool) -> None:
+def test_deferred_recovery_runs_eventually(tmp_path: Path, once: bool) -> None:
     undrain = hook("undrain", 600.0, **({"retry": {"attempts": 1}} if once else {}))
-    story = Story(tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[undrain])])])
-    first = story.schedule()
-    story.go(3)
+    story, first = listed(
+        tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[undrain])])], seconds=3
+    )
     story.world.model.cancel(first)
     story.slow = {"undrain"}
     story.go(3)
@@ -97,9 +92,9 @@ def test_a_recovery_in_the_way_runs_in_the_end(tmp_path: Path, once: bool) -> No
 
 
 def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(
+        tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])])], seconds=3
+    )
     story.slow = {"undrain"}
     story.cancel_event(event, 3)
     assert story.count("start", name="undrain", drill=False) == 1
@@ -109,7 +104,7 @@ def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
     assert story.count("start", drill=True) == 0
 
 
-def test_a_hook_is_tried_again_while_there_is_time_before_the_new_not_before(tmp_path: Path) -> None:
+def test_earlier_not_before_shortens_the_retry_pause(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a", prepare=["drain"], recover=["undrain"])])])
     story.fail = {"drain"}
     event = story.schedule(notice=900.0)
@@ -122,13 +117,10 @@ def test_a_hook_is_tried_again_while_there_is_time_before_the_new_not_before(tmp
     assert story.count("post", result="taken") == 1
 
 
-def test_what_another_event_needs_is_left_to_it_though_it_waits_to_be_tried_again(tmp_path: Path) -> None:
+def test_pending_retry_is_left_to_another_event(tmp_path: Path) -> None:
     one = match("one", "hold", condition='event.Description == "x"', prepare=["drain"], recover=["undrain", "open"])
     other = match("other", "hold", condition='event.Description == "y"', prepare=["drain"], recover=["undrain"])
-    story = Story(tmp_path, [("web", [one, other])])
-    story.fail = {"undrain"}
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [one, other])], seconds=3, fail={"undrain"})
     story.cancel_event(event, 3)
     assert story.count("end", result="failed") == 1
     story.schedule(description="y")

@@ -39,7 +39,7 @@ def beat(story: ProfileStory) -> dict[str, Any]:
     return dict(found.fields)
 
 
-def test_drains_and_recoveries_go_on_and_approvals_wait_for_its_end(story: ProfileStory) -> None:
+def test_pause_delays_approvals_but_no_hooks(story: ProfileStory) -> None:
     pauses.pause(story.world, str(story.directory), 60.0)
     event = story.schedule("drain", notice=600.0, start_on="any_approval", gone_after=4.0)
     story.turns(50)
@@ -55,7 +55,7 @@ def test_drains_and_recoveries_go_on_and_approvals_wait_for_its_end(story: Profi
     assert story.world.model.find(event).status != "Scheduled"
 
 
-def test_it_survives_a_crash_a_boot_and_a_clock_that_is_set_back(story: ProfileStory) -> None:
+def test_pause_survives_crash_boot_and_clock_steps(story: ProfileStory) -> None:
     pauses.pause(story.world, str(story.directory), 100.0)
     story.schedule("plain", notice=3600.0)
     story.turns(5)
@@ -105,7 +105,7 @@ NOT_A_PAUSE: list[bytes] = [
 
 
 @pytest.mark.parametrize("content", NOT_A_PAUSE, ids=range(len(NOT_A_PAUSE)))
-def test_a_file_that_cannot_be_read_counts_as_a_pause(story: ProfileStory, content: bytes) -> None:
+def test_unreadable_file_counts_as_a_pause(story: ProfileStory, content: bytes) -> None:
     pauses.damage(story.world, str(story.directory), content)
     story.schedule("plain", notice=600.0)
     story.turns(3)
@@ -146,7 +146,7 @@ def test_so_does_whatever_else_is_in_its_place(story: ProfileStory, strange: str
         assert story.count("post") == 1
 
 
-def test_it_is_reported_only_when_no_approval_is_under_way(story: ProfileStory) -> None:
+def test_pause_is_reported_after_a_pending_approval(story: ProfileStory) -> None:
     """So that an operator to whom it was confirmed sees no approval after that."""
     story.schedule("plain", notice=600.0)
     story.world.stuck = frozenset({APPROVAL})
@@ -202,7 +202,7 @@ def test_what_is_no_pause_is_not_written(changed: dict[str, Any], message: str) 
         pauses_on_disk.encoded(Pause("pause-1", "alice", "a release", 1000.0, 2000.0)._replace(**changed))
 
 
-def test_whether_a_runner_works_is_known_from_its_lock(tmp_path: Path) -> None:
+def test_lock_shows_whether_a_runner_works(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     state = StateDirectory(str(tmp_path))
     assert not state.in_use()

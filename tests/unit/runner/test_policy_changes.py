@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.worlds.stories import AFTER, DRAIN, Story, hook, match
+from tools.worlds.stories import AFTER, DRAIN, Story, hook, listed, match
 
 ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
 
@@ -29,9 +29,7 @@ ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
     ],
     ids=["on_failure", "never", "attempts"],
 )
-def test_what_has_failed_for_good_is_tried_again_where_a_reload_allows_it(
-    tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
-) -> None:
+def test_reload_can_allow_another_attempt(tmp_path: Path, before: dict[str, Any], after: dict[str, Any]) -> None:
     story = Story(
         tmp_path, [("web", [match("x", **{**DRAIN, **before})])], [("web", [match("x", **{**DRAIN, **after})])]
     )
@@ -48,12 +46,9 @@ def test_what_has_failed_for_good_is_tried_again_where_a_reload_allows_it(
     assert story.count("post", result="taken") >= 1
 
 
-def test_what_may_run_once_only_after_a_reload_has_run(tmp_path: Path) -> None:
+def test_single_attempt_after_a_reload_was_used(tmp_path: Path) -> None:
     never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
-    story = Story(tmp_path, ONE, never)
-    story.fail = {"one"}
-    story.schedule()
-    story.go(5)
+    story, _event = listed(tmp_path, ONE, never, seconds=5, fail={"one"})
     attempts = story.count("start", name="one")
     story.reload()
     story.go(30)
@@ -61,12 +56,9 @@ def test_what_may_run_once_only_after_a_reload_has_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left_out", [False, True])
-def test_what_was_interrupted_and_may_run_once_only_now_has_run(tmp_path: Path, left_out: bool) -> None:
+def test_interrupted_attempt_counts_for_a_single_one(tmp_path: Path, left_out: bool) -> None:
     never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
-    story = Story(tmp_path, ONE, [("web", [match("a", "hold")])], never)
-    story.slow = {"one"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, ONE, [("web", [match("a", "hold")])], never, seconds=3, slow={"one"})
     story.restart()
     if left_out:
         story.reload(1)
@@ -76,11 +68,14 @@ def test_what_was_interrupted_and_may_run_once_only_now_has_run(tmp_path: Path, 
     assert story.count("post") == 0
 
 
-def test_a_failure_that_a_reload_accepts_is_accepted_at_once(tmp_path: Path) -> None:
-    story = Story(tmp_path, ONE, [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])])
-    story.fail = {"one"}
-    story.schedule()
-    story.go(80)
+def test_failure_accepted_by_a_reload_counts_at_once(tmp_path: Path) -> None:
+    story, _event = listed(
+        tmp_path,
+        ONE,
+        [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])],
+        seconds=80,
+        fail={"one"},
+    )
     assert story.count("post") == 0
     story.reload()
     story.go(4)
@@ -90,11 +85,10 @@ def test_a_failure_that_a_reload_accepts_is_accepted_at_once(tmp_path: Path) -> 
 # What is not asked for any more
 
 
-def test_what_is_not_asked_for_any_more_is_not_started_while_the_service_is_silent(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE)
-    story.slow = {"one"}
-    story.schedule()
-    story.go(3)
+def test_unrequested_hook_does_not_start_during_silence(tmp_path: Path) -> None:
+    story, _event = listed(
+        tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE, seconds=3, slow={"one"}
+    )
     story.world.read_fault = 503
     story.go(3)
     story.reload()
@@ -104,7 +98,7 @@ def test_what_is_not_asked_for_any_more_is_not_started_while_the_service_is_sile
     assert story.count("post") == 0, "nothing is approved without a fresh document"
 
 
-def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> None:
+def test_unrequested_hook_is_not_awaited(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE, [("web", [match("a", "hold")])])
     story.slow = story.fail = {"one"}
     story.schedule()
@@ -118,11 +112,9 @@ def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> Non
     assert story.turns(60.0) < 200
 
 
-def test_what_the_time_makes_due_is_prepared_while_the_service_is_silent(tmp_path: Path) -> None:
+def test_hook_due_by_time_runs_during_silence(tmp_path: Path) -> None:
     early = match("early", "hold", condition='age < duration("20s")')
-    story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [early, match("a", **DRAIN)])], seconds=3)
     story.world.read_fault = 503
     story.go(30)
     assert story.count("start", name="drain") == 1
@@ -135,23 +127,19 @@ def test_what_the_time_makes_due_is_prepared_while_the_service_is_silent(tmp_pat
 # Their order, and their time
 
 
-def test_stages_run_in_the_order_of_the_policies_as_they_are_now(tmp_path: Path) -> None:
+def test_stages_follow_the_reloaded_policy_order(tmp_path: Path) -> None:
     stop_db = match("b", prepare=["stop-db"], recover=["start-db"], prepare_within_seconds=590.0)
     drain = match("a", **DRAIN, prepare_within_seconds=590.0)
-    story = Story(tmp_path, [("db", [stop_db])], [("web", [drain]), ("db", [stop_db])])
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("db", [stop_db])], [("web", [drain]), ("db", [stop_db])], seconds=3)
     story.reload()
     story.go(20)
     assert story.times("start", name="drain")[0] < story.times("start", name="stop-db")[0]
 
 
-def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_path: Path) -> None:
+def test_stage_with_a_shared_hook_waits_its_time(tmp_path: Path) -> None:
     announce = match("a", prepare=["announce"], recover=["unannounce"])
     stop_db = match("b", prepare=["announce", "stop-db"], recover=["start-db"], prepare_within_seconds=60.0)
-    story = Story(tmp_path, [("web", [announce]), ("db", [stop_db])])
-    story.schedule()
-    story.go(20)
+    story, _event = listed(tmp_path, [("web", [announce]), ("db", [stop_db])], seconds=20)
     assert story.count("start", name="announce") == 1
     assert story.count("start", name="stop-db") == 0, "NotBefore is 580 s away"
     assert story.count("post") == 0
@@ -166,10 +154,8 @@ def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
-def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+def test_unreadable_field_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     if unreadable:
         story.world.change(event, fields={"DurationInSeconds": "soon"})
     story.go(3)
@@ -179,10 +165,8 @@ def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreada
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+def test_unnamed_vm_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     story.stop()
     story.world.nameless = unknown
     story.start()
@@ -193,12 +177,8 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unk
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_reboot_is_reported_with_its_event_though_the_name_of_the_vm_comes_later(
-    tmp_path: Path, unknown: bool
-) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(3)
+def test_reboot_has_its_event_despite_a_late_name(tmp_path: Path, unknown: bool) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
     story.start_event(event, 3)
     story.world.kill()
     story.world.reboot(40.0)
@@ -214,11 +194,9 @@ def test_a_reboot_is_reported_with_its_event_though_the_name_of_the_vm_comes_lat
     assert kinds == {event: "reboot"}, later
 
 
-def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -> None:
+def test_notify_hook_from_a_reload_hears_the_end(tmp_path: Path) -> None:
     old, new = ([("web", [match("a", "hold", notify=[hook(name)])])] for name in ("old", "new"))
-    story = Story(tmp_path, old, new)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, old, new, seconds=3)
     story.reload()
     story.go(3)
     before = len(story.world.hooks)
@@ -226,12 +204,9 @@ def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -
     assert [each.name for each in story.world.hooks][before:] == ["new"]
 
 
-def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
+def test_reloads_keep_the_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold")])])
-    story.fail = {"drain"}
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [once])], [("web", [match("a", "hold")])], seconds=3, fail={"drain"})
     story.reload(1)
     story.go(3)
     story.reload(0)
@@ -240,22 +215,26 @@ def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
     assert "no longer ask" not in record.plan.runs[0].reason
 
 
-def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path) -> None:
+def test_unrequested_hook_is_no_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])])
-    story.fail = {"drain", "other"}
-    story.schedule(notice=40.0)
-    story.go(3)
+    story, _event = listed(
+        tmp_path,
+        [("web", [once])],
+        [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])],
+        seconds=3,
+        fail={"drain", "other"},
+        notice=40.0,
+    )
     story.reload(1)
     story.go(40)
     said = story.instance.log.named("state", to="failed")
     assert "no longer ask" not in str(said)
 
 
-def test_who_is_in_no_policy_after_a_restart_hears_of_nothing(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])])
-    event = story.schedule()
-    story.go(3)
+def test_removed_notify_hook_hears_nothing_after_a_restart(tmp_path: Path) -> None:
+    story, event = listed(
+        tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])], seconds=3
+    )
     before = story.count("start", name="tell")
     story.stop()
     story.world.generation = 1
@@ -265,10 +244,10 @@ def test_who_is_in_no_policy_after_a_restart_hears_of_nothing(tmp_path: Path) ->
     assert story.count("start", name="tell") == before
 
 
-def test_a_notify_hook_that_comes_while_the_event_is_hidden_hears_of_its_end(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])])
-    story.schedule()
-    story.go(3)
+def test_notify_hook_added_while_hidden_hears_the_end(tmp_path: Path) -> None:
+    story, _event = listed(
+        tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])], seconds=3
+    )
     story.world.bodyless = True
     story.go(3)
     story.reload()

@@ -64,7 +64,7 @@ def _poll(clocks: ManualClocks, schedule: PollSchedule, limiter: Limiter, reques
     schedule.request_done()
 
 
-def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clocks: ManualClocks) -> None:
+def test_ticks_stretch_after_an_approval_within_the_budget(clocks: ManualClocks) -> None:
     limiter = Limiter(clock=clocks.monotonic)
     schedule = _schedule(clocks, limiter)
     starts = []

@@ -23,7 +23,7 @@ def fail() -> None:
     raise PassingFault("no answer", kind="timeout")
 
 
-def test_an_answer_is_there_once_and_with_its_time(requester: Requester) -> None:
+def test_answer_is_taken_once_with_its_time(requester: Requester) -> None:
     assert not requester.busy
     before = time.monotonic()
     requester.begin(DOCUMENT, lambda: 42)
@@ -38,7 +38,7 @@ def test_an_answer_is_there_once_and_with_its_time(requester: Requester) -> None
         requester.take_response()
 
 
-def test_a_fault_is_an_answer_and_a_defect_is_raised_where_it_is_taken() -> None:
+def test_fault_is_returned_and_defect_raised() -> None:
     requester = ThreadRequester(lambda: None)
     requester.begin(DOCUMENT, fail)
     assert requester.wait(10)
@@ -59,7 +59,7 @@ def test_there_is_one_request_at_a_time(requester: Requester) -> None:
         requester.begin(APPROVAL, lambda: 2)
 
 
-def test_a_waiter_is_woken_when_the_answer_is_there() -> None:
+def test_waiter_is_woken_by_the_answer() -> None:
     woken = threading.Event()
     go = threading.Event()
     requester = ThreadRequester(woken.set)
@@ -73,7 +73,7 @@ def test_a_waiter_is_woken_when_the_answer_is_there() -> None:
     assert requester.has_response
 
 
-def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_thread_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -89,7 +89,7 @@ def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.Mo
     assert requester.take_response().value == 2
 
 
-def test_the_end_of_the_process_does_not_wait_for_a_request() -> None:
+def test_process_exit_does_not_wait_for_a_request() -> None:
     program = (  # its request sleeps for longer than the test may take
         "import time\n"
         "from forewarn.runner.requester import ThreadRequester\n"

@@ -13,15 +13,15 @@ import pytest
 from forewarn.events import Vm
 from forewarn.runner.journal import schema
 from tools.worlds.runner_world import VMS
-from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, match
+from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, listed, match
 
 
-def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_path: Path) -> None:
+def test_approved_event_keeps_the_vm_unready(tmp_path: Path) -> None:
     """docs/operations.md: from the moment this VM approved it, until the event has left the list."""
     once = match("plain", condition=None)
-    story = Story(tmp_path, [("web", [once])], [("web", [match("other", "hold")])])
-    event = story.schedule(duration=5, start_on="not_before")
-    story.go(3)
+    story, event = listed(
+        tmp_path, [("web", [once])], [("web", [match("other", "hold")])], seconds=3, duration=5, start_on="not_before"
+    )
     assert story.count("post", result="taken") == 1
     assert not story.ready()
     story.reload()
@@ -31,13 +31,9 @@ def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_p
     assert not story.ready()
 
 
-def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_journal_keeps_a_drained_vm_unready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/operations.md, probes: a restart of the runner forgets none of it."""
-    story = Story(tmp_path, DRAINED)
-    story.schedule()
-    story.go(3)
+    story, _event = listed(tmp_path, DRAINED, seconds=3)
     assert story.count("start", phase="prepare") == 1
     assert not story.ready()
     story.world.kill()
@@ -55,7 +51,7 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
         assert not story.ready(), "it was drained by the runner before, and is"
 
 
-def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_path: Path) -> None:
+def test_drill_is_cancelled_without_a_vm_name(tmp_path: Path) -> None:
     """docs/drills.md: keep --cancel at hand; what had begun to prepare is recovered."""
     story = Story(tmp_path, DRAINED)
     story.go(3)
@@ -75,10 +71,8 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
 @pytest.mark.parametrize(
     "change", [{"resources": VMS[1:]}, {"fields": {"Resources": "web_0"}}], ids=["gone", "unreadable"]
 )
-def test_a_drained_vm_is_not_ready_though_resources_have_changed(tmp_path: Path, change: dict[str, Any]) -> None:
-    story = Story(tmp_path, HELD)
-    event = story.schedule()
-    story.go(3)
+def test_drained_vm_with_changed_resources_is_unready(tmp_path: Path, change: dict[str, Any]) -> None:
+    story, event = listed(tmp_path, HELD, seconds=3)
     assert not story.ready()
     story.world.change(event, **change)
     story.go(3)
@@ -86,20 +80,16 @@ def test_a_drained_vm_is_not_ready_though_resources_have_changed(tmp_path: Path,
     assert not story.ready(), "it is drained, and not recovered"
 
 
-def test_a_vm_is_not_ready_though_the_near_not_before_cannot_be_read_any_more(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("both", "hold")])])
-    event = story.schedule(notice=50.0)
-    story.go(3)
+def test_unreadable_near_not_before_keeps_unready(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, [("web", [match("both", "hold")])], seconds=3, notice=50.0)
     assert not story.ready()
     story.world.change(event, fields={"NotBefore": "soon"})
     story.go(3)
     assert not story.ready()
 
 
-def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
-    story = Story(tmp_path, HELD)
-    story.schedule()
-    story.go(3)
+def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
+    story, _event = listed(tmp_path, HELD, seconds=3)
     story.stop()
     with sqlite3.connect(tmp_path / "journal.db") as base:
         base.execute("UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
@@ -110,11 +100,8 @@ def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
     assert not story.ready(), "'Is this VM still drained?'"
 
 
-def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.slow = {"drain"}
-    story.schedule(notice=60.0)
-    story.go(3)
+def test_preparation_continues_without_metadata(tmp_path: Path) -> None:
+    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"}, notice=60.0)
     story.stop()
     story.world.nameless = True
     story.start()
@@ -123,9 +110,7 @@ def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(tmp_path
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_later(
-    tmp_path: Path, restarted: bool
-) -> None:
+def test_started_event_is_recovered_once_named(tmp_path: Path, restarted: bool) -> None:
     condition = 'event.EventStatus == "Started" && affects_me'
     under_way = match("under-way", "hold", condition=condition, recover=["start-again"], recover_when="started")
     story = Story(tmp_path, [("web", [under_way])])
@@ -149,12 +134,10 @@ def cannot(*_: object) -> Any:
     raise sqlite3.OperationalError("disk I/O error")
 
 
-def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])])
-    event = story.schedule()
-    story.go(3)
+def test_single_attempt_recovery_runs_once_despite_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story, event = listed(
+        tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])], seconds=3
+    )
     with monkeypatch.context() as patch:
         patch.setattr(schema, "connect", cannot)
         story.instance.runner.recorder.journal._disconnect()

@@ -188,7 +188,7 @@ def test_other_hooks_are_reported(values: dict[str, Any], difference: str) -> No
     )
 
 
-def test_hooks_side_by_side_or_in_another_order_are_reported() -> None:
+def test_parallel_or_reordered_hooks_are_a_difference() -> None:
     live = decision(A, APPROVE, verdict(prepare=(DRAIN, STOP)))
     assert differ(live, decision(A, APPROVE, verdict(prepare=(STOP, DRAIN)))) is not None
     difference = differ(live, decision(A, APPROVE, verdict(prepare=(DRAIN, STOP), parallel=True)))
@@ -205,7 +205,7 @@ def test_secrets_of_a_hook_are_not_reported() -> None:
 # Once
 
 
-def test_each_pair_of_answers_is_reported_once_for_each_event() -> None:
+def test_each_difference_is_reported_once_per_event() -> None:
     approve, hold = decision(A, APPROVE, verdict()), decision(A, HOLD, verdict(HOLD))
     alone = decision(A, APPROVE, verdict(), approver="any")
     policies = FakePolicies(hold)
@@ -240,7 +240,7 @@ def test_of_several_events_those_that_differ_are_reported() -> None:
 
 
 @pytest.mark.parametrize("failure", [RecursionError, MemoryError, ZeroDivisionError, KeyError])
-def test_a_shadow_that_fails_is_reported_once_for_each_event(failure: type[Exception]) -> None:
+def test_failed_shadow_is_reported_once_per_event(failure: type[Exception]) -> None:
     def fail() -> None:
         raise failure("with a secret")
 

@@ -28,7 +28,7 @@ def _later(number: int, seconds: float = 0.05) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_sets_a_flag_and_ends_a_wait(stop: StopSignals, number: signal.Signals) -> None:
+def test_signal_sets_a_flag_and_ends_a_wait(stop: StopSignals, number: signal.Signals) -> None:
     _later(number)
     started = time.monotonic()
     stop.wait(30)
@@ -38,7 +38,7 @@ def test_a_signal_sets_a_flag_and_ends_a_wait(stop: StopSignals, number: signal.
     assert time.monotonic() - started < 5, "once stopped, nothing waits"
 
 
-def test_a_wait_without_a_signal_is_as_long_as_asked(stop: StopSignals) -> None:
+def test_undisturbed_wait_has_its_length(stop: StopSignals) -> None:
     started = time.monotonic()
     stop.wait(0.05)
     assert time.monotonic() - started >= 0.05
@@ -55,14 +55,14 @@ def test_a_blocked_read_is_left_after_the_grace(stop: StopSignals) -> None:
     assert 0.05 <= time.monotonic() - started < 5
 
 
-def test_a_request_that_is_quick_enough_is_let_through(stop: StopSignals) -> None:
+def test_quick_request_is_completed(stop: StopSignals) -> None:
     with stop.request():
         os.kill(os.getpid(), signal.SIGTERM)
     assert stop.received == "SIGTERM"
     select.select([], [], [], 0.1)  # no alarm is left over
 
 
-def test_a_request_begun_after_the_signal_has_the_grace_only(stop: StopSignals) -> None:
+def test_request_begun_after_the_signal_has_the_grace(stop: StopSignals) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(Interrupted), stop.request():
         time.sleep(30)  # to be interrupted
@@ -90,7 +90,7 @@ class Late(StopSignals):
         super()._on_stop(signal.SIGTERM, None)
 
 
-def test_a_wait_is_ended_by_a_signal_whose_handler_has_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unhandled_signal_ends_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = Late()
     with stop:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -110,7 +110,7 @@ def test_a_wait_is_ended_by_a_signal_whose_handler_has_not_run(monkeypatch: pyte
         assert len(waits) == 1
 
 
-def test_a_request_is_ended_though_the_handler_runs_late() -> None:
+def test_unhandled_signal_ends_a_request() -> None:
     stop = Late(grace_seconds=0.05)
     with stop:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -119,7 +119,7 @@ def test_a_request_is_ended_though_the_handler_runs_late() -> None:
             time.sleep(30)  # to be interrupted
 
 
-def test_an_alarm_in_a_request_is_no_signal_to_stop(stop: StopSignals) -> None:
+def test_alarm_in_a_request_is_no_stop(stop: StopSignals) -> None:
     with stop.request():
         time.sleep(0.12)  # two alarms
     started = time.monotonic()

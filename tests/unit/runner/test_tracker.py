@@ -31,7 +31,7 @@ def story(tmp_path: Path) -> Story:
 
 def ended(story: Story) -> list[str]:
     """Return how events have ended, by the journal."""
-    return [row.data["outcome"] for row in story.kept.records()]
+    return [row.data["outcome"] for row in story.disk.records()]
 
 
 def while_it_runs(story: Story) -> None:
@@ -72,7 +72,7 @@ def across_a_long_silence(story: Story) -> None:
         (across_a_long_silence, UNSEEN),
     ],
 )
-def test_an_event_that_was_scheduled_when_last_seen_is_not_always_cancelled(
+def test_gone_scheduled_event_may_be_unseen_or_cancelled(
     story: Story, meanwhile: Callable[[Story], None], outcome: str
 ) -> None:
     event_id = story.schedule("refuse")
@@ -82,7 +82,7 @@ def test_an_event_that_was_scheduled_when_last_seen_is_not_always_cancelled(
     assert ended(story) == [outcome]
 
 
-def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: Story) -> None:
+def test_gone_approved_event_is_unseen(story: Story) -> None:
     """A VM that was frozen polls again only when everything is over."""
     event_id = story.schedule("plain", start_on="not_before")
     story.go(2)
@@ -91,7 +91,7 @@ def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: S
     assert ended(story) == [UNSEEN]
 
 
-def test_one_whose_approval_had_no_answer_may_have_come_and_gone(story: Story) -> None:
+def test_gone_event_with_an_unanswered_approval_is_unseen(story: Story) -> None:
     event_id = story.schedule("plain", start_on="not_before")
     story.world.post_fault = "lost"
     story.go(2)
@@ -100,7 +100,7 @@ def test_one_whose_approval_had_no_answer_may_have_come_and_gone(story: Story) -
     assert ended(story) == [UNSEEN]
 
 
-def test_one_whose_time_had_come_may_have_come_and_gone_between_two_polls(story: Story) -> None:
+def test_gone_event_past_its_notbefore_is_unseen(story: Story) -> None:
     event_id = story.schedule("refuse", notice=3.0)
     story.go(2)
     story.world.model.events[event_id.lower()].start_at = 600.0  # late
@@ -109,14 +109,14 @@ def test_one_whose_time_had_come_may_have_come_and_gone_between_two_polls(story:
     assert ended(story) == [UNSEEN]
 
 
-def test_one_that_was_seen_to_start_is_finished_whatever_happened_then(story: Story) -> None:
+def test_started_event_is_finished(story: Story) -> None:
     story.schedule("refuse", notice=5.0, gone_after=10.0)
     story.go(8)
     across_a_boot(story)
     assert ended(story) == [FINISHED]
 
 
-def test_an_event_that_is_scheduled_again_after_it_has_started_is_not_approved(story: Story) -> None:
+def test_event_rescheduled_after_its_start_is_not_approved(story: Story) -> None:
     """Nothing documented does so. What it prepared may be half undone, and its approval is spent."""
     event_id = story.schedule("plain", start_on="not_before", notice=5.0, gone_after=600.0)
     story.world.post_fault = "failed"
@@ -132,7 +132,7 @@ def test_an_event_that_is_scheduled_again_after_it_has_started_is_not_approved(s
     assert story.instance.log.named("decision")[-1]["eligibility"] == "started"
 
 
-def test_an_id_that_is_used_again_is_another_event(story: Story) -> None:
+def test_reused_id_is_another_event(story: Story) -> None:
     event_id = story.schedule("plain", gone_after=3.0)
     story.go(10)
     del story.world.model.events[event_id.lower()]
@@ -142,9 +142,7 @@ def test_an_id_that_is_used_again_is_another_event(story: Story) -> None:
     assert ended(story) == [FINISHED] * 2
 
 
-def test_of_events_that_are_approved_together_each_has_its_own_id_in_the_journal(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal_has_one_id_per_approved_event(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all ids beside each event, the entries of a thousand events would fill the disk."""
     noted: list[list[str]] = []
     kept = MemoryJournal.note
@@ -183,28 +181,28 @@ def test_a_start_of_the_runner_alone_ends_nothing(story: Story) -> None:
     story.crash(300.0)
     story.go(120)
     assert story.count("start", phase="prepare") == story.count("start", name="drain") == 1
-    assert [row.state for row in story.kept.records()] == ["preparing"]
+    assert [row.state for row in story.disk.records()] == ["preparing"]
 
 
-def test_a_document_with_entries_that_nobody_can_read_ends_nothing(story: Story) -> None:
+def test_unreadable_entries_end_no_event(story: Story) -> None:
     story.slow = {"drain", "undrain"}
     event_id = story.schedule("drain", start_on="not_before")
     story.schedule("plain", start_on="not_before")
     story.go(2)
     story.world.unreadable = frozenset({event_id.lower()})
     story.go(5)
-    assert [row.open for row in story.kept.records()] == [True, True]
+    assert [row.open for row in story.disk.records()] == [True, True]
     story.cancel_event(event_id, 5)
-    assert [row.open for row in story.kept.records()] == [True, True]
+    assert [row.open for row in story.disk.records()] == [True, True]
 
 
-def test_answers_without_a_body_end_nothing_while_there_are_few_of_them(story: Story) -> None:
+def test_few_answers_without_a_body_end_nothing(story: Story) -> None:
     story.schedule("plain", start_on="not_before")
     story.go(2)
     story.world.bodyless = True
     story.go(2)
     story.world.clock.advance(90.0)  # without an answer
     story.go(2)
-    assert [row.open for row in story.kept.records()] == [True]
+    assert [row.open for row in story.disk.records()] == [True]
     story.go(60)
-    assert [row.open for row in story.kept.records()] == [False]
+    assert [row.open for row in story.disk.records()] == [False]

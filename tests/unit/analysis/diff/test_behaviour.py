@@ -121,7 +121,7 @@ def test_another_output_outweighs_any_other_change(kind: str, old: str, new: str
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_a_change_of_an_event_that_is_held_anyway(kind: str) -> None:
+def test_change_of_a_held_event_has_its_kind(kind: str) -> None:
     found = describe(changed(output="hold"), changed(kind, output="hold"))
     # Less done before the event starts is more permissive, whoever starts it. Nobody approves it, before or after.
     does = (kinds.PREPARATION_LOST, kinds.PREPARATION_ADDED, kinds.HOOKS_CHANGED)
@@ -157,7 +157,7 @@ def test_a_rule_that_held_and_no_longer_applies(data: dict[str, Any], more: set[
         (Does({}, "hold", "r", "limit"), "held by p/r (limit without a group)"),
     ],
 )
-def test_an_event_held_without_a_rule_that_says_so(old: Does, words: str) -> None:
+def test_event_held_without_a_rule_has_words(old: Does, words: str) -> None:
     found = described(old, NOTHING)
     assert found == Description(f"{words} → no rule applies (another policy may approve)", MORE, (kinds.ABSTAINS,))
 
@@ -199,7 +199,7 @@ def test_prepare_hooks(old: list[Any], new: list[Any], found: tuple[str, ...], e
     assert (change.kinds, change.effect) == (found, effect)
 
 
-def test_the_hooks_of_two_policies_are_not_those_of_one() -> None:
+def test_hooks_of_two_policies_differ_from_one() -> None:
     one = behaviour([Does({"prepare": [DRAIN, SYNC], "parallel": True})])
     two = behaviour([Does({"prepare": [DRAIN]}), Does({"prepare": [SYNC], "parallel": True}, policy="q", rule="s")])
     assert describe(one, two).kinds == (kinds.PREPARATION_ORDER,)
@@ -207,7 +207,7 @@ def test_the_hooks_of_two_policies_are_not_those_of_one() -> None:
     assert before != after
 
 
-def test_a_hook_that_must_succeed_for_one_policy_must_succeed() -> None:
+def test_hook_required_by_one_policy_is_required() -> None:
     lenient, strict = Does({"prepare": [DRAIN], "on_failure": "approve"}), Does({"prepare": [DRAIN]}, policy="q")
     old, new = behaviour([lenient, strict]), behaviour([lenient, strict._replace(data={})])
     assert describe(old, new).effect == MORE
@@ -301,7 +301,7 @@ def test_settings_without_hooks_count_too() -> None:
         assert described(Does(), Does(setting)).effect == ALIKE
 
 
-def test_behaviours_that_are_equal_have_no_differences_and_others_some() -> None:
+def test_equal_behaviours_have_no_differences() -> None:
     every = {name: changed(name) for name in CHANGES} | {"": changed(), "hold": changed(output="hold")}
     every |= {"none": behaviour([NOTHING]), "doubt": behaviour([Does({}, "hold", None, DOUBT)])}
     for (one, old), (other, new) in itertools.product(every.items(), repeat=2):
@@ -309,5 +309,5 @@ def test_behaviours_that_are_equal_have_no_differences_and_others_some() -> None
         assert bool(differences(old, new)) == (one != other)
 
 
-def test_the_words_for_how_are_those_of_the_analysis() -> None:
+def test_words_for_reasons_match_the_analysis() -> None:
     assert (DOUBT, REFUSED) == (decisions.DOUBT, decisions.REFUSED)

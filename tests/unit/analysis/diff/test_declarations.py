@@ -166,7 +166,7 @@ def test_two_kinds_together(tmp_path: Path, pair: tuple[str, str]) -> None:
     assert all(any(CHANGES[kind][2] in one.what for one in both) for kind in pair)
 
 
-def test_a_wider_range_and_another_default_are_two_changes(tmp_path: Path) -> None:
+def test_range_and_default_are_two_changes(tmp_path: Path) -> None:
     new = policy(params="[{name: n, type: int, default: 31, min: 0, max: 61}]")
     assert [one.kind for one in found(tmp_path, policy(), new)] == [kinds.PARAMETER_RANGE, kinds.PARAMETER_DEFAULT]
 
@@ -293,7 +293,7 @@ def test_another_api_version(tmp_path: Path) -> None:
     assert one.as_dict()["place"] is None
 
 
-def test_a_parameter_that_is_gone_has_its_place_in_the_old_version(tmp_path: Path) -> None:
+def test_deleted_parameter_has_its_old_place(tmp_path: Path) -> None:
     old = policy(params=BASE["params"][:-1] + ", {name: m, type: bool}]")
     (one,) = found(tmp_path, old, policy())
     assert one.as_dict() == {

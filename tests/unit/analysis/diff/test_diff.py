@@ -89,7 +89,7 @@ def test_other_limits_of_a_parameter_are_a_change(
     assert all(part.certain for change in found.changes for part in change.parts)
 
 
-def test_a_value_that_one_version_refuses_is_approved_by_the_other_alone(tmp_path: Path) -> None:
+def test_value_refused_by_one_version_is_a_change(tmp_path: Path) -> None:
     texts = [LIMITED.format(kind="int", condition=SECONDS, limits=f"default: 9, min: 0, max: {m}") for m in (60, 900)]
     found = difference(tmp_path, *texts)
     (more, alike) = found.changes
@@ -120,7 +120,7 @@ def test_another_default_is_reported_beside_other_limits(tmp_path: Path) -> None
     assert "limit" not in part.case["params"]
 
 
-def test_policies_together_may_declare_a_parameter_with_other_limits(tmp_path: Path) -> None:
+def test_policies_may_declare_different_limits(tmp_path: Path) -> None:
     for name, most in (("a", 60), ("b", 90)):
         text = LIMITED.format(kind="int", condition=SECONDS, limits=f"default: 9, max: {most}")
         (tmp_path / f"{name}.yml").write_text(text.replace("name: p", f"name: {name}", 1))
@@ -129,7 +129,7 @@ def test_policies_together_may_declare_a_parameter_with_other_limits(tmp_path: P
     assert assumption == "params.limit is anything that all of its declarations allow: at most 60; at most 90"
 
 
-def test_a_change_behind_a_rule_for_some_hours_is_shown_at_another(tmp_path: Path) -> None:
+def test_change_behind_a_timed_rule_is_shown(tmp_path: Path) -> None:
     night = "  match:\n    - {id: night, condition: now.getHours() < 5, output: hold}\n"
     changed = difference(tmp_path, *(brief(most).replace("  match:\n", night) for most in (9, 15)))
     assert changed.verdict == MORE
@@ -151,7 +151,7 @@ def test_a_wider_limit_is_reported_as_one_cube(tmp_path: Path) -> None:
     assert part.certain
 
 
-def test_a_limit_that_is_a_parameter_is_reported_as_a_comparison(tmp_path: Path) -> None:
+def test_parameter_limit_is_reported_as_a_comparison(tmp_path: Path) -> None:
     params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
     new = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most")
     found = difference(tmp_path, brief(0), new)
@@ -344,7 +344,7 @@ rule:
         (("hold", "hold", "hold"), ("hold", "approve", "hold"), MORE),
     ],
 )
-def test_a_verdict_rests_on_events_that_the_engine_decides(
+def test_verdict_rests_on_events_the_engine_decides(
     tmp_path: Path, before: tuple[str, ...], after: tuple[str, ...], verdict: str
 ) -> None:
     old, new = (

@@ -56,7 +56,7 @@ def difference(capsys: pytest.CaptureFixture[str], *arguments: str, form: str = 
     return json.loads(capsys.readouterr().out)
 
 
-def test_what_a_revision_imports_is_that_of_the_revision(
+def test_revision_imports_its_own_libraries(
     checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(checkout)
@@ -101,7 +101,7 @@ def test_links_and_chains_of_a_revision(
 
 
 @pytest.mark.parametrize("target", ["../../outside.yml", "/etc/passwd"])
-def test_a_link_that_leads_out_of_the_repository_is_refused(
+def test_link_out_of_the_repository_is_refused(
     target: str, checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (checkout / "policies" / "q.yml").symlink_to(target)
@@ -113,7 +113,7 @@ def test_a_link_that_leads_out_of_the_repository_is_refused(
     assert "git:HEAD:policies: policies/q.yml leads out of the repository, to " in capsys.readouterr().err
 
 
-def test_what_a_revision_does_not_have_and_names_of_any_kind(
+def test_missing_path_is_an_error_but_unicode_works(
     checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (checkout / "policies" / "ä b\n.yml").write_text("name: other\nrule: {match: [{id: all, output: hold}]}\n")
@@ -134,7 +134,7 @@ def stored(directory: Path, name: str) -> Path:
 
 @pytest.mark.parametrize("name", ["policies/p.yml", "shared/lib.yml", "policies", "shared"])
 @pytest.mark.parametrize("damage", ["removed", "emptied", "overwritten"])
-def test_a_damaged_clone_is_said_with_what_to_do(
+def test_damaged_clone_is_reported_with_a_remedy(
     damage: str, name: str, checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = stored(checkout, f"HEAD:{name}")
@@ -151,7 +151,7 @@ def test_a_damaged_clone_is_said_with_what_to_do(
         assert f"this clone lacks the content of {name}, which is object {kept.parent.name}{kept.name}" in said
 
 
-def test_a_partial_clone_whose_origin_is_gone_is_said_with_what_to_do(
+def test_partial_clone_without_origin_reports_a_remedy(
     checkout: Path, tmp_path_factory: pytest.TempPathFactory, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone = tmp_path_factory.mktemp("clones") / "partial"
@@ -169,7 +169,7 @@ def test_a_partial_clone_whose_origin_is_gone_is_said_with_what_to_do(
     assert "in a partial clone '--refetch' the rest" in said
 
 
-def test_an_import_that_leads_out_of_the_repository_has_no_revision(
+def test_import_out_of_the_repository_is_refused(
     checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside = checkout / "inside"

@@ -17,20 +17,20 @@ from forewarn.policy.functions.timevalues import SECOND
 NOW = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z
 
 
-def test_an_event_is_at_the_time_of_its_case() -> None:
+def test_event_has_the_time_of_its_case() -> None:
     found = witness(Case(now=NOW), LATEST_API_VERSION)
     assert found.facts.now == datetime(2026, 1, 1, tzinfo=timezone.utc)
     assert found.event["NotBefore"] == "2026-01-01T00:15:00Z"
     assert found.facts.vm.tags is None
 
 
-def test_the_command_that_repeats_a_case_has_parameters_as_yaml_reads_them() -> None:
+def test_explain_command_has_parameters_as_yaml() -> None:
     found = witness(Case(now=NOW, given={"flag": True, "n": 3, "text": "a"}), LATEST_API_VERSION).explain
     given = [value for option, value in zip(found, found[1:]) if option == "--param"]
     assert given == ["flag=true", "n=3", "text=a"]
 
 
-def test_sample_times_have_each_day_of_the_week_and_hours_that_differ() -> None:
+def test_sample_times_cover_weekdays_and_differ_in_hours() -> None:
     times = [datetime.fromtimestamp(one // SECOND, timezone.utc) for one in SAMPLE_TIMES]
     assert {one.weekday() for one in times} == set(range(7))
     assert len({one.hour for one in times}) >= 8

@@ -49,7 +49,7 @@ def test_intervals_have_no_gaps(kind: str, cuts: list[Any], low: Any, high: Any,
 
 @pytest.mark.parametrize("kind", ["int", "double", "duration", "timestamp"])
 @pytest.mark.parametrize(("low", "high"), [(0, 10**6), (3, 5), (None, 0), (None, 7), (7, None), (None, None), (-9, -2)])
-def test_as_many_values_of_an_interval_as_are_compared(kind: str, low: Any, high: Any) -> None:
+def test_interval_has_as_many_values_as_slots(kind: str, low: Any, high: Any) -> None:
     scale: Any = {"int": 1, "double": 1.0}.get(kind, SECOND)
     low, high = (None if one is None else one * scale for one in (low, high))
     for slots in (1, 2, 3):

@@ -22,7 +22,7 @@ def test_a_parameter_without_limits_has_its_default() -> None:
     assert settle([policies(default=3), policies(default=3)], {}).varying == {}
 
 
-def test_a_parameter_with_a_limit_or_without_a_default_varies() -> None:
+def test_parameter_with_limit_or_without_default_varies() -> None:
     assert set(settle([policies(default=3, max=9)], {}).varying) == {"n"}
     assert set(settle([policies()], {}).varying) == {"n"}
 
@@ -59,7 +59,7 @@ def test_a_version_without_a_limit_has_none() -> None:
     assert settled.varying["n"]["min"] == 1
 
 
-def test_policies_of_one_version_that_differ_have_their_defaults() -> None:
+def test_different_defaults_in_one_version_are_fixed() -> None:
     (one,), (other,) = policies(default=3, max=60), policies(default=4, max=61)
     settled = settle([[one, other]], {})
     assert settled.varying == {}

@@ -119,7 +119,7 @@ def test_each_verdict_is_given_by_some_question(tmp_path: Path) -> None:
     assert {query([artifact], one).verdict for one in QUESTIONS} == {NONE, SOME}
 
 
-def test_the_words_are_about_all_events_or_say_that_they_are_not(tmp_path: Path) -> None:
+def test_words_say_whether_all_events_are_meant(tmp_path: Path) -> None:
     artifact = loaded(tmp_path, BRIEF % 9)
     (group,) = query([artifact], "decision == approve && event.EventType == 'Reboot'").groups
     assert (group.when, group.all) == ("EventType = Reboot and DurationInSeconds in -1 (unknown), 0..8", True)

@@ -66,7 +66,7 @@ def replayed(
     return [*found, *replay.end(NOW + timedelta(seconds=until) if until else None)]
 
 
-def test_an_event_is_reported_when_it_leaves_the_list(directory: Path) -> None:
+def test_event_is_reported_when_it_leaves_the_list(directory: Path) -> None:
     replay = Replay(policies(directory, BRIEF), {}, Vm("web_0"))
     assert list(replay.feed(record(0, event()))) == []
     (outcome,) = replay.feed(record(20))
@@ -78,13 +78,13 @@ def test_an_event_is_reported_when_it_leaves_the_list(directory: Path) -> None:
     assert list(replay.end()) == []
 
 
-def test_what_is_still_listed_at_the_end_is_reported(directory: Path) -> None:
+def test_event_listed_at_the_end_is_reported(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(duration_in_seconds=30))])
     assert outcome.outcome_now == HELD
     assert [decided.output for decided in outcome.now] == ["hold"]
 
 
-def test_an_entry_that_cannot_be_read_may_be_any_event(directory: Path) -> None:
+def test_unreadable_entry_may_be_any_event(directory: Path) -> None:
     replay = Replay(policies(directory, BRIEF), {}, Vm("web_0"))
     list(replay.feed(record(0, event())))
     assert list(replay.feed(RecordedDocument(NOW, parse_document('{"DocumentIncarnation": 2, "Events": [1]}')))) == []
@@ -119,20 +119,20 @@ def test_time_does_not_pass_beyond_the_recording(directory: Path) -> None:
     assert outcome.outcome_now == HELD
 
 
-def test_a_short_time_that_a_policy_names_is_not_missed(directory: Path) -> None:
+def test_short_interval_in_a_policy_is_not_missed(directory: Path) -> None:
     rules = policies(directory, 'notice < duration("307s") && notice > duration("304s")')
     (outcome,) = replayed(rules, [record(0, event())], until=3600)
     assert outcome.latency_seconds == pytest.approx(900 - 307, abs=1.1)
     assert [decided.output for decided in outcome.now] == ["hold", "approve", "hold"]
 
 
-def test_an_hour_of_the_day_turns_within_a_second(directory: Path) -> None:
+def test_hour_of_the_day_changes_within_a_second(directory: Path) -> None:
     rules = policies(directory, "now.getHours() >= 13")
     (outcome,) = replayed(rules, [record(0.5, event(not_before=NOW + timedelta(hours=2)))], until=7200)
     assert outcome.latency_seconds == pytest.approx(3599.5, abs=1)
 
 
-def test_age_counts_from_the_first_document_with_the_event(directory: Path) -> None:
+def test_age_counts_from_the_first_document(directory: Path) -> None:
     rules = policies(directory, 'age >= duration("2m")')
     other = event("E2", event_type="Reboot")
     (_other, outcome) = replayed(
@@ -141,13 +141,13 @@ def test_age_counts_from_the_first_document_with_the_event(directory: Path) -> N
     assert outcome.latency_seconds == pytest.approx(120, abs=1)
 
 
-def test_without_times_there_is_a_decision_but_no_latency(directory: Path) -> None:
+def test_recording_without_times_has_no_latency(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(None, event()), record(None)])
     assert outcome.outcome_now == APPROVED
     assert (outcome.latency_seconds, outcome.ahead_seconds, outcome.approved_now) == (None, None, None)
 
 
-def test_an_event_that_was_first_seen_started_was_not_to_be_decided(directory: Path) -> None:
+def test_event_first_seen_started_is_not_decided(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(event_status="Started", not_before=None))])
     assert outcome.outcome_now == STARTED
 
@@ -157,7 +157,7 @@ def test_two_vms_are_apart(directory: Path) -> None:
     assert [outcome.outcome_now for outcome in replayed(policies(directory, BRIEF), records)] == [APPROVED, NOT_SENT]
 
 
-def test_the_facts_of_a_record_are_what_rules_see(directory: Path) -> None:
+def test_facts_of_a_record_reach_the_rules(directory: Path) -> None:
     rules = policies(directory, 'vm.tags["role"] == "web"')
     records = [record(0, event(), vm=Vm("web_0", tags={"role": "web"}))]
     assert replayed(rules, records)[0].outcome_now == APPROVED
@@ -182,7 +182,7 @@ def test_changed_means_another_output_before_it_started(
     assert outcome.changed is changed
 
 
-def test_the_same_outputs_more_than_a_minute_apart_are_a_change(directory: Path) -> None:
+def test_equal_outputs_over_a_minute_apart_differ(directory: Path) -> None:
     rules = policies(directory, LATE)
     for seconds, changed in ((601, False), (630, False), (700, True), (400, True)):
         then = (past(0, "hold", None), past(seconds, "approve"))
@@ -190,7 +190,7 @@ def test_the_same_outputs_more_than_a_minute_apart_are_a_change(directory: Path)
         assert outcome.changed is changed, seconds
 
 
-def test_an_approval_that_was_sent_is_what_became_of_it_then(directory: Path) -> None:
+def test_sent_approval_is_the_outcome_then(directory: Path) -> None:
     approved = (("e1", NOW + timedelta(seconds=3)), ("e1", NOW + timedelta(seconds=63)))
     (outcome,) = replayed(
         policies(directory, "false"), [record(0, event(), decisions=(past(0, "approve"),), approved=approved)]
@@ -252,9 +252,7 @@ records_ = st.lists(
 
 @settings(max_examples=examples(60))
 @given(records=records_)
-def test_whatever_was_recorded_each_event_is_reported_once_a_listing(
-    directory: Path, records: list[RecordedDocument]
-) -> None:
+def test_each_listing_is_reported_at_most_once(directory: Path, records: list[RecordedDocument]) -> None:
     statistics = Statistics()
     for outcome in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
         statistics.add(outcome)
@@ -311,7 +309,7 @@ def each_second(rules: PolicySet, records: Sequence[RecordedDocument], vm: Vm, u
     name=st.sampled_from(["web_0", "web_1"]),
     duration=st.sampled_from([None, -1, 5, 30]),
 )
-def test_the_moment_is_that_of_a_runner_that_asks_each_second(
+def test_latency_matches_a_runner_polling_each_second(
     directory: Path, conditions: list[str], a: int, b: int, seconds: list[int], name: str, duration: int | None
 ) -> None:
     rules = policies(directory, *(condition.format(a=a, b=b) for condition in conditions))

@@ -53,7 +53,7 @@ def decision(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "decision", {**reported, **fields}
 
 
-def test_a_line_is_a_document_or_an_object_with_one() -> None:
+def test_line_is_a_document_or_contains_one() -> None:
     found, bad = lines(DOCUMENT, b"", {"time": TIME, "document": DOCUMENT, "vm": "web_0", "whatever": 1})
     assert bad == []
     assert [(entry.at, entry.vm) for entry in found] == [(None, None), (NOW, Vm("web_0"))]
@@ -108,13 +108,13 @@ def test_a_bad_line_is_named_and_left_out(line: Any, said: str) -> None:
     assert what.startswith(said)
 
 
-def test_a_line_without_a_time_is_bad_where_the_time_decides() -> None:
+def test_line_without_a_needed_time_is_bad() -> None:
     found, bad = lines(DOCUMENT, {"time": TIME, "document": DOCUMENT}, timed=True)
     assert len(found) == 1
     assert bad == [("r.jsonl:1", "the line has no 'time', and the policies decide by the time")]
 
 
-def test_a_line_that_never_ends_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_line_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordings, "LONGEST_LINE", 200)
     found, bad = lines(DOCUMENT, b"x" * 1000, DOCUMENT)
     assert len(found) == 2
@@ -140,7 +140,7 @@ def test_a_compressed_stream_reads_alike() -> None:
     assert len(list(read_lines(stream, "r", LATEST_API_VERSION, lambda *_told: None))) == 1
 
 
-def test_decisions_of_a_journal_belong_to_the_document_before() -> None:
+def test_journal_decisions_belong_to_the_previous_document() -> None:
     found, bad = journal(
         decision(),
         ("document", {"document": {"DocumentIncarnation": 1, "Events": []}}),

@@ -93,7 +93,7 @@ def test_intervals_read_as_policies_write_them(condition: str, name: str, expect
     assert bounds(tmp_path, condition, name) == expected
 
 
-def test_longer_intervals_are_wider_and_none_is_wider_than_one_without_an_end(tmp_path: Path) -> None:
+def test_interval_widths_grow_with_their_length(tmp_path: Path) -> None:
     text = HEAD + "".join(
         f"    - {{id: r{cut}, condition: event.DurationInSeconds < {cut}, output: approve}}\n"
         for cut in (2, 10, 1000, 100_000_000)
@@ -129,7 +129,7 @@ def test_what_a_change_is(before: str, after: str, hooks: Any, effect: str, expe
     assert change_category(effect, before, after, hooks) == expected
 
 
-def test_a_held_event_that_is_no_longer_prepared_for_has_lost_its_preparation(tmp_path: Path) -> None:
+def test_held_event_without_its_preparation_has_lost_it(tmp_path: Path) -> None:
     text = HEAD + "    - {id: a, output: hold, prepare: [{run: [/bin/x]}], notify: [{run: [/bin/y]}]}\n"
     old = loaded(tmp_path, text)
     new = loaded(tmp_path, text.replace("prepare: [{run: [/bin/x]}], ", ""))
@@ -137,7 +137,7 @@ def test_a_held_event_that_is_no_longer_prepared_for_has_lost_its_preparation(tm
     assert {leaf["category"] for leaf in leaves if leaf["usual"]} == {"preparation-lost"}
 
 
-def test_each_word_is_of_one_thing_which_has_a_colour_and_a_sign() -> None:
+def test_each_word_has_one_colour_and_sign() -> None:
     words = [word for word, _sentence in WORDS.values()]
     assert len(set(words)) == len(words)
     style = (Path(pages).parent / "style.css").read_text()
@@ -153,7 +153,7 @@ def test_each_word_is_of_one_thing_which_has_a_colour_and_a_sign() -> None:
     assert red == ".c-error, .c-newly-approved"  # no page has both
 
 
-def test_rules_and_examples_say_decisions_by_the_words_of_the_map(tmp_path: Path) -> None:
+def test_decisions_are_worded_as_on_the_map(tmp_path: Path) -> None:
     artifact = load_policies(SHIPPED)
     page = verification_page(artifact, verify(artifact), [str(path) for path in SHIPPED])
     badges = set(re.findall(r'<span class="badge c-([a-z-]+)">([^<]+)</span>', page))
@@ -170,7 +170,7 @@ def test_rules_and_examples_say_decisions_by_the_words_of_the_map(tmp_path: Path
         assert f'<span class="badge c-{name}">{WORDS[name][0]}</span>' in page
 
 
-def test_what_can_make_a_difference_is_said_by_name() -> None:
+def test_relevant_inputs_are_named() -> None:
     dims = verification_table(load_policies([DIRECTORY / "postgres-patroni.yml"]))["dims"]
     assert what_matters(dims) == [
         "EventType",

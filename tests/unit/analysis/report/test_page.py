@@ -53,13 +53,13 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> str:
     return file.read_text()
 
 
-def test_the_page_is_small_and_the_same_each_time(everything: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_is_small_and_reproducible(everything: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(everything.encode()) < 300_000
     assert main(["policy", "verify", str(DIRECTORY), "--html", "-"]) == 0
     assert capsys.readouterr().out == everything
 
 
-def test_nothing_is_asked_for_and_only_the_own_script_runs(everything: str) -> None:
+def test_page_requests_nothing_and_runs_its_own_script(everything: str) -> None:
     elements = Elements(everything)
     assert {name for name, _ in elements.found}.isdisjoint({"link", "img", "iframe", "object", "base", "form", "svg"})
     for name, attributes in elements.found:
@@ -81,7 +81,7 @@ def test_nothing_is_asked_for_and_only_the_own_script_runs(everything: str) -> N
     assert json.loads(table) == json.loads(json.dumps(verification_table(load_policies([DIRECTORY]))))
 
 
-def test_every_link_leads_to_a_rule_and_every_finding_has_one(everything: str) -> None:
+def test_every_link_leads_to_a_rule(everything: str) -> None:
     elements = Elements(everything)
     names = [attributes["id"] for _, attributes in elements.found if "id" in attributes]
     assert len(names) == len(set(names))
@@ -124,7 +124,7 @@ def test_diff_has_its_changes_in_words(tmp_path: Path, capsys: pytest.CaptureFix
     assert "Nothing changes." in capsys.readouterr().out
 
 
-def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "none" / "page.html"
     assert main(["policy", "verify", str(DIRECTORY / "spot-worker.yml"), "--html", str(file)]) == 2
     assert f"{file}: No such file or directory" in capsys.readouterr().err

@@ -144,7 +144,7 @@ def assert_as_decided(table: Mapping[str, Any], artifacts: list[Artifact], most:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_cell_of_a_shipped_policy_is_as_the_engine_decides(path: Path) -> None:
+def test_every_shipped_cell_matches_the_engine(path: Path) -> None:
     artifact = load_policies([path])
     assert assert_as_decided(verification_table(artifact), [artifact], examples(700)) > examples(60)
 
@@ -199,7 +199,7 @@ def test_no_class_is_lost_and_none_is_invented() -> None:
     assert len(usual) == (everything.reachable & everything.normal).bit_count()
 
 
-def test_a_limit_is_shown_at_its_default_and_a_switch_can_be_turned(tmp_path: Path) -> None:
+def test_duration_is_at_its_default_and_switch_varies(tmp_path: Path) -> None:
     table = verification_table(loaded(tmp_path, TRICKY))
     assert table["params"] == {"wait": "10m"}
     (switch,) = [dimension for dimension in table["dims"] if dimension["name"] == "params.loud"]
@@ -210,7 +210,7 @@ def test_a_limit_is_shown_at_its_default_and_a_switch_can_be_turned(tmp_path: Pa
 
 
 @pytest.mark.parametrize("default", ["Web", "web", "missing", "a b"])
-def test_a_choice_is_shown_at_its_default_whatever_that_is(default: str, tmp_path: Path) -> None:
+def test_enum_starts_at_its_default(default: str, tmp_path: Path) -> None:
     text = (
         f"name: p\nparams: [{{name: kind, type: string, default: {default}, enum: [Web, web, missing, a b]}}]\n"
         "rule: {match: [{id: a, condition: vm.tags.kind == params.kind, output: approve}, {id: b, output: hold}]}\n"

@@ -38,7 +38,7 @@ def _little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_little")
-def test_what_costs_too_much_is_named_and_the_rest_is_proven(tmp_path: Path) -> None:
+def test_costly_expression_is_named_and_others_proven(tmp_path: Path) -> None:
     found = verify(loaded(tmp_path, POLICY.replace("{id: rest, output: hold}", "{id: rest, output: approve}")))
     costly = next(one for one in found.assumptions if "costs too much" in one)
     assert costly.startswith("now.getDayOfYear('America/New_York') (")
@@ -63,13 +63,13 @@ def test_questions_and_changes_name_it_too(tmp_path: Path) -> None:
         assert any("costs too much" in one for one in found.assumptions)
 
 
-def test_the_limit_of_all_questions_sets_aside_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_limit_sets_expressions_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.smt.effort.TOTAL", 30_000)
     found = verify(loaded(tmp_path, POLICY))
     assert any("costs too much" in one for one in found.assumptions)
 
 
-def test_parts_of_one_shape_are_set_aside_together_and_the_last_turn_answers() -> None:
+def test_similar_parts_are_set_aside_together() -> None:
     seen: list[dict[str, str]] = []
 
     @within_limits
@@ -103,7 +103,7 @@ def test_an_analysis_ends_although_all_costs_too_much() -> None:
     ["int(vm.tags['n'])", "int(vm.name.split('_')[1])", "int(vm.name.split('-')[2]) % 7"],
     ids=["tag", "name", "modulo"],
 )
-def test_many_rules_on_one_number_in_a_text_are_proven(tmp_path: Path, number: str) -> None:
+def test_many_rules_on_one_number_are_proven(tmp_path: Path, number: str) -> None:
     rules = "".join(f'    - {{id: r{n}, condition: "{number} == {n}", output: hold}}\n' for n in range(7))
     rules += f'    - {{id: dead, condition: "{number} in [2, 4]", output: approve}}\n'
     found = verify(loaded(tmp_path, f"name: p\nrule:\n  match:\n{rules}    - {{id: rest, output: hold}}\n"))
@@ -112,7 +112,7 @@ def test_many_rules_on_one_number_in_a_text_are_proven(tmp_path: Path, number: s
     assert ("shadowed-rule", "dead") in {(one.code, one.rule) for one in found.findings}
 
 
-def test_parts_that_weigh_alike_are_set_aside_in_one_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_equal_cost_are_set_aside_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.smt.effort.TOTAL", 20_000)
     seen: list[int] = []
 

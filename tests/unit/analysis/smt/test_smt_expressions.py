@@ -318,7 +318,7 @@ def test_a_variable_stands_for_its_expression() -> None:
     )
 
 
-def test_what_is_not_understood_of_two_events_of_a_document_may_differ() -> None:
+def test_opaque_terms_of_two_events_may_differ() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     beside = inputs.variant(["DurationInSeconds"], same_document=True)
     product, document = "event.DurationInSeconds * event.DurationInSeconds > 4", "size(events.filter(e, true)) > 4"
@@ -327,7 +327,7 @@ def test_what_is_not_understood_of_two_events_of_a_document_may_differ() -> None
     assert term(inputs, document) == term(beside, document)
 
 
-def test_what_is_bound_around_a_loop_is_not_what_is_bound_around_another() -> None:
+def test_values_bound_around_two_loops_are_distinct() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     timed, lasting = inputs.has_not_before, inputs.event_field("DurationInSeconds")[1]
     first, second = (
@@ -349,14 +349,14 @@ def test_tags_are_understood(source: str) -> None:
     assert list(inputs.tags.asked) == ["role"]
 
 
-def test_a_loop_over_names_within_another_is_not_understood() -> None:
+def test_nested_loop_over_names_is_opaque() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     inner = "event.Resources.exists(b, a != b)"
     term(inputs, f"event.Resources.all(a, {inner})")
     assert list(inputs.problem.opaque) == [inner]
 
 
-def test_what_is_not_understood_of_two_elements_may_differ() -> None:
+def test_opaque_terms_of_two_elements_may_differ() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     term(inputs, "['a', 'b'].exists_one(x, event.EventId.replace(x, vm.zone) == 'b')")
     assert len(inputs.problem.opaque) == 1
@@ -366,7 +366,7 @@ def test_what_is_not_understood_of_two_elements_may_differ() -> None:
     assert one != other
 
 
-def test_a_pattern_is_matched_by_what_a_function_makes_of_a_text() -> None:
+def test_pattern_matches_the_result_of_a_function() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     sources = [f"event.Description{function}.matches('^a$')" for function in ("", ".lowerAscii()", ".upperAscii()")]
     assert len({term(inputs, source) for source in sources}) == 3
@@ -374,7 +374,7 @@ def test_a_pattern_is_matched_by_what_a_function_makes_of_a_text() -> None:
         assert term(inputs, source) == term(inputs, source)
 
 
-def test_a_tag_has_no_value_where_the_tags_are_unknown() -> None:
+def test_tag_has_no_value_without_known_tags() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     form = check("vm.tags.role", policy_declarations("2020-07-01", {}, {}, {})).form
     role = Translation(inputs, lambda _name: Translated(NOTHING)).value({"source": "vm.tags.role", "form": form})

@@ -199,7 +199,7 @@ def test_what_the_service_sends(change: Callable[[Inputs], Formula], sent: bool)
     assert normal_without(LATEST, change) is sent
 
 
-def test_what_the_service_sends_in_an_older_api_version() -> None:
+def test_older_api_version_limits_normal_events() -> None:
     assert normal_without(LATEST, lambda given: is_text(given, "EventType", "Terminate"))
     assert not normal_without("2017-11-01", lambda given: is_text(given, "EventType", "Terminate"))
     assert normal_without("2017-11-01", lambda given: neg(given.text("EventSource")[1]))

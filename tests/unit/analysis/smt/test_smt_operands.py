@@ -17,7 +17,7 @@ FREEZE, SHORT = "event.EventType == 'Freeze'", "event.DurationInSeconds < 9"
 
 
 @pytest.mark.parametrize("operator", ["&&", "||"])
-def test_a_condition_without_its_last_operand_is_the_first(tmp_path: Path, operator: str) -> None:
+def test_condition_without_its_last_operand_is_the_first(tmp_path: Path, operator: str) -> None:
     text = "name: p\nrule:\n  match:\n"
     for name, condition in (("both", f"{SHORT} {operator} {FREEZE}"), ("one", SHORT)):
         text += f'    - {{id: {name}, condition: "{condition}", output: hold}}\n'

@@ -132,7 +132,7 @@ def test_a_parameter_with_one_default_is_always_given() -> None:
     assert made.owners(0, "x") == ["p"]
 
 
-def test_what_is_not_given_is_the_default_of_each_policy() -> None:
+def test_missing_value_is_each_policys_default() -> None:
     problem, made = params([declared("int", default=1), declared("int", default=2), declared("int", default=1)])
     _kind, term, given = made.varying()["x"]
     values = {policy: made.value(0, policy, "x").value for policy in "pqr"}
@@ -154,7 +154,7 @@ def test_each_version_reads_its_own_default() -> None:
     assert Facts(problem).certain(conj(right), neg(given))
 
 
-def test_a_version_runs_without_a_value_only_if_it_has_a_default() -> None:
+def test_version_without_a_default_needs_a_value() -> None:
     problem, made = params([declared("int", default=1, max=5)], [declared("int", min=3)], [declared("int", default=2)])
     _kind, term, given = made.varying()["x"]
     facts = Facts(problem)
@@ -223,7 +223,7 @@ def test_a_list_of_texts_has_any_texts() -> None:
 
 
 @pytest.mark.parametrize("later", [True, False], ids=["asked later", "asked before"])
-def test_a_list_of_texts_is_within_what_its_declaration_allows(later: bool) -> None:
+def test_string_list_is_limited_by_its_declaration(later: bool) -> None:
     entries = declared("list(string)", default=["a"], each=["a", "b"]), declared("list(string)", default=["a"])
     problem, made = params([entries[1]], [entries[0]]) if later else params([entries[0]], [entries[1]])
     limited, free = (1, 0) if later else (0, 1)
@@ -236,7 +236,7 @@ def test_a_list_of_texts_is_within_what_its_declaration_allows(later: bool) -> N
         assert facts.possible(neg(made.accepted(limited)), *formulas)  # it may have texts that nobody asks for
 
 
-def test_a_list_of_texts_that_is_not_given_is_the_default_of_each_version() -> None:
+def test_missing_string_list_is_each_versions_default() -> None:
     problem, made = params([declared("list(string)", default=["a"])], [declared("list(string)", default=["b", "c"])])
     _members, given, defaults = made.lists()["x"]
     assert list(defaults) == [["a"], ["b", "c"]]
@@ -287,7 +287,7 @@ rule:
         assert [one.output for one in shown.decisions] == ["approve"]
 
 
-def test_lists_of_versions_are_the_same_if_their_defaults_are() -> None:
+def test_lists_are_equal_if_their_defaults_are() -> None:
     _problem, made = params(
         [declared("list(int)", default=[1])], [declared("list(int)", default=[1])], [declared("list(int)", default=[2])]
     )
@@ -364,7 +364,7 @@ def test_assumptions_in_words(versions: Sequence[Sequence[Mapping[str, Any]]], w
     assert params(*versions)[1].assumptions == [f"params.x is {words}"]
 
 
-def test_what_is_usual_is_the_default_or_what_is_given() -> None:
+def test_usual_value_is_the_default_or_given() -> None:
     problem, made = params([declared("int", default=3)])
     term = made.varying()["x"][1]
     facts = Facts(problem)
@@ -385,7 +385,7 @@ def test_a_list_that_is_not_given_is_allowed() -> None:
     assert Facts(problem).possible(made.accepted(0))
 
 
-def test_a_parameter_may_have_limits_of_another_type_in_another_version() -> None:
+def test_limits_may_change_type_between_versions() -> None:
     number, time = declared("int", default=1, max=9), declared("duration", default="1m", min="1m", max="2m")
     problem, made = params([number], [time])
     facts = Facts(problem)
@@ -407,9 +407,7 @@ def test_a_parameter_may_have_limits_of_another_type_in_another_version() -> Non
         ([[declared("string", default="a", enum=["a", "b"])], []], ""),
     ],
 )
-def test_a_text_is_one_of_those_that_all_versions_list(
-    versions: Sequence[Sequence[Mapping[str, Any]]], choices: str
-) -> None:
+def test_string_is_in_the_enum_of_all_versions(versions: Sequence[Sequence[Mapping[str, Any]]], choices: str) -> None:
     problem, made = params(*versions)
     texts = problem.texts
     values = [made.value(0, policy, "x").value for policy, _entry in zip("pqr", versions[0])]
@@ -425,7 +423,7 @@ ZONES = ("UTC", "Europe/Berlin", "America/New_York", "+05:30", "Nowhere")
 
 
 @pytest.mark.parametrize("function", ["getHours", "getDayOfWeek", "getDayOfYear", "getMilliseconds"])
-def test_a_field_of_a_time_in_a_zone_that_a_host_chooses(tmp_path: Path, function: str) -> None:
+def test_time_field_in_a_parameter_zone_is_exact(tmp_path: Path, function: str) -> None:
     field = {"getHours": "hours", "getDayOfWeek": "day_of_week", "getDayOfYear": "day_of_year"}.get(
         function, "milliseconds"
     )

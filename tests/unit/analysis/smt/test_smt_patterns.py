@@ -45,7 +45,7 @@ def drawn(chance: random.Random, depth: int) -> str:
 
 @pytest.mark.parametrize("kind", ["eq", "in", "starts_with", "ends_with", "contains", "matches"])
 @pytest.mark.parametrize("case", ["lower_ascii", "upper_ascii"])
-def test_what_holds_of_a_text_in_other_case_is_a_pattern(case: str, kind: str) -> None:
+def test_relation_after_a_case_change_is_a_pattern(case: str, kind: str) -> None:
     chance, found = random.Random(f"{case} {kind}"), set()
 
     def text(most: int) -> str:
@@ -97,7 +97,7 @@ def test_what_has_no_exact_or_no_small_expression(pattern: str) -> None:
     assert texts_matching(compile_pattern(pattern), z3.Context()) is None
 
 
-def test_a_character_beyond_those_of_z3_is_like_its_last_one() -> None:
+def test_characters_beyond_z3s_range_are_equivalent() -> None:
     for pattern in (".", "[^a]", r"\D", r"^\W$", "[^é]b", r"^[\x{2fffe}]"):
         search = compile_program(compile_pattern(pattern))
         for text in ("{}", "{}b", "a{}", "{0}{0}"):

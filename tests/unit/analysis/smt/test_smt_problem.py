@@ -8,7 +8,7 @@ from __future__ import annotations
 from forewarn.analysis.smt.encode.problem import Problem
 
 
-def test_only_a_double_may_be_a_value_that_cel_does_not_have() -> None:
+def test_only_doubles_make_a_problem_inexact() -> None:
     problem = Problem()
     problem.integer("int", 0, 9)
     assert problem.exact

@@ -18,7 +18,7 @@ from tools.judges.smt_facts import Facts
 from tools.suite.sizes import SEED
 
 
-class Asked:
+class SymbolicList:
     """A list of names."""
 
     def __init__(self, api_version: str = "2020-07-01") -> None:
@@ -41,22 +41,22 @@ class Asked:
         return self.names.loop(f"{text} {deciding} {fails}", predicate, deciding=deciding)
 
 
-def test_a_list_has_at_least_the_names_that_are_in_it() -> None:
-    asked = Asked()
-    a, b = asked.names.has("a"), asked.names.has("b")
-    facts = Facts(asked.problem, *asked.names.facts())
-    assert facts.possible(a, b, asked.names.count == 2)
-    assert not facts.possible(a, b, asked.names.count == 1)
-    assert facts.possible(a, neg(b), asked.names.count == 1)
-    assert facts.possible(neg(a), neg(b), asked.names.count == 1)
-    assert not facts.possible(asked.names.count == 0)
+def test_count_includes_every_listed_name() -> None:
+    symbolic = SymbolicList()
+    a, b = symbolic.names.has("a"), symbolic.names.has("b")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
+    assert facts.possible(a, b, symbolic.names.count == 2)
+    assert not facts.possible(a, b, symbolic.names.count == 1)
+    assert facts.possible(a, neg(b), symbolic.names.count == 1)
+    assert facts.possible(neg(a), neg(b), symbolic.names.count == 1)
+    assert not facts.possible(symbolic.names.count == 0)
 
 
 @pytest.mark.parametrize(
     ("api_version", "most"), [("2020-07-01", MAX_NAME_CHARACTERS), ("2017-03-01", MAX_NAME_CHARACTERS - 1)]
 )
 def test_what_can_be_a_name(api_version: str, most: int) -> None:
-    names = Asked(api_version).names
+    names = SymbolicList(api_version).names
     assert names.can_be("a" * most)
     assert not names.can_be("a" * (most + 1))
     assert not names.can_be("")
@@ -64,96 +64,96 @@ def test_what_can_be_a_name(api_version: str, most: int) -> None:
     assert names.has("a" * (most + 1)) is False
 
 
-def test_a_text_that_is_in_the_list_can_be_a_name() -> None:
-    asked = Asked()
-    zone = asked.problem.texts.variable("vm.zone", lambda _text: True)
-    empty, has = asked.is_text(zone, ""), asked.names.has(zone)
-    facts = Facts(asked.problem, *asked.names.facts())
+def test_listed_text_can_be_a_name() -> None:
+    symbolic = SymbolicList()
+    zone = symbolic.problem.texts.variable("vm.zone", lambda _text: True)
+    empty, has = symbolic.is_text(zone, ""), symbolic.names.has(zone)
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.possible(has)
     assert facts.possible(empty)
     assert not facts.possible(empty, has)
 
 
 def test_the_first_name_is_in_the_list() -> None:
-    asked = Asked()
-    first, a = asked.names.leader(), asked.names.has("a")
-    is_a = asked.is_text(first, "a")
-    facts = Facts(asked.problem, *asked.names.facts())
+    symbolic = SymbolicList()
+    first, a = symbolic.names.leader(), symbolic.names.has("a")
+    is_a = symbolic.is_text(first, "a")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert not facts.possible(is_a, neg(a))
     assert facts.possible(neg(is_a), a)
-    assert not facts.possible(neg(is_a), a, asked.names.count == 1)
-    assert asked.names.leader() is first
+    assert not facts.possible(neg(is_a), a, symbolic.names.count == 1)
+    assert symbolic.names.leader() is first
 
 
-def test_this_vm_is_in_the_list_in_any_case() -> None:
-    asked = Asked()
-    affected, leads = asked.names.affected(), asked.names.leads()
-    upper, lower = asked.names.has("VM"), asked.names.has("vm")
-    own = asked.is_text(asked.own, "vm")
-    assert asked.names.affected() is affected
-    facts = Facts(asked.problem, *asked.names.facts())
+def test_own_vm_is_listed_in_any_case() -> None:
+    symbolic = SymbolicList()
+    affected, leads = symbolic.names.affected(), symbolic.names.leads()
+    upper, lower = symbolic.names.has("VM"), symbolic.names.has("vm")
+    own = symbolic.is_text(symbolic.own, "vm")
+    assert symbolic.names.affected() is affected
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.certain(affected, own, upper)
     assert facts.certain(affected, own, lower)
     assert facts.possible(own, affected, neg(upper), neg(lower))  # as Vm
     assert facts.possible(own, neg(affected))
     assert facts.certain(affected, leads)
     assert facts.possible(affected, neg(leads))
-    assert not facts.possible(affected, neg(leads), asked.names.count == 1)
+    assert not facts.possible(affected, neg(leads), symbolic.names.count == 1)
 
 
-def test_each_vm_is_listed_once_where_the_service_does_as_it_says() -> None:
-    asked = Asked()
-    upper, lower, once = asked.names.has("VM"), asked.names.has("vm"), asked.names.each_once
-    facts = Facts(asked.problem, *asked.names.facts())
+def test_normal_list_has_each_vm_once() -> None:
+    symbolic = SymbolicList()
+    upper, lower, once = symbolic.names.has("VM"), symbolic.names.has("vm"), symbolic.names.each_once
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.possible(upper, lower)
     assert not facts.possible(upper, lower, once)
 
 
 def test_a_loop_is_decided_by_a_name() -> None:
     for deciding in (True, False):
-        asked = Asked()
-        loop = asked.loop("a", deciding=deciding)
-        a, b = asked.names.has("a"), asked.names.has("b")
-        assert asked.loop("a", deciding=deciding) is loop
-        facts = Facts(asked.problem, *asked.names.facts())
+        symbolic = SymbolicList()
+        loop = symbolic.loop("a", deciding=deciding)
+        a, b = symbolic.names.has("a"), symbolic.names.has("b")
+        assert symbolic.loop("a", deciding=deciding) is loop
+        facts = Facts(symbolic.problem, *symbolic.names.facts())
         assert facts.certain(loop.decided, a) is True
         assert not facts.possible(loop.decided, neg(a))
-        assert facts.certain(neg(loop.decided), b, asked.names.count == 1)
+        assert facts.certain(neg(loop.decided), b, symbolic.names.count == 1)
         assert not facts.possible(loop.failed)
 
 
 def test_a_loop_fails_for_a_name() -> None:
-    asked = Asked()
-    loop = asked.loop("a", deciding=True, fails="b")
-    a, b = asked.names.has("a"), asked.names.has("b")
-    facts = Facts(asked.problem, *asked.names.facts())
+    symbolic = SymbolicList()
+    loop = symbolic.loop("a", deciding=True, fails="b")
+    a, b = symbolic.names.has("a"), symbolic.names.has("b")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.certain(loop.failed, b)
     assert not facts.possible(loop.failed, neg(b))
     assert facts.possible(loop.failed, loop.decided, a)
 
 
 def test_a_name_that_fails_decides_nothing() -> None:
-    asked = Asked()
-    loop = asked.loop("a", deciding=True, fails="a")
-    a = asked.names.has("a")
-    facts = Facts(asked.problem, *asked.names.facts())
+    symbolic = SymbolicList()
+    loop = symbolic.loop("a", deciding=True, fails="a")
+    a = symbolic.names.has("a")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.certain(loop.failed, a)
     assert not facts.possible(loop.decided)
 
 
-def test_a_loop_goes_over_names_that_nothing_else_reads() -> None:
-    asked = Asked()
-    loop = asked.loop("a", deciding=True)
-    other = asked.loop("b", deciding=False)
-    facts = Facts(asked.problem, *asked.names.facts())
-    assert facts.possible(loop.decided, other.decided, asked.names.count == 2)
-    assert not facts.possible(loop.decided, other.decided, asked.names.count == 1)
-    assert facts.possible(neg(loop.decided), neg(other.decided), asked.names.count == 9)
+def test_loop_covers_names_that_nothing_else_reads() -> None:
+    symbolic = SymbolicList()
+    loop = symbolic.loop("a", deciding=True)
+    other = symbolic.loop("b", deciding=False)
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
+    assert facts.possible(loop.decided, other.decided, symbolic.names.count == 2)
+    assert not facts.possible(loop.decided, other.decided, symbolic.names.count == 1)
+    assert facts.possible(neg(loop.decided), neg(other.decided), symbolic.names.count == 9)
 
 
 def test_which_names_a_model_allows() -> None:
-    asked = Asked()
-    loop = asked.loop("a", deciding=True, fails="b")
+    symbolic = SymbolicList()
+    loop = symbolic.loop("a", deciding=True, fails="b")
     for decided in (True, False):
         for failed in (True, False):
 
@@ -161,43 +161,43 @@ def test_which_names_a_model_allows() -> None:
                 given = {loop.decided: decided, loop.failed: failed}
                 return formula if isinstance(formula, bool) else given[formula]
 
-            assert asked.names.allows(truth, "a") is decided
-            assert asked.names.allows(truth, "b") is failed
-            assert asked.names.allows(truth, "c")
+            assert symbolic.names.allows(truth, "a") is decided
+            assert symbolic.names.allows(truth, "b") is failed
+            assert symbolic.names.allows(truth, "c")
 
 
 def test_names_are_added_once() -> None:
-    asked = Asked()
-    zone = asked.problem.texts.variable("vm.zone", lambda _text: True)
+    symbolic = SymbolicList()
+    zone = symbolic.problem.texts.variable("vm.zone", lambda _text: True)
     for name in ("a", zone, "a", zone):
-        asked.names.has(name)
-    assert len(asked.names.names) == 2
+        symbolic.names.has(name)
+    assert len(symbolic.names.names) == 2
 
 
-def test_if_each_name_is_there_once_a_loop_says_what_two_names_are() -> None:
-    asked = Asked()
-    code = asked.problem.texts.code
-    loop = asked.names.loop("all are a", lambda name: Translated(same(code(name), code("a"))), deciding=False)
+def test_distinct_names_limit_what_a_loop_finds() -> None:
+    symbolic = SymbolicList()
+    code = symbolic.problem.texts.code
+    loop = symbolic.names.loop("all are a", lambda name: Translated(same(code(name), code("a"))), deciding=False)
     every = neg(loop.decided)
-    listed = asked.names.has("a")
-    facts = Facts(asked.problem, *asked.names.facts())
-    two = asked.names.count == 2
-    assert facts.possible(every, listed, asked.names.count == 1, asked.names.each_once)
+    listed = symbolic.names.has("a")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
+    two = symbolic.names.count == 2
+    assert facts.possible(every, listed, symbolic.names.count == 1, symbolic.names.each_once)
     assert facts.possible(every, listed, two)
-    assert not facts.possible(every, listed, two, asked.names.each_once)
-    assert facts.possible(loop.decided, listed, two, asked.names.each_once)
-    assert facts.possible(loop.decided, listed, asked.names.count == 3, asked.names.each_once)
-    assert facts.possible(loop.decided, neg(listed), asked.names.count == 3, asked.names.each_once)
+    assert not facts.possible(every, listed, two, symbolic.names.each_once)
+    assert facts.possible(loop.decided, listed, two, symbolic.names.each_once)
+    assert facts.possible(loop.decided, listed, symbolic.names.count == 3, symbolic.names.each_once)
+    assert facts.possible(loop.decided, neg(listed), symbolic.names.count == 3, symbolic.names.each_once)
 
 
-def test_a_name_in_other_letters_may_be_there_in_its_place() -> None:
-    asked = Asked()
-    code = asked.problem.texts.code
-    loop = asked.names.loop("all are A", lambda name: Translated(same(code(name), code("A"))), deciding=False)
-    lower = asked.names.has("a")
-    facts = Facts(asked.problem, *asked.names.facts())
+def test_case_variant_of_a_name_excludes_the_name() -> None:
+    symbolic = SymbolicList()
+    code = symbolic.problem.texts.code
+    loop = symbolic.names.loop("all are A", lambda name: Translated(same(code(name), code("A"))), deciding=False)
+    lower = symbolic.names.has("a")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     every = neg(loop.decided)
-    assert facts.possible(every, neg(lower), asked.names.count == 1, asked.names.each_once)
+    assert facts.possible(every, neg(lower), symbolic.names.count == 1, symbolic.names.each_once)
     assert not facts.possible(every, lower)
 
 
@@ -205,12 +205,12 @@ POOL = ("a", "A", "b", "ab", "c", "web-1")
 Predicates = Sequence[Mapping[str, bool | None]]  # whether a name has it, None where there is no value
 
 
-def counted(asked: Asked, predicates: Predicates) -> list[NameCount]:
+def counted(symbolic: SymbolicList, predicates: Predicates) -> list[NameCount]:
     """Return how many names have each predicate. A name that it does not have is not counted."""
 
     def asks(has: Mapping[str, bool | None]) -> Callable[[Any], Translated]:
         def predicate(name: Any) -> Translated:
-            code = asked.problem.texts.code
+            code = symbolic.problem.texts.code
             of = {
                 outcome: disj(same(code(name), code(one)) for one in POOL if has[one] is outcome)
                 for outcome in (True, None)
@@ -219,25 +219,25 @@ def counted(asked: Asked, predicates: Predicates) -> list[NameCount]:
 
         return predicate
 
-    return [asked.names.count_of(str(place), asks(has)) for place, has in enumerate(predicates)]
+    return [symbolic.names.count_of(str(place), asks(has)) for place, has in enumerate(predicates)]
 
 
-def is_the_list(asked: Asked, names: Sequence[str]) -> list[Formula]:
+def is_the_list(symbolic: SymbolicList, names: Sequence[str]) -> list[Formula]:
     """Return that the list has some names of the pool, and no others."""
-    return [asked.names.has(one) if one in names else neg(asked.names.has(one)) for one in POOL]
+    return [symbolic.names.has(one) if one in names else neg(symbolic.names.has(one)) for one in POOL]
 
 
 @pytest.mark.parametrize("part", range(12))
-def test_names_are_counted_as_they_are_in_each_list(part: int) -> None:
+def test_counts_match_each_list(part: int) -> None:
     chance = Random(f"{SEED} {part}")
     predicates = [{one: chance.choice((True, False, False, None)) for one in POOL} for _ in range(chance.randint(1, 2))]
-    asked = Asked()
-    counts, distinct = counted(asked, predicates), asked.names.without_repetitions().count
+    symbolic = SymbolicList()
+    counts, distinct = counted(symbolic, predicates), symbolic.names.without_repetitions().count
     lists = [[chance.choice(POOL) for _ in range(chance.randint(1, 5))] for _ in range(20)]
-    known = [is_the_list(asked, names) for names in lists]
-    facts = Facts(asked.problem, *asked.names.facts())
+    known = [is_the_list(symbolic, names) for names in lists]
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     for names, listed in zip(lists, known):
-        listed += [asked.names.count == len(names), neg(asked.names.each_once)]
+        listed += [symbolic.names.count == len(names), neg(symbolic.names.each_once)]
         sizes = [one.number == sum(has[name] is True for name in names) for one, has in zip(counts, predicates)]
         fails = [any(has[name] is None for name in names) for has in predicates]
         right = conj((distinct == len(set(names)), *(size for size, failed in zip(sizes, fails) if not failed)))
@@ -248,22 +248,22 @@ def test_names_are_counted_as_they_are_in_each_list(part: int) -> None:
             assert facts.certain(right, *listed), names
 
 
-def test_what_is_counted_are_different_names_where_each_is_listed_once() -> None:
-    asked = Asked()
-    (one,) = counted(asked, [dict.fromkeys(POOL, False) | {"a": True, "A": True, "b": True}])
-    once, count = asked.names.each_once, asked.names.count
-    facts = Facts(asked.problem, *asked.names.facts())
+def test_counted_names_differ_if_each_is_unique() -> None:
+    symbolic = SymbolicList()
+    (one,) = counted(symbolic, [dict.fromkeys(POOL, False) | {"a": True, "A": True, "b": True}])
+    once, count = symbolic.names.each_once, symbolic.names.count
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.possible(one.number == 2, once)
     assert facts.possible(one.number == 2, neg(once), count == 2)
     assert not facts.possible(one.number == 2, count == 1)
 
 
-def test_a_list_without_repetitions_has_as_many_names_as_the_service_lists() -> None:
-    asked = Asked()
-    distinct, once, count = asked.names.without_repetitions(), asked.names.each_once, asked.names.count
-    assert asked.names.without_repetitions() is distinct
-    a, b = asked.names.has("a"), asked.names.has("A")
-    facts = Facts(asked.problem, *asked.names.facts())
+def test_distinct_count_equals_count_of_a_normal_list() -> None:
+    symbolic = SymbolicList()
+    distinct, once, count = symbolic.names.without_repetitions(), symbolic.names.each_once, symbolic.names.count
+    assert symbolic.names.without_repetitions() is distinct
+    a, b = symbolic.names.has("a"), symbolic.names.has("A")
+    facts = Facts(symbolic.problem, *symbolic.names.facts())
     assert facts.certain(distinct.count == count, once)
     assert facts.possible(distinct.count == 1, count == 3)
     assert not facts.possible(distinct.count > count)

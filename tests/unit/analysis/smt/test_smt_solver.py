@@ -130,7 +130,7 @@ def test_a_question_in_the_language_of_other_solvers() -> None:
     assert judge.check() == z3.unsat
 
 
-def test_a_question_that_is_too_much_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_beyond_the_limit_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.smt.solver.RLIMIT", 1)
     asked, inputs = solver()
     seconds, _there = inputs.event_field("DurationInSeconds")

@@ -44,7 +44,7 @@ def test_each_text_has_a_code() -> None:
     assert texts.code(term) is term
 
 
-def test_a_text_is_one_of_the_known_ones_or_another() -> None:
+def test_text_is_known_or_another() -> None:
     problem = Problem()
     text = anything(problem)
     for known in "ab":
@@ -89,7 +89,7 @@ def test_what_a_function_makes_of_a_known_text() -> None:
         assert facts.possible(text == -1, size == value)
 
 
-def test_a_function_that_is_too_much_is_not_known() -> None:
+def test_function_beyond_its_limit_is_unknown() -> None:
     def function(_text: str) -> bool:
         raise LimitError("too long")
 
@@ -175,7 +175,7 @@ def test_a_text_that_was_found_is_allowed() -> None:
     assert read(problem, {"text": text}, text == -1) == {"text": "z9"}
 
 
-def test_a_text_that_was_asked_for_too_late_is_a_known_one_or_another() -> None:
+def test_text_created_late_is_known_or_another() -> None:
     problem = Problem()
     problem.texts.code("a")
     problem.complete()
@@ -205,7 +205,7 @@ def test_texts_that_were_asked_for_too_late() -> None:
 
 
 @pytest.mark.parametrize("result", ["a", "b"])
-def test_a_function_makes_a_known_text_of_one_that_was_found(result: str) -> None:
+def test_function_of_a_found_text_is_known(result: str) -> None:
     problem = Problem()
     text = anything(problem)
     codes = {known: problem.texts.code(known) for known in "ab"}
@@ -233,7 +233,7 @@ def test_a_name_of_a_model() -> None:
     assert found["name"] != "VM"
 
 
-def test_where_there_is_no_text_the_solver_learns_why() -> None:
+def test_missing_text_yields_its_reasons() -> None:
     problem = Problem()
     text = anything(problem)
     long, _error = problem.texts.apply(
@@ -252,7 +252,7 @@ def test_where_there_is_no_text_the_solver_learns_why() -> None:
 
 
 @pytest.mark.parametrize("total", [True, False])
-def test_where_no_text_was_found_another_result_is_tried(total: bool) -> None:
+def test_failed_search_tries_another_result(total: bool) -> None:
     problem = Problem()
     text = anything(problem)
     even, error = problem.texts.apply(mapped(text, "never", lambda _text: False, total=total))

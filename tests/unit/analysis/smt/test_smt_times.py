@@ -99,7 +99,7 @@ def test_an_offset_changes_when_the_zone_says_so(zone: str) -> None:
             assert hours == (time + expected) % 86_400 // 3600, (zone, time)
 
 
-def test_a_local_time_outside_the_exact_years_may_be_anything() -> None:
+def test_local_time_outside_exact_years_is_free() -> None:
     problem = Problem()
     for time, may_fail in (
         *((MIN_TIMESTAMP, True), (MIN_TIMESTAMP + 2 * DAY - 1, True), (MIN_TIMESTAMP + 2 * DAY, False)),
@@ -112,7 +112,7 @@ def test_a_local_time_outside_the_exact_years_may_be_anything() -> None:
     assert "a time before 2000 or after 2099 in Europe/Berlin" in problem.opaque
 
 
-def test_a_time_that_is_not_known_is_in_one_zone_or_another() -> None:
+def test_unknown_time_has_a_value_in_each_zone() -> None:
     problem = Problem()
     now = problem.integer("now")
     solver = z3.SimpleSolver(ctx=problem.context)
@@ -133,7 +133,7 @@ def test_a_time_that_is_not_known_is_in_one_zone_or_another() -> None:
         (moment("2020-01-01"), moment("2060-01-01"), True),
     ],
 )
-def test_a_time_known_to_lie_in_the_exact_years_has_a_value_in_every_zone(low: int, high: int, exact: bool) -> None:
+def test_time_within_exact_years_has_exact_values(low: int, high: int, exact: bool) -> None:
     problem = Problem()
     time = problem.integer("time", low, high)
     problem.lies(time, low, high)
@@ -147,7 +147,7 @@ def test_a_time_known_to_lie_in_the_exact_years_has_a_value_in_every_zone(low: i
 
 @pytest.mark.parametrize("zone", [None, "-12:00", "Europe/Berlin", "Australia/Lord_Howe"])
 @given(st.data())
-def test_a_time_that_is_not_known_has_the_fields_that_it_has(zone: str | None, data: st.DataObject) -> None:
+def test_unknown_time_has_the_evaluators_fields(zone: str | None, data: st.DataObject) -> None:
     """Whatever range is known of it: a narrow one makes constants of divisions."""
     first, last = (FIRST, LAST - 1) if zone in ZONES else (MIN_TIMESTAMP + 2 * DAY, MAX_TIMESTAMP - 2 * DAY)
     times = st.integers(first, last) | st.sampled_from([time for time in TIMES if first <= time <= last])
@@ -171,7 +171,7 @@ def test_a_time_that_is_not_known_has_the_fields_that_it_has(zone: str | None, d
         solver.pop()
 
 
-def test_there_is_no_time_in_a_zone_that_is_none() -> None:
+def test_unknown_zone_is_an_error() -> None:
     for function in ACCESSORS:
         assert accessor(Problem(), function, 0, "Europe/Nowhere").error is True
 
@@ -185,7 +185,7 @@ def test_a_field_of_a_duration(function: str) -> None:
 
 
 @pytest.mark.parametrize(("time", "may_fail"), [(MIN_TIMESTAMP, True), (MAX_TIMESTAMP, True), (FIRST - 1, False)])
-def test_a_field_of_a_local_time_may_fail_at_the_first_and_last_times(time: int, may_fail: bool) -> None:
+def test_extreme_local_time_may_fail(time: int, may_fail: bool) -> None:
     problem = Problem()
     found = accessor(problem, "hours", problem.integer("time"), "Europe/Berlin")
     facts = Facts(problem)

@@ -60,7 +60,7 @@ def test_a_text_that_is_no_name(condition: str, tmp_path: Path) -> None:
     assert not isinstance(proof.shows(approved.when, usual=False), Shown)
 
 
-def test_tags_that_nobody_asks_for_are_not_those_that_are_missing(tmp_path: Path) -> None:
+def test_unrequested_tags_are_not_missing_ones(tmp_path: Path) -> None:
     condition = "size(vm.tags) == 2 && !('other' in vm.tags) && !('other1' in vm.tags)"
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     shown = proof.shows(proof.decisions[0].approved)
@@ -121,7 +121,7 @@ def test_names_that_are_counted(condition: str, tmp_path: Path) -> None:
         "event.Resources.filter(r, r.startsWith('a')).size() == 2 && event.Resources.exists_one(r, r.startsWith('a'))",
     ],
 )
-def test_names_that_are_counted_otherwise_than_they_can_be(condition: str, tmp_path: Path) -> None:
+def test_impossible_counts_of_names_have_no_witness(condition: str, tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     assert proof.shows(proof.decisions[0].approved) is None
 

@@ -91,7 +91,7 @@ def test_a_text_has_the_results(results: list[tuple[Mapped, Any]], right: Callab
     assert right(found)
 
 
-def test_a_text_is_none_of_the_known_ones_in_any_case() -> None:
+def test_found_text_differs_from_known_in_any_case() -> None:
     first = one(wanted())
     assert isinstance(first, str)
     second = one(wanted(), [first.upper()])
@@ -105,7 +105,7 @@ def test_a_text_is_allowed() -> None:
     assert one(wanted(name=True), ["VM_0"]) == "vm_1"
 
 
-def test_that_there_is_no_text_is_proven_by_the_results_that_exclude_it() -> None:
+def test_missing_text_is_proven_by_excluding_results() -> None:
     long, short, other = relation("starts_with", "web"), relation("starts_with", "we"), relation("contains", "q")
     found = one(wanted((long, True), (short, False), (other, True)))
     assert isinstance(found, NoWord)
@@ -132,14 +132,14 @@ def test_that_no_text_was_found_proves_nothing(results: list[tuple[Mapped, Any]]
 
 
 @pytest.mark.parametrize("other", [(size(), 5), (number(), FAILS)])
-def test_a_proof_needs_no_more_results_than_z3_knows(other: tuple[Mapped, Any]) -> None:
+def test_proof_uses_only_results_known_to_z3(other: tuple[Mapped, Any]) -> None:
     long, short = relation("starts_with", "web"), relation("starts_with", "we")
     found = one(wanted((long, True), other, (short, False)))
     assert isinstance(found, NoWord)
     assert {mapped.key for mapped, _fails, _result in found.impossible} == {long.key, short.key}
 
 
-def test_what_the_last_text_lacked_is_looked_at_first() -> None:
+def test_last_failed_condition_is_checked_first() -> None:
     looked: list[str] = []
 
     def seen(key: str, fits: Callable[[str], bool]) -> Mapped:
@@ -200,7 +200,7 @@ def test_names_of_one_group_differ_in_case_only() -> None:
     assert found[-1].lower() == found[-2].lower() != found[-3].lower()
 
 
-def test_a_name_without_a_like_one_is_like_no_known_one() -> None:
+def test_new_name_resembles_no_known_name() -> None:
     found = find_words({-1: wanted(name=True, group=1)}, ["VM_0"])
     assert isinstance(found, dict)
     assert found[-1].lower() != "vm_0"
@@ -215,7 +215,7 @@ def test_texts_that_functions_make_of_others() -> None:
     assert itself[-1] == itself[-1].lower()
 
 
-def test_what_a_text_is_made_of_is_found_first() -> None:
+def test_arguments_are_found_before_their_results() -> None:
     longer = Mapped(None, "longer", lambda text: text + "!", "string", total=True)
     for makes, made in ((-1, -2), (-2, -1)):
         found = find_words({-1: wanted(), -2: wanted()}, [], {makes: [(longer, made)]})
@@ -223,7 +223,7 @@ def test_what_a_text_is_made_of_is_found_first() -> None:
         assert found[made] == found[makes] + "!"
 
 
-def test_what_is_made_of_a_text_has_its_own_results() -> None:
+def test_result_of_a_text_has_its_own_conditions() -> None:
     made = {-1: [(lower(), -2)]}
     found = find_words({-1: wanted(), -2: wanted((relation("starts_with", "X"), True))}, [], made)
     assert isinstance(found, NoWord)
@@ -260,7 +260,7 @@ def test_many_names_may_differ_in_case_only(members: int) -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("value", [-7, 0, 12, 2**63 - 1])
-def test_a_text_whose_part_is_a_number_is_found(place: int, value: int) -> None:
+def test_text_with_a_numeric_part_is_found(place: int, value: int) -> None:
     def function(text: str) -> int:
         try:
             return int(text.split("_")[place])
@@ -278,7 +278,7 @@ TEXTS = ["".join(letters) for size in range(7) for letters in itertools.product(
 
 
 @given(RELATIONS, RELATIONS)
-def test_a_relation_follows_from_another_where_no_text_says_otherwise(first: Mapped, second: Mapped) -> None:
+def test_implied_relation_has_no_counterexample(first: Mapped, second: Mapped) -> None:
     """Among texts of six letters, and one that no part has, there is a counterexample wherever there is any."""
     never_otherwise = all(second.function(text) for text in TEXTS if first.function(text))
     assert never_otherwise or not follows(first, second)

@@ -54,7 +54,7 @@ def test_the_classic_mistake_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("night", ["now.getHours() < 5", "event.NotBefore.getHours() < 5", "now.getDayOfWeek() != 0"])
-def test_a_mistake_behind_a_rule_for_some_hours_is_shown_at_another(night: str, tmp_path: Path) -> None:
+def test_mistake_behind_a_timed_rule_is_shown(night: str, tmp_path: Path) -> None:
     text = CLASSIC.replace("  match:\n", f'  match:\n    - {{id: night, condition: "{night}", output: hold}}\n')
     finding = of(verified(tmp_path, text), "unknown-duration-approved")
     assert finding.severity == "error"
@@ -71,7 +71,7 @@ def test_a_mistake_behind_a_rule_for_some_hours_is_shown_at_another(night: str, 
         "event.EventType == 'Freeze'",
     ],
 )
-def test_a_duration_that_is_asked_for_well_is_no_finding(condition: str, tmp_path: Path) -> None:
+def test_guarded_duration_is_no_finding(condition: str, tmp_path: Path) -> None:
     text = HEAD + f"    - {{id: a, condition: {json.dumps(condition)}, output: approve}}\n    - {{output: hold}}\n"
     assert not [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
 
@@ -133,13 +133,13 @@ def test_no_parameter_is_infinite_or_nan(tmp_path: Path, limits: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["double", "string", "bool", "duration"])
-def test_a_parameter_without_a_default_may_be_read_by_nothing(tmp_path: Path, kind: str) -> None:
+def test_unread_parameter_needs_no_default(tmp_path: Path, kind: str) -> None:
     head = HEAD.replace("rule:", f"params: [{{name: more, type: {kind}}}]\nrule:")
     text = head + "    - {id: all, output: approve}\ninvariants: [{name: held, expression: decision == hold}]\n"
     assert of(verified(tmp_path, text), "invariant-violated").case is not None
 
 
-def test_a_list_without_a_default_has_to_be_given(tmp_path: Path) -> None:
+def test_list_without_a_default_must_be_given(tmp_path: Path) -> None:
     head = HEAD.replace("rule:", "params: [{name: more, type: list(int)}]\nrule:")
     text = head + "    - {id: all, condition: 1 in params.more, output: approve}\n    - {id: rest, output: hold}\n"
     with pytest.raises(InputError, match="parameter more has no default"):
@@ -176,7 +176,7 @@ def test_a_tag_may_have_any_name(tmp_path: Path, name: str) -> None:
         ("Größe", "Größe"),
     ],
 )
-def test_texts_are_quoted_that_could_be_taken_for_words(tmp_path: Path, text: str, shown: str) -> None:
+def test_ambiguous_texts_are_quoted(tmp_path: Path, text: str, shown: str) -> None:
     condition = f"vm.tags[{json.dumps(text)}] == {json.dumps(text)}"
     policy = HEAD + (
         f"    - {{id: a, condition: {json.dumps(condition)}, output: approve}}\n"
@@ -186,7 +186,7 @@ def test_texts_are_quoted_that_could_be_taken_for_words(tmp_path: Path, text: st
     assert of(verified(tmp_path, policy), "invariant-violated").message.endswith(f" when {tag} = {shown}")
 
 
-def test_a_default_that_is_never_needed_is_but_a_note(tmp_path: Path) -> None:
+def test_unreachable_default_is_a_note(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: all, condition: \"event.EventStatus in ['Scheduled', 'Started']\", output: hold}\n"
         "    - {id: default, output: hold}\n"
@@ -213,7 +213,7 @@ def test_what_is_not_understood_supports_no_claim(tmp_path: Path) -> None:
     assert not [one for one in findings if one.code in ("shadowed-rule", "unsatisfiable-rule")]
 
 
-def test_what_is_not_understood_is_reported_as_it_is_written(tmp_path: Path) -> None:
+def test_opaque_expression_is_reported_as_written(tmp_path: Path) -> None:
     text = (
         "name: p\nrule:\n  variables:\n    - {name: words, expression: event.Description.split(' ')}\n"
         "    - {name: many, expression: size(variables.words) > 3}\n  match:\n"
@@ -310,7 +310,7 @@ def test_approved_unprepared(tmp_path: Path) -> None:
     assert "EventSource only" in finding.message
 
 
-def test_each_claim_is_reported_though_several_are_at_one_place(tmp_path: Path) -> None:
+def test_claims_at_one_place_are_each_reported(tmp_path: Path) -> None:
     text = (
         "name: p\nrule: {match: [{id: a, output: approve}]}\ninvariants: [{name: one, expression: decision == hold}, "
         "{name: two, expression: &same event.EventType != 'Freeze'}, {name: three, expression: *same}]\n"

@@ -78,7 +78,7 @@ def test_json_strict_and_invariants_of_a_file(tmp_path: Path, capsys: pytest.Cap
     assert "decison" in capsys.readouterr().err
 
 
-def test_a_disagreement_with_the_engine_is_never_reported_as_a_finding(
+def test_disagreement_with_the_engine_is_an_internal_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = written(tmp_path, CLASSIC)
@@ -138,7 +138,7 @@ def test_a_defect_leaves_a_report(
     assert path.read_text() == before
 
 
-def test_a_report_that_cannot_be_written_is_no_further_defect(
+def test_unwritable_report_is_no_further_defect(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = written(tmp_path, CLASSIC)

@@ -62,13 +62,13 @@ def findings(directory: Path, *texts: str) -> list[ProofFinding]:
     return [one for one in verified(directory, *texts) if one.code == "engines-differ"]
 
 
-def test_each_way_that_a_rule_can_go_is_asked_about(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
+def test_each_branch_of_a_rule_is_compared(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
     assert findings(tmp_path, POLICY) == []
     # That the rule can fail is a finding, whose event is asked about as well.
     assert said == {(BRIEF, "value", True): 1, (BRIEF, "value", False): 1, (BRIEF, "error", None): 2}
 
 
-def test_the_rule_that_decides_the_event_of_a_finding_is_asked_about(
+def test_rule_deciding_a_findings_event_is_compared(
     tmp_path: Path, said: Counter[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the events of each way that a rule can go: here nothing but the finding's event asks about it."""
@@ -79,9 +79,7 @@ def test_the_rule_that_decides_the_event_of_a_finding_is_asked_about(
 
 
 @pytest.mark.usefixtures("wrong")
-def test_an_event_that_cel_python_decides_in_another_way_is_a_finding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_event_that_cel_python_decides_differently_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.verify.verify.differing", lambda *_arguments: [])
     text = POLICY + "invariants: [{name: held, expression: decision == hold}]\n"
     (found,) = findings(tmp_path, text)
@@ -96,16 +94,14 @@ def test_each_question_is_asked_once(tmp_path: Path, said: Counter[tuple[str, st
     assert sum(said.values()) == 4
 
 
-def test_a_rule_that_is_not_understood_is_asked_about_at_several_times(
-    tmp_path: Path, said: Counter[tuple[str, str, Any]]
-) -> None:
+def test_opaque_rule_is_compared_at_several_times(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
     night = "now.getHours('Europe/Berlin') < 5"
     assert findings(tmp_path, POLICY.replace(BRIEF, night)) == []
     assert said[night, "value", True] > 0
     assert said[night, "value", False] > 0
 
 
-def test_the_finding_has_place_event_and_what_each_engine_says(tmp_path: Path, wrong: None) -> None:
+def test_finding_has_place_event_and_both_answers(tmp_path: Path, wrong: None) -> None:
     (finding,) = findings(tmp_path, POLICY)
     assert (finding.severity, finding.policy, finding.rule) == ("error", "p", "brief")
     assert (finding.source, finding.line, finding.column) == ("p.yml", 5, 18)
@@ -147,7 +143,7 @@ def test_a_suppression_is_heeded_and_never_unused(tmp_path: Path, wrong: None, m
     assert codes == ["rule-can-fail"], "of events that only the tests have, verify knows nothing"
 
 
-def test_parameters_that_differ_by_less_than_a_microsecond_are_not_compared(tmp_path: Path) -> None:
+def test_differences_below_a_microsecond_are_not_compared(tmp_path: Path) -> None:
     params = "params:\n  - {name: d, type: duration, default: 5m}\n  - {name: e, type: duration, default: 5m}\n"
     condition = "params.e - params.d < duration('1us') && params.e > params.d"
     rules = f'rule:\n  match:\n    - {{id: close, condition: "{condition}", output: approve}}\n    - output: hold\n'

@@ -35,7 +35,7 @@ def notice_of(finding: ProofFinding) -> timedelta:
 
 
 class TestPreparedNotRecovered:
-    def test_a_cancelled_preempt_leaves_the_vm_out_of_its_pool(self, tmp_path: Path) -> None:
+    def test_cancelled_preempt_leaves_the_vm_prepared(self, tmp_path: Path) -> None:
         finding = found(
             tmp_path,
             f"{{id: preempt, condition: event.EventType == 'Preempt', output: hold, {PREPARE}}}",
@@ -66,7 +66,7 @@ class TestPreparedNotRecovered:
         (finding,) = verified(tmp_path, text)
         assert finding.suppressed == "a checkpoint undoes nothing"
 
-    def test_of_several_policies_each_has_to_undo_its_own(self, tmp_path: Path) -> None:
+    def test_each_policy_must_undo_its_own_preparation(self, tmp_path: Path) -> None:
         other = f"name: q\nrule:\n  match:\n    - {{id: b, output: approve, {PREPARE}, {RECOVER}}}\n"
         finding = found(tmp_path, f"{{id: a, output: approve, {PREPARE}}}", other=other)["prepared-not-recovered"]
         assert (finding.policy, finding.rule, finding.alone) == ("p", "a", True)
@@ -93,7 +93,7 @@ class TestPreparesEarly:
         assert finding.case["decision"] == {**finding.case["decision"], "output": "hold", "rule": "a"}
         assert finding.case["event"]["EventType"] in ("Freeze", "Reboot", "Redeploy")
 
-    def test_an_upper_limit_of_two_hours_is_more_than_one(self, tmp_path: Path) -> None:
+    def test_notice_limit_of_two_hours_is_early(self, tmp_path: Path) -> None:
         condition = "\"notice > duration('5m') && notice <= duration('2h')\""
         finding = found(tmp_path, f"{{id: a, condition: {condition}, output: hold, {PREPARE}}}")["prepares-early"]
         assert timedelta(hours=1) < notice_of(finding) <= timedelta(hours=2)
@@ -209,7 +209,7 @@ def test_shipped_policies_have_none_that_is_not_explained(path: Path) -> None:
     assert not [one for one in findings if one.code == "unused-suppression"]
 
 
-def test_a_suppression_that_a_policy_needs_alone_is_not_unused_beside_others(tmp_path: Path) -> None:
+def test_suppression_needed_by_one_policy_is_used(tmp_path: Path) -> None:
     witness = HEAD + "    - {id: a, output: approve, approver: witness}\n"
     witness += "suppress: [{code: follower-approves, rule: a, reason: they have hung}]\n"
     brake = "name: brake\nrule:\n  match:\n    - {output: hold}\n"

@@ -63,7 +63,7 @@ def test_a_rule_that_two_later_ones_repeat(tmp_path: Path) -> None:
     assert found == [removable("a")[0] + "rules b and c do the same"]
 
 
-def test_of_two_that_can_go_only_one_by_one_one_is_named(tmp_path: Path) -> None:
+def test_mutually_redundant_rules_name_one(tmp_path: Path) -> None:
     found = notes(
         tmp_path,
         ("a", "event.DurationInSeconds in [1, 2]", "output: approve"),
@@ -90,7 +90,7 @@ def test_a_rule_that_does_something_else_is_needed(other: str, tmp_path: Path) -
     assert found == removable("a")[0] + "rule b does the same"
 
 
-def test_a_rule_with_a_reason_of_its_own_is_needed(tmp_path: Path) -> None:
+def test_rule_with_its_own_reason_is_needed(tmp_path: Path) -> None:
     why, other = "output: approve, explanation: \"'why'\"", "output: approve, explanation: \"'other'\""
     every = "event.EventType != 'Freeze'"
     assert not notes(tmp_path, ("a", REBOOT, why), ("b", every, "output: approve"), REST)
@@ -100,7 +100,7 @@ def test_a_rule_with_a_reason_of_its_own_is_needed(tmp_path: Path) -> None:
     assert "nothing but the rule and the reason that decisions name" in found
 
 
-def test_a_hold_that_the_default_repeats_says_what_is_meant(tmp_path: Path) -> None:
+def test_hold_repeated_by_the_default_is_needed(tmp_path: Path) -> None:
     assert not notes(tmp_path, ("a", REBOOT, "output: hold"), ("b", FREEZE, "output: approve"), REST)
     held = ("c", "event.EventType in ['Reboot', 'Preempt']", "output: hold")
     assert notes(tmp_path, ("a", REBOOT, "output: hold"), ("b", FREEZE, "output: approve"), held, REST) == [
@@ -108,7 +108,7 @@ def test_a_hold_that_the_default_repeats_says_what_is_meant(tmp_path: Path) -> N
     ]
 
 
-def test_a_hold_after_which_no_rule_applies_is_needed(tmp_path: Path) -> None:
+def test_hold_before_no_applicable_rule_is_needed(tmp_path: Path) -> None:
     assert not notes(tmp_path, ("a", FREEZE, "output: approve"), ("b", REBOOT, "output: hold"))
     assert not notes(tmp_path, ("a", FREEZE, "output: approve"), REST)
 

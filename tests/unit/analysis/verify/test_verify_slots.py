@@ -23,7 +23,7 @@ def found(directory: Path, *matches: str, other: str = "") -> list[ProofFinding]
     return [one for one in verified(directory, text, *filter(None, [other])) if one.code == "slot-not-freed"]
 
 
-def test_a_limit_for_everything_loses_a_slot_with_each_terminate(tmp_path: Path) -> None:
+def test_limit_on_every_event_loses_slots(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, f"{{id: a, {LIMITED}}}")
     assert (finding.rule, finding.severity, finding.certain) == ("a", "warning", True)
     assert "takes a slot for a Preempt" in finding.message
@@ -76,7 +76,7 @@ def several(directory: Path, first: str, second: str) -> list[ProofFinding]:
     return [one for one in found if one.code == "several-groups"]
 
 
-def test_limits_of_different_groups_for_one_event_are_found_before_it_comes(tmp_path: Path) -> None:
+def test_limits_of_different_groups_are_found(tmp_path: Path) -> None:
     (finding,) = several(tmp_path, f"{{id: a, {LIMITED}}}", SCALE_SET)
     assert (finding.rule, finding.severity, finding.certain) == ("a", "warning", True)
     assert "limit different groups, the VM's own and vm.scale_set" in finding.message

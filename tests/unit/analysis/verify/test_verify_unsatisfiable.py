@@ -87,7 +87,7 @@ def allowed(words: str) -> Iterator[Event]:
 
 
 @pytest.mark.parametrize("seed", seeds(examples(6)))
-def test_the_fewest_parts_that_exclude_each_other_are_named(seed: int, tmp_path: Path) -> None:
+def test_fewest_exclusive_parts_are_named(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     rules = [[part(chance) for _number in range(chance.randint(1, 6))] for _rule in range(12)]
     lines = [" &&\n        ".join(one.source for one in parts) for parts in rules]
@@ -127,9 +127,7 @@ SINGLE = {
 
 
 @pytest.mark.parametrize(("condition", "only"), SINGLE.items())
-def test_a_part_that_is_impossible_by_itself_has_the_values_of_its_input(
-    condition: str, only: str, tmp_path: Path
-) -> None:
+def test_impossible_part_has_the_values_of_its_input(condition: str, only: str, tmp_path: Path) -> None:
     params = "params: [{name: most, type: int, default: 9, min: 1, max: 20},\n"
     params += "  {name: mode, type: string, default: a, enum: [a, b]}]\n"
     whole = json.dumps(f"leader && {condition}")
@@ -140,7 +138,7 @@ def test_a_part_that_is_impossible_by_itself_has_the_values_of_its_input(
     assert (finding.message.partition("there is only ")[2]) == only
 
 
-def test_a_variable_is_named_as_it_is_written_with_what_it_allows(tmp_path: Path) -> None:
+def test_variable_is_named_with_its_values(tmp_path: Path) -> None:
     variables = "rule:\n  variables: [{name: brief, expression: event.DurationInSeconds < 9 && notice > age}]\n"
     condition = "variables.brief && event.DurationInSeconds > 20"
     text = HEAD.replace("rule:\n", variables) + f"    - {{id: never, condition: {condition}, output: hold}}\n"

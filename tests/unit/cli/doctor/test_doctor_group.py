@@ -114,15 +114,13 @@ def test_it_cleans_up_where_an_answer_was_lost(
     assert list(server.content()) == [KEY]
 
 
-def test_a_store_that_does_not_keep_what_is_written_is_trouble(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_that_loses_writes_is_trouble(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "read", lambda _key: Versioned(None, ""))
     found = check()
     assert (found.state, found.text) == (TROUBLE, f"{MEMORY} does not have what was just written to it.")
 
 
-def test_the_fault_of_a_store_is_said_with_its_hint(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_fault_is_reported_with_its_hint(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.trouble = lambda _what, _key: OUTAGE
     found = check()
     assert (found.state, found.text) == (TROUBLE, f"{MEMORY} refused the connection.")

@@ -109,7 +109,7 @@ def test_other_scripts_are_not_accused(machine: FakeMachine, argv: list[str]) ->
     assert only(machine).state == OK
 
 
-def test_a_script_is_found_in_the_directory_and_the_root_of_its_process(machine: FakeMachine) -> None:
+def test_script_is_found_relative_to_its_process(machine: FakeMachine) -> None:
     machine.process(950, "python3", "poll.py")
     machine.write("/proc/950/cwd/poll.py", POLLS)
     machine.process(951, "python3", "/app/poll.py")
@@ -117,9 +117,7 @@ def test_a_script_is_found_in_the_directory_and_the_root_of_its_process(machine:
     assert [check.text.split()[1] for check in sorted(found(machine))] == ["950", "951"]
 
 
-def test_a_process_of_another_user_may_not_be_looked_into(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inaccessible_process_may_answer_events(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     original = Path.stat
 
     def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -156,7 +154,7 @@ def test_arguments_are_not_shown(machine: FakeMachine) -> None:
     ]
 
 
-def test_without_the_rights_of_root_it_is_not_complete(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_without_root_is_incomplete(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     original = Path.iterdir
 
     def refused(path: Path) -> Iterator[Path]:
@@ -218,7 +216,7 @@ def test_units(machine: FakeMachine, text: str, properties: dict[str, str], stat
     assert check.text.startswith(said)
 
 
-def test_a_unit_whose_process_is_known_is_named_once(machine: FakeMachine) -> None:
+def test_unit_with_a_known_process_is_named_once(machine: FakeMachine) -> None:
     machine.process(970, "/usr/bin/azure-scheduledevents-manager")
     machine.unit("manager.service", MANAGER, ActiveState="active", MainPID="970")
     assert "process 970" in only(machine).text

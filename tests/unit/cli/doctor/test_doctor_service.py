@@ -110,7 +110,7 @@ class Slow(Client):
         return super().read(patience_seconds)
 
 
-def test_a_first_answer_may_have_switched_the_service_on(
+def test_slow_first_answer_may_have_enabled_the_service(
     server: EmulatorServer, time: Time, emulator: EmulatorClient
 ) -> None:
     with Slow(server.vm_endpoint("web_0"), clock=time, sleep=time.sleep) as client:

@@ -20,7 +20,7 @@ def console() -> tuple[Console, io.StringIO]:
     return Console(stream, {}), stream
 
 
-def test_it_says_why_once_and_then_for_how_long() -> None:
+def test_waiting_is_explained_once_and_then_timed() -> None:
     own, stream = console()
     with Client("http://127.0.0.1:9/vm/web_0") as client, waiting(client, own, 0.01, 0.01):
         wait_until(lambda: stream.getvalue().count("\n") >= 3)
@@ -50,7 +50,7 @@ def test_a_stream_that_is_closed_does_no_harm() -> None:
         pass
 
 
-def test_an_empty_document_that_was_long_in_coming_is_not_the_last_word() -> None:
+def test_slow_empty_document_is_warned_about() -> None:
     for seconds, said in ((4.9, False), (95.0, True)):
         own, stream = console()
         times = iter([100.0, 100.0 + seconds])

@@ -99,7 +99,7 @@ def test_control_characters_are_written_out(text: str, shown: str) -> None:
 
 
 @given(st.text(st.characters(codec=None)))
-def test_any_text_is_one_line_and_can_be_written(text: str) -> None:
+def test_any_text_becomes_one_encodable_line(text: str) -> None:
     assert len(one_line(text).splitlines()) <= 1
     one_line(text).encode()
     assert clean(text).split("\n") == [clean(line) for line in text.split("\n")]

@@ -184,7 +184,7 @@ class TestCheck:
             assert result.stdout == "1 policy checked, nothing found\n"
 
     @pytest.mark.parametrize("style", FORMATS)
-    def test_a_file_for_programs_and_the_text_for_people(self, style: str, tmp_path: Path) -> None:
+    def test_output_file_has_the_format_stdout_the_text(self, style: str, tmp_path: Path) -> None:
         directory = written(tmp_path, p=BAD)
         alone = policy("check", directory, "--format", style)
         result = policy("check", directory, "--format", style, "--output", tmp_path / "found")
@@ -287,7 +287,7 @@ class TestVerify:
 
 
 @given(st.text(), st.text(), st.text())
-def test_a_workflow_command_is_one_line_and_can_be_read_back(path: str, title: str, message: str) -> None:
+def test_workflow_command_is_one_reversible_line(path: str, title: str, message: str) -> None:
     """As GitHub's runner reads it: up to the second pair of colons, at commas, at the first equals sign."""
     line = github_command("note", f"/x/{path}", 3, 4, title, message)
     assert len(line.splitlines()) == 1

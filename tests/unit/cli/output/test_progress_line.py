@@ -63,7 +63,7 @@ def test_a_long_or_hostile_text_stays_one_line() -> None:
 
 
 @pytest.mark.parametrize(("stream", "environ"), [(io.StringIO(), {}), (Terminal(), {"TERM": "dumb"})])
-def test_nothing_is_written_where_it_could_not_be_erased(stream: io.StringIO, environ: dict[str, str]) -> None:
+def test_nothing_is_written_where_erasing_is_impossible(stream: io.StringIO, environ: dict[str, str]) -> None:
     clock = Clock()
     line = ProgressLine(stream, clock, environ)
     clock.now += 60

@@ -125,7 +125,7 @@ def test_a_policy_with_mistakes_is_formatted_too(policies: Path) -> None:
         (b"a: " + b"[" * 100, "1:67", "too-large"),
     ],
 )
-def test_what_cannot_be_read_is_left_with_its_place(text: bytes, place: str, code: str, policies: Path) -> None:
+def test_unreadable_file_is_kept_with_its_place(text: bytes, place: str, code: str, policies: Path) -> None:
     """And nothing else is written either."""
     (policies / "p.yml").write_bytes(text)
     result = fmt("policies", cwd=policies.parent)
@@ -159,7 +159,7 @@ YAML_LIKE = st.lists(st.sampled_from(PARTS + FURTHER), max_size=20).map("".join)
 
 
 @given(st.binary() | YAML_LIKE.map(str.encode))
-def test_whatever_it_gets_it_formats_or_says_what_is_wrong(content: bytes) -> None:
+def test_any_input_is_formatted_or_an_error(content: bytes) -> None:
     result = fmt("-", stdin=content)
     assert result.returncode in (0, 2), result.stderr
     assert (result.stderr == "") == (result.returncode == 0)
@@ -191,7 +191,7 @@ def test_bad_usage(arguments: list[str], says: str, policies: Path) -> None:
         TIDY.replace("  # ünï", ""),  # lacks the comment
     ],
 )
-def test_nothing_is_written_that_would_not_mean_the_same(
+def test_formatting_that_changes_the_meaning_is_refused(
     wrong: str, policies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy_fmt, "formatted", lambda _text: wrong)

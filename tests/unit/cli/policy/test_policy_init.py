@@ -107,7 +107,7 @@ class TestWorkflow:
         sample = (repository / "docs" / "ci" / CI_FILES[system][1]).read_text()
         assert sample.partition("---\n")[2] == workflow_text(system, "policies").partition("---\n")[2]
 
-    def test_without_a_repository_it_is_in_the_working_directory(self, tmp_path: Path) -> None:
+    def test_directory_without_a_repository_gets_all_files(self, tmp_path: Path) -> None:
         assert init("a/b", "--ci", "gitlab", cwd=tmp_path).returncode == 0
         assert files(tmp_path) == [".gitlab-ci.yml", "a/b/maintenance.test.yml", "a/b/maintenance.yml"]
 
@@ -215,7 +215,7 @@ def test_a_service_is_one_that_can_be_stopped(before: str, name: str, instance: 
 
 
 @given(st.sampled_from([question.option for question in QUESTIONS]), GARBAGE)
-def test_an_answer_is_accepted_as_it_is_meant_or_refused(option: str, text: str) -> None:
+def test_any_answer_is_accepted_or_refused(option: str, text: str) -> None:
     (question,) = (one for one in QUESTIONS if one.option == option)
     refused = False
     try:

@@ -70,7 +70,7 @@ def test_what_a_limit_needs_is_checked(
     assert (found, text in written) == (code, True), written
 
 
-def test_limits_of_different_groups_are_a_warning_of_check_config() -> None:
+def test_limits_of_different_groups_are_a_warning() -> None:
     own, other = {"at_most": 1}, {"at_most": 2, "group": {"source": "vm.scale_set"}}
 
     class Policies:
@@ -92,7 +92,7 @@ def test_where_nothing_is_prepared_nobody_is_counted(
     assert code == 0, written
 
 
-def test_a_credential_of_the_store_is_promised_or_here(
+def test_store_credential_is_promised_or_present(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)

@@ -69,9 +69,7 @@ def test_any_configuration_is_read_or_refused(config: dict[str, Any], whole: boo
         assert setup.options == {"config": str(file)}
 
 
-def test_the_options_of_a_command_line_are_kept_with_absolute_paths(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_line_options_have_absolute_paths(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     assert command_line(arguments()) == {}
     given = arguments(

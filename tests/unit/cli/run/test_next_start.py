@@ -70,7 +70,7 @@ def installed(tmp_path: Path, recorded: Recorded, status: Run) -> Installed:
     return Installed(tmp_path, recorded, status)
 
 
-def test_a_host_whose_next_start_is_as_its_last(installed: Installed) -> None:
+def test_unchanged_host_has_no_problem(installed: Installed) -> None:
     report = installed.status(source=SOURCE)
     assert report["problems"] == []
     assert report["runner"]["config"] == report["on_disk"]["digest"] == installed.fields["config"]
@@ -131,7 +131,7 @@ def test_policies_that_were_changed_or_damaged(installed: Installed) -> None:
     assert "digest does not match" in said
 
 
-def test_a_program_that_others_can_change_keeps_a_runner_from_starting(installed: Installed) -> None:
+def test_program_writable_by_others_prevents_the_start(installed: Installed) -> None:
     installed.hook.chmod(0o777)
     (said,) = installed.status()["problems"]
     assert said.startswith(f"the runner would not start again: hook program {installed.hook} can be changed by others")
@@ -151,7 +151,7 @@ def test_a_runner_from_a_directory(installed: Installed) -> None:
     assert installed.status(program=ROOT)["on_disk"]["version"] == __version__
 
 
-def test_a_runner_that_is_stopped_is_told_why_it_would_not_start(installed: Installed) -> None:
+def test_stopped_runner_reports_why_it_would_fail(installed: Installed) -> None:
     """What it had loaded, and lacked then, does not matter any more."""
     installed.config.write_text('{"artifact": "policy.json"} ')
     installed.install("9.9.9")

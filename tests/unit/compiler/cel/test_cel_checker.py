@@ -351,7 +351,7 @@ def test_cost_counts_loops_in_loops() -> None:
     assert reported("events.all(a, a.Resources.all(r, event.Resources.all(s, r != s)))")[0][0] == "too-costly"
 
 
-def test_a_condition_that_is_none_and_a_bad_pattern_say_what_to_do() -> None:
+def test_wrong_condition_and_bad_pattern_have_suggestions() -> None:
     (finding,) = check("event.DurationInSeconds", LATEST, t.BOOL).findings
     assert (finding.code, finding.suggestion) == ("wrong-result-type", "compare it, as in … == 0")
     (finding,) = check("event.EventId.matches('(')", LATEST).findings
@@ -367,7 +367,7 @@ def test_a_condition_that_is_none_and_a_bad_pattern_say_what_to_do() -> None:
         "{s: 1}[?string(1 / size(s))].hasValue()",
     ],
 )
-def test_what_is_looked_into_and_looked_for_must_have_a_value(source: str) -> None:
+def test_optional_index_evaluates_both_operands(source: str) -> None:
     """Also where the answer is known without it: CEL evaluates both first."""
     expression = compile_expression(source, {"s": t.STRING})
     with pytest.raises(EvaluationError, match="division by zero"):

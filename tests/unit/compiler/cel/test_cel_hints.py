@@ -264,7 +264,7 @@ def test_following_a_hint_gives_what_was_meant(source: str, suggestion: str, fol
         ("'true'", t.BOOL, "remove the quotes: true"),
     ],
 )
-def test_following_a_hint_about_a_whole_expression_gives_its_type(source: str, expect: t.Type, suggestion: str) -> None:
+def test_followed_hint_has_the_expected_type(source: str, expect: t.Type, suggestion: str) -> None:
     (finding,) = check(source, DECLARATIONS, expect).findings
     assert (finding.code, finding.suggestion) == ("wrong-result-type", suggestion)
     followed = suggestion.removeprefix("write ").removeprefix("remove the quotes: ")
@@ -285,7 +285,7 @@ def test_following_a_hint_about_a_whole_expression_gives_its_type(source: str, e
         "event.ResourceType == 'ScaleSet'",
     ],
 )
-def test_no_hint_says_to_make_texts_of_numbers_or_to_declare_what_cannot_be(source: str) -> None:
+def test_no_hint_suggests_impossible_conversions_or_declarations(source: str) -> None:
     for finding in check(source, DECLARATIONS).findings:
         assert "string(" not in finding.suggestion
         assert "extra_values" not in finding.suggestion
@@ -297,14 +297,14 @@ def test_a_text_of_a_number_would_have_approved() -> None:
     assert evaluate("event.DurationInSeconds < 9") is False
 
 
-def test_a_text_that_is_no_number_is_an_error_where_it_is_converted() -> None:
+def test_text_that_is_no_number_fails_to_convert() -> None:
     roots = {**ROOTS, "params": {**ROOTS["params"], "label": "nine"}}
     with pytest.raises(EvaluationError):
         evaluate("event.DurationInSeconds < int(params.label)", roots)
 
 
 @pytest.mark.parametrize("source", ["vm.name in event.Resources", "event.Resources[0] == vm.name"])
-def test_a_name_compared_by_case_is_a_warning_and_still_compiles(source: str) -> None:
+def test_case_sensitive_name_is_a_warning(source: str) -> None:
     checked = check(source, DECLARATIONS, t.BOOL)
     assert [(finding.code, finding.severity) for finding in checked.findings] == [("case-sensitive", "warning")]
     assert checked.form is not None

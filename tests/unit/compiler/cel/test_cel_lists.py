@@ -148,7 +148,7 @@ def test_numbers_of_several_types(numbers: list[Any]) -> None:
 
 
 @given(NUMBERS)
-def test_comparisons_of_numbers_are_those_of_the_number_line(numbers: list[Any]) -> None:
+def test_numbers_compare_by_value_across_types(numbers: list[Any]) -> None:
     one, other = numbers[0], numbers[-1]
     for symbol, holds in (("<", one < other), ("<=", one <= other), ("==", one == other), ("!=", one != other)):
         assert evaluated(f"{written(one)} {symbol} {written(other)}") is holds

@@ -123,7 +123,7 @@ def test_text_is_refused_at_its_place(source: str, code: str, start: int | None,
     assert len(findings[0].message) < 200
 
 
-def test_leading_zeros_do_not_make_a_number_too_long() -> None:
+def test_leading_zeros_do_not_make_numbers_too_long() -> None:
     assert compile_expression("0" * 5000 + "7", {})({}) == 7
     assert compile_expression("-0x" + "0" * 5000 + "ff", {})({}) == -255
 

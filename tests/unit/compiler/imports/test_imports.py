@@ -94,7 +94,7 @@ def test_what_is_imported_is_the_policys_own(tmp_path: Path) -> None:
     assert policies.time_dependent is False
 
 
-def test_an_artifact_without_imports_has_no_trace_of_them() -> None:
+def test_artifact_without_imports_has_no_file_keys() -> None:
     found = compile_policies(SHIPPED)
     assert found.artifact is not None
     text = json.dumps(found.artifact["policies"])
@@ -335,7 +335,7 @@ def test_no_other_url_reaches_git(tmp_path: Path, url: str, monkeypatch: pytest.
     assert (finding.code, finding.line) == ("malformed", 2)
 
 
-def test_the_schema_and_the_importer_agree_on_what_is_well_formed() -> None:
+def test_schema_and_importer_accept_the_same_patterns() -> None:
     properties = load_schema("policy.schema.json")["$defs"]["import"]["properties"]
     for key, pattern in (
         ("path", libraries.PLAIN_PATH),
@@ -346,7 +346,7 @@ def test_the_schema_and_the_importer_agree_on_what_is_well_formed() -> None:
         assert properties[key]["pattern"] == f"^{pattern.pattern}$(?!\\n)", key
 
 
-def test_the_mistakes_of_a_library_are_reported_once_whoever_imports_it(tmp_path: Path) -> None:
+def test_library_mistakes_are_reported_once(tmp_path: Path) -> None:
     broken = PLAIN + variable("brief", "evnt.DurationInSeconds < 9")
     found = compiled(
         tmp_path,
@@ -372,7 +372,7 @@ def test_a_cycle_names_its_chain(tmp_path: Path) -> None:
     assert names == ["a.yml", "b.yml", "c.yml", "a.yml"]
 
 
-def test_names_that_a_missing_library_may_have_are_not_called_unknown(tmp_path: Path) -> None:
+def test_names_from_a_missing_library_are_not_unknown(tmp_path: Path) -> None:
     """Wherever they are read: in hooks as well. Other mistakes are still found."""
     matches = (
         '{condition: variables.a, output: approve, prepare: [{haproxy: {socket: /s, server: "${params.c}"}}]}',
@@ -410,7 +410,7 @@ def test_a_long_chain_ends(tmp_path: Path) -> None:
     assert (finding.code, Path(finding.path).name) == ("too-large", f"l{libraries.MOST_DEPTH - 1}.yml")
 
 
-def test_a_library_may_only_pass_on_what_it_imports(tmp_path: Path) -> None:
+def test_library_may_only_import_others(tmp_path: Path) -> None:
     assert compiled(tmp_path, p=importing("all.yml"), all=library("lib.yml"), lib=BRIEF).findings == []
 
 
@@ -426,7 +426,7 @@ def test_hooks_and_limits_and_explanations_use_imports(tmp_path: Path) -> None:
         assert compiled(tmp_path, p=text, lib=params).findings == [], match
 
 
-def test_a_parameter_of_two_libraries_has_one_type_for_all_policies(tmp_path: Path) -> None:
+def test_parameter_of_two_libraries_has_one_type(tmp_path: Path) -> None:
     int_, text = (PLAIN + f"params: [{{name: x, type: {kind}}}]\n" for kind in ("int", "string"))
     found = compiled(
         tmp_path,
@@ -439,7 +439,7 @@ def test_a_parameter_of_two_libraries_has_one_type_for_all_policies(tmp_path: Pa
     assert [(Path(one.path).name, one.line, one.code) for one in found.findings] == [("q.yml", 3, "param-conflict")]
 
 
-def test_libraries_are_checked_by_themselves_and_are_no_policies(tmp_path: Path) -> None:
+def test_libraries_are_checked_alone_and_no_policies(tmp_path: Path) -> None:
     files: dict[str, Any] = {"p": POLICY, "lib": LIBRARY, "other": PLAIN.replace("lib\n", "other\n") + variable("x")}
     found = compiled(tmp_path, ".", **files)
     assert found.artifact is not None
@@ -498,7 +498,7 @@ def test_imported_invariants_are_proven_for_each_policy(tmp_path: Path) -> None:
     assert [one for one in verify(load_policies([tmp_path / "p.yml"])).findings if one.suppressed] != []
 
 
-def test_a_broken_library_is_no_reason_to_fail_otherwise(tmp_path: Path) -> None:
+def test_broken_library_reports_only_its_mistake(tmp_path: Path) -> None:
     compiled(tmp_path, p=POLICY, lib=LIBRARY + "bad: 1\n")
     with pytest.raises(PolicyError, match="unknown-key 'bad' is an unknown key"):
         load_policies([tmp_path / "p.yml"])

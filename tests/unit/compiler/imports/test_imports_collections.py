@@ -34,7 +34,7 @@ def compiled(directory: Path, path: str = "policies/lib.yml", name: str = "my_co
     return compile_policies([directory / "p.yml"])
 
 
-def test_a_library_of_a_collection_is_found_and_named(tmp_path: Path, installed: Path) -> None:
+def test_library_of_a_collection_is_found_and_named(tmp_path: Path, installed: Path) -> None:
     (installed / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": "1.2.0"}}))
     found = compiled(tmp_path)
     assert found.findings == []
@@ -64,9 +64,7 @@ def test_a_library_of_a_collection_is_found_and_named(tmp_path: Path, installed:
         ({"galaxy.yml": "version: null\n"}, None),
     ],
 )
-def test_the_version_is_that_of_the_manifest_or_of_galaxy_yml(
-    tmp_path: Path, files: dict[str, str], version: str | None
-) -> None:
+def test_version_comes_from_manifest_or_galaxy_yml(tmp_path: Path, files: dict[str, str], version: str | None) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert version_of(tmp_path) == version

@@ -68,7 +68,7 @@ def refusal(found: Compilation) -> str:
     return f"{finding.message} {finding.suggestion}"
 
 
-def test_a_commit_is_read_as_it_was_and_kept(tmp_path: Path, repository_of_libraries: Path, cache: Path) -> None:
+def test_commit_is_read_unchanged_and_cached(tmp_path: Path, repository_of_libraries: Path, cache: Path) -> None:
     home = repository_of_libraries
     first = commit(home, "one")
     (home / "shared" / "lib.yml").write_text("no library any more\n")
@@ -90,7 +90,7 @@ def test_a_commit_is_read_as_it_was_and_kept(tmp_path: Path, repository_of_libra
     assert cache.stat().st_mode & 0o077 == 0
 
 
-def test_a_server_that_offers_no_single_commit_is_asked_for_everything(
+def test_server_without_single_commits_sends_everything(
     tmp_path: Path, repository_of_libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = commit(repository_of_libraries, "one")
@@ -220,7 +220,7 @@ def test_a_damaged_cache_is_fetched_again(tmp_path: Path, repository_of_librarie
         assert compiled(tmp_path, url, first).artifact == found.artifact
 
 
-def test_a_cache_that_others_may_write_to_is_not_used(
+def test_cache_writable_by_others_is_not_used(
     tmp_path: Path, repository_of_libraries: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = commit(repository_of_libraries, "one")
@@ -244,7 +244,7 @@ def test_what_killed_processes_left_goes_after_a_day(
     assert sorted(path.name for path in cache.iterdir()) == [".part-new", first]
 
 
-def test_where_no_cache_can_be_made_each_file_is_fetched(
+def test_missing_cache_means_fetching_each_file(
     tmp_path: Path, repository_of_libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = commit(repository_of_libraries, "one")
@@ -252,9 +252,7 @@ def test_where_no_cache_can_be_made_each_file_is_fetched(
     assert compiled(tmp_path, repository_of_libraries.as_uri(), first).findings == []
 
 
-def test_a_repository_that_does_not_answer_is_asked_once(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_repository_is_tried_once(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def refuse(url: str, _commit: str, _path: str) -> bytes:
@@ -287,7 +285,7 @@ def test_many_processes_fetch_at_once(tmp_path: Path, repository_of_libraries: P
     assert [path.name for path in cache.iterdir()] == [first]
 
 
-def test_the_environment_of_a_hook_of_git_changes_nothing(
+def test_git_hook_environment_changes_nothing(
     tmp_path: Path, repository_of_libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """pre-commit runs ``policy check`` with GIT_DIR and GIT_INDEX_FILE set."""

@@ -79,7 +79,7 @@ def placeless(text: str) -> str:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
-def test_a_policy_decides_as_if_all_were_written_into_it(seed: int) -> None:
+def test_imported_and_inline_policies_decide_alike(seed: int) -> None:
     chance = random.Random(seed)
     with both(chance) as found:
         if found is None:
@@ -147,7 +147,7 @@ def closure(imports: list[set[int]], first: int) -> set[int]:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(graphs())
-def test_cycles_and_clashes_are_where_a_simple_model_has_them(graph: tuple[list[set[int]], list[set[str]]]) -> None:
+def test_cycles_and_clashes_match_a_simple_model(graph: tuple[list[set[int]], list[set[str]]]) -> None:
     imports, names = graph
     reached = closure(imports, 0)
     cycles = {one for one in reached if one in closure(imports, one)}

@@ -95,7 +95,7 @@ def test_each_occasion_has_its_own_value(tmp_path: Path) -> None:
     }
 
 
-def test_a_value_may_be_missing_on_one_occasion_only(tmp_path: Path) -> None:
+def test_missing_value_affects_one_occasion(tmp_path: Path) -> None:
     occasions = content_of(tmp_path, '{"x": occasion == "ended" ? vm.tags["none"] : "fine"}')["occasions"]
     assert occasions["decided"] == {"json": {"x": "fine"}}
     assert occasions["ended"]["problem"].startswith('the body has no value: vm.tags["none"]: ')
@@ -128,13 +128,13 @@ def test_a_body_is_at_most_64_kib_long(tmp_path: Path) -> None:
     assert content == {"problem": "the body has 65537 bytes, and at most 65536 are sent: leave something out"}
 
 
-def test_a_hook_that_prepares_is_not_run_without_its_body(tmp_path: Path) -> None:
+def test_prepare_hook_without_its_body_does_not_run(tmp_path: Path) -> None:
     (hook,) = decide(tmp_path, '{"a": vm.location}', "prepare").prepare
     assert hook["problem"].startswith("the body has no value: vm.location: ")
     assert "content" not in hook
 
 
-def test_what_prepares_is_the_same_hook_while_the_event_is_listed(tmp_path: Path) -> None:
+def test_prepare_hook_stays_equal_while_listed(tmp_path: Path) -> None:
     body = '{"text": event.EventType + " of " + vm.name, "id": event.EventId}'
     one = decide(tmp_path, body, "prepare", NotBefore="Sat, 31 Jan 2026 12:10:00 GMT")
     later = decide(tmp_path, body, "prepare", NotBefore="Sat, 31 Jan 2026 13:00:00 GMT")
@@ -226,7 +226,7 @@ def test_a_damaged_body_is_not_loaded(tmp_path: Path, change: dict[str, Any]) ->
         load(artifact)
 
 
-def test_a_hook_is_known_by_the_source_of_its_body(tmp_path: Path) -> None:
+def test_hook_identity_uses_the_body_source(tmp_path: Path) -> None:
     artifact = compiled(tmp_path, policy('{"a": event.EventId, "b": occasion}')).artifact
     assert artifact is not None
     decided = [decide(tmp_path, '{"a": event.EventId, "b": occasion}', EventId=name).notify[0] for name in "AB"]

@@ -82,7 +82,7 @@ def test_the_values_stand_in_the_texts(tmp_path: Path) -> None:
     assert (recover["kind"], recover["options"]) == ("haproxy", drain["options"])
 
 
-def test_a_value_that_is_not_known_is_a_problem_of_the_hook_alone(tmp_path: Path) -> None:
+def test_unknown_value_is_a_problem_of_the_hook(tmp_path: Path) -> None:
     decision = decide(tmp_path, '"web/${vm.name}"', Vm())
     assert decision.output == "approve"
     assert decision.prepare[0]["problem"].startswith("server: web/${vm.name} has no value")
@@ -94,7 +94,7 @@ def test_a_text_that_begins_like_a_value(tmp_path: Path) -> None:
     assert decision.prepare[0]["options"]["server"] == "web/${x}"
 
 
-def test_what_changes_while_an_event_is_listed_is_refused(tmp_path: Path) -> None:
+def test_value_that_changes_while_listed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.yml"
     for source in ("now", "notice", "event.EventStatus", "event.NotBefore", "affects_me"):
         path.write_text(POLICY % f'"web/${{string({source})}}"')

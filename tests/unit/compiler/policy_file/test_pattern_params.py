@@ -58,7 +58,7 @@ def test_it_matches_as_the_literal_does(tmp_path: Path, pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", NONE)
-def test_what_is_not_a_pattern_is_refused_where_it_is_given(tmp_path: Path, pattern: str) -> None:
+def test_given_value_that_is_no_pattern_is_refused(tmp_path: Path, pattern: str) -> None:
     artifact = loaded(tmp_path, policy())
     with pytest.raises(InputError, match="parameter names of policy p: is not a pattern that matches"):
         PolicySet(artifact, {"names": pattern})
@@ -67,19 +67,19 @@ def test_what_is_not_a_pattern_is_refused_where_it_is_given(tmp_path: Path, patt
 
 
 @pytest.mark.parametrize("pattern", NONE)
-def test_a_default_that_is_not_a_pattern_is_a_finding_at_its_place(tmp_path: Path, pattern: str) -> None:
+def test_default_that_is_no_pattern_is_a_finding(tmp_path: Path, pattern: str) -> None:
     (finding,) = compiled(tmp_path, policy(pattern)).findings
     assert (finding.code, finding.line, finding.column) == ("param-value", 3, 42)
     assert "is not a pattern that matches() takes" in finding.message
 
 
-def test_an_allowed_value_that_is_not_a_pattern_is_a_finding_too(tmp_path: Path) -> None:
+def test_enum_value_that_is_no_pattern_is_found(tmp_path: Path) -> None:
     text = policy().replace('"^web-"}', '"^web-", enum: ["^web-", "("]}')
     (finding,) = compiled(tmp_path, text).findings
     assert (finding.code, finding.line) == ("param-value", 3)
 
 
-def test_a_parameter_that_is_only_a_text_may_be_any(tmp_path: Path) -> None:
+def test_parameter_used_as_text_may_have_any_value(tmp_path: Path) -> None:
     text = policy("(").replace("vm.name.matches(params.names)", "vm.name == params.names")
     assert compiled(tmp_path, text).findings == []
     assert decided(PolicySet(loaded(tmp_path, text)), "(") == "approve"

@@ -41,9 +41,7 @@ def artifact_with(directory: Path, hook: dict[str, Any]) -> dict[str, Any]:
         ("{http: 'https://x/${vm.name}'}", "${vm.name}", "a 'body'"),
     ],
 )
-def test_an_expression_where_texts_are_taken_as_written_is_a_warning(
-    tmp_path: Path, hook: str, at: str, hint: str
-) -> None:
+def test_expression_in_a_literal_text_is_a_warning(tmp_path: Path, hook: str, at: str, hint: str) -> None:
     (finding,) = findings_of(tmp_path, hook)
     assert (finding.code, finding.severity) == ("no-expression", "warning")
     assert finding.source_line[finding.column - 1 : finding.end_column - 1] == at

@@ -51,7 +51,7 @@ def test_without_a_limit_the_artifact_is_as_before(tmp_path: Path) -> None:
     assert "limit" not in match(tmp_path, "{output: approve}")
 
 
-def test_a_group_that_waits_for_all_needs_no_preparation(tmp_path: Path) -> None:
+def test_ready_group_needs_no_preparation(tmp_path: Path) -> None:
     assert match(tmp_path, "{output: approve, group: ready}")["group"] == "ready"
     assert match(tmp_path, "{output: hold, prepare: [{run: [x]}], limit: 1}")["limit"] == {"at_most": 1}
 
@@ -89,7 +89,7 @@ def test_a_group_that_waits_for_all_needs_no_preparation(tmp_path: Path) -> None
         ("{rule: {match: [{output: hold}]}, limit: 1}", "not-here", "limit", "no place beside 'rule'"),
     ],
 )
-def test_each_mistake_has_a_code_a_place_and_a_remedy(tmp_path: Path, text: str, code: str, at: str, says: str) -> None:
+def test_each_mistake_has_code_place_and_remedy(tmp_path: Path, text: str, code: str, at: str, says: str) -> None:
     line = f"    - {text}"
     (finding,) = compiled(tmp_path, HEAD + line + "\n").findings
     assert (finding.code, finding.line, finding.column) == (code, 4, line.rindex(at) + 1)

@@ -75,7 +75,7 @@ def test_retry_reaches_the_verdict(tmp_path: Path, phase: str, retry: str, expec
     assert getattr(verdict_of(compilation), phase)[0]["retry"] == expected
 
 
-def test_without_the_keys_an_artifact_is_what_it_was(tmp_path: Path) -> None:
+def test_artifact_without_timing_keys_is_unchanged(tmp_path: Path) -> None:
     compilation = compiled(tmp_path, "{output: hold, prepare: [{run: [/x]}], recover: [{run: [/y]}]}")
     match = match_of(compilation)
     assert match.keys().isdisjoint({"prepare_within_seconds", "recover_when"})
@@ -94,7 +94,7 @@ def test_prepare_within_and_recover_when_reach_the_verdict(tmp_path: Path) -> No
     assert (verdict.prepare_within_seconds, verdict.recover_when) == (900.0, "started")
 
 
-def test_a_match_may_recover_what_started_without_preparing_anything(tmp_path: Path) -> None:
+def test_match_may_recover_without_preparing(tmp_path: Path) -> None:
     compilation = compiled(tmp_path, "{output: hold, recover: [{run: [/x]}], recover_when: started}")
     assert compilation.findings == []
     verdict = verdict_of(compilation)

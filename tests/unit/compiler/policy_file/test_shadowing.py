@@ -67,7 +67,7 @@ class Policies:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_hidden_name_is_as_good_as_another_one(tmp_path: Path, seed: int) -> None:
+def test_shadowing_name_behaves_like_a_unique_one(tmp_path: Path, seed: int) -> None:
     policies = Policies(seed)
     (tmp_path / "plain").mkdir()
     hiding, plain = loaded(tmp_path, policies.hiding), loaded(tmp_path / "plain", policies.plain)
@@ -82,7 +82,7 @@ def test_a_hidden_name_is_as_good_as_another_one(tmp_path: Path, seed: int) -> N
     assert compare(hiding, plain).verdict == NO_CHANGE
 
 
-def test_the_values_of_a_decision_have_the_names_that_were_written(tmp_path: Path) -> None:
+def test_decision_values_have_the_written_names(tmp_path: Path) -> None:
     text = (
         "name: p\nrule:\n  variables: [{name: a, expression: '1'}]\n  match:\n"
         "    - id: inner\n      rule:\n        variables: [{name: a, expression: variables.a + 6}]\n        match:\n"

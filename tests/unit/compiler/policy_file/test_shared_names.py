@@ -137,7 +137,7 @@ def test_limits_that_differ_are_shown_with_both(tmp_path: Path) -> None:
     ("one", "other"),
     [("min: 60s", "min: 1m"), ("enum: [1m, 2m]", "enum: [120s, 60s]"), ("default: 60s", "default: 1m")],
 )
-def test_the_same_value_in_another_spelling_is_no_difference(one: str, other: str, tmp_path: Path) -> None:
+def test_equal_value_in_another_spelling_is_no_conflict(one: str, other: str, tmp_path: Path) -> None:
     for name, said in (("a", one), ("b", other)):
         (tmp_path / f"{name}.yml").write_text(
             f"name: {name}\nparams: [{{name: wait, type: duration, {said}}}]\nrule: {{match: [{{output: hold}}]}}\n"
@@ -145,7 +145,7 @@ def test_the_same_value_in_another_spelling_is_no_difference(one: str, other: st
     assert compile_policies([tmp_path]).findings == []
 
 
-def test_a_group_that_variables_name_may_be_another_one_in_another_policy(tmp_path: Path) -> None:
+def test_variable_group_may_differ_between_policies(tmp_path: Path) -> None:
     for name, most in (("a", 1), ("b", 2)):
         variables = f"variables: [{{name: mine, expression: \"'{name}'\"}}]"
         (tmp_path / f"{name}.yml").write_text(

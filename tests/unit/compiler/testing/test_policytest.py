@@ -143,7 +143,7 @@ def test_a_limit_that_no_decision_can_have(tmp_path: Path, stated: str, code: st
     assert says in f"{finding.message} {finding.suggestion}"
 
 
-def test_a_limit_without_a_group_is_a_result_of_its_own(tmp_path: Path) -> None:
+def test_limit_without_a_group_is_a_result(tmp_path: Path) -> None:
     test = "- {name: t, input: {event: {EventType: Reboot}}, output: hold, rule: match-1, limit: none}\n"
     outcome = run(tmp_path, test, LIMITED)
     assert not outcome.failed
@@ -162,7 +162,7 @@ def test_a_limit_without_a_group_is_a_result_of_its_own(tmp_path: Path) -> None:
         ("{value: approve}", False),
     ],
 )
-def test_outputs_may_be_written_as_in_tests_of_cel_policies(tmp_path: Path, written: str, passes: bool) -> None:
+def test_outputs_may_use_cel_policy_syntax(tmp_path: Path, written: str, passes: bool) -> None:
     test = f"- {{name: t, input: {{event: {{EventType: Reboot}}}}, output: {written}}}\n"
     assert only(tmp_path, test).passed is passes
 

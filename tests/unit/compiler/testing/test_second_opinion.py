@@ -93,9 +93,7 @@ class TestAgreement:
             ("'a freeze of ' + string(event.DurationInSeconds) + ' s'", Outcome("value", "a freeze of 5 s")),
         ]
 
-    def test_a_value_that_is_missing_is_missing_there_too(
-        self, tmp_path: Path, asked: list[tuple[str, Outcome]]
-    ) -> None:
+    def test_missing_value_is_missing_in_cel_python(self, tmp_path: Path, asked: list[tuple[str, Outcome]]) -> None:
         event = {name: value for name, value in EVENT.items() if name != "DurationInSeconds"}
         assert differences(tmp_path, POLICY, event=event) == []
         assert [outcome.kind for _source, outcome in asked] == ["error", "error"]
@@ -123,7 +121,7 @@ class TestAgreement:
 
 
 class TestDifference:
-    def test_it_names_the_expression_and_what_each_engine_says(
+    def test_difference_names_expression_and_both_answers(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         wrong(monkeypatch, "affects_me && variables.brief", Outcome("value", False))
@@ -133,16 +131,14 @@ class TestDifference:
             "forewarn and cel-python differ on affects_me && variables.brief: forewarn says true, cel-python says false"
         )
 
-    def test_a_variable_is_reported_at_its_own_place_alone(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_variable_is_reported_only_at_its_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         wrong(monkeypatch, "event.DurationInSeconds < params.limit", Outcome("error", "no such overload"))
         (found,) = differences(tmp_path, POLICY)
         assert (found.expression["line"], found.expression["column"]) == (6, 33)
         assert "forewarn says true, cel-python says it has no value (no such overload)" in found.message
 
     @pytest.mark.parametrize("other", [30, 1.0, "true", None])
-    def test_what_is_only_like_a_bool_differs_from_one(
+    def test_value_like_a_bool_is_a_difference(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Any
     ) -> None:
         wrong(monkeypatch, "affects_me && variables.brief", Outcome("value", other))
@@ -239,7 +235,7 @@ class TestSkipped:
         wrong(monkeypatch, "affects_me && variables.brief", Outcome("broken", "IndexError: pop from empty list"))
         assert differences(tmp_path, POLICY) == []
 
-    def test_every_entry_has_a_reason_and_is_about_something_that_exists(self) -> None:
+    def test_skipped_feature_exists_and_has_a_reason(self) -> None:
         operations = {"has", "map", "map_list", "filter", "exists_one"}
         known = {*table.FUNCTIONS, *operations, "escapes", "nanoseconds", "types", "map with a condition"}
         for skip in SKIPPED:
@@ -301,7 +297,7 @@ _VALUES = {
 
 
 @pytest.mark.parametrize("call", overload_calls(), ids=lambda call: f"{call.source} {' '.join(map(str, call.types))}")
-def test_cel_python_is_asked_for_nothing_that_it_does_not_have(call: Call) -> None:
+def test_cel_python_gets_only_what_it_supports(call: Call) -> None:
     """The extensions have functions with the names of its own: sets.contains beside contains of a text."""
     types = {name: str(type_) for name, type_ in call.variables.items()}
     values = {name: _VALUES[type_] for name, type_ in types.items()}

@@ -232,7 +232,7 @@ def test_what_it_leaves(text: str) -> None:
     assert formatted(after) == after
 
 
-def test_indentation_is_left_where_a_key_has_a_question_mark() -> None:
+def test_indentation_is_kept_after_a_question_mark() -> None:
     assert formatted("? a\n:    - b  \n\n\n") == "? a\n:    - b\n"
 
 
@@ -277,7 +277,7 @@ def test_rules_and_tests_are_spaced_evenly(key: str) -> None:
     assert formatted(text.replace(key, "params")) == text.replace(key, "params").replace("\n\n\n", "\n\n")
 
 
-def test_a_blank_line_that_would_be_part_of_a_text_is_not_added() -> None:
+def test_blank_line_inside_a_text_is_not_added() -> None:
     text = "match:\n  - a: |+\n      text\n  - b: 1\n\n  - c: 1\n"
     assert formatted(text) == text
 
@@ -288,7 +288,7 @@ def test_what_means_the_same() -> None:
         assert not means_the_same("a: [b]  # c\n", other)
 
 
-def test_a_policy_is_compiled_alike_wherever_its_parts_are(repository: Path) -> None:
+def test_moved_parts_compile_alike(repository: Path) -> None:
     text = (repository / "policies" / "web-tier.yml").read_text()
     moved = "# moved\n" + text.replace("rule:", "rule:\n\n").replace("    - id: drain", "\n    - id:   drain")
     assert compiled_alike("p.yml", text, moved)

@@ -123,7 +123,7 @@ def test_block_indentation_is_detected(header: str) -> None:
     assert text[found.starts[where] :].startswith("&& c")
 
 
-def test_the_end_of_an_expression_is_after_its_last_character() -> None:
+def test_expression_ends_after_its_last_character() -> None:
     _node, found, text = scalar('k: "a &&"\n')
     assert found.range(4, 4) == (text.index('"\n'), text.index('"\n'))
     assert found.range(2, 4) == (text.index("&&"), text.index("&&") + 2)
@@ -138,7 +138,7 @@ def expression(text: str) -> str:
     return as_expression(found)
 
 
-def test_a_comment_ends_at_the_line_break_that_yaml_folds() -> None:
+def test_comment_ends_at_a_folded_line_break() -> None:
     """Else ``>-`` would silently turn the rest of a condition into a comment, and approve more than was written."""
     folded = """\
         k: >-
@@ -160,5 +160,5 @@ def test_a_comment_ends_at_the_line_break_that_yaml_folds() -> None:
         ("k: |-\n  a // b\n  c\n", "a // b\nc"),
     ],
 )
-def test_a_folded_line_break_is_a_space_only_within_a_text(written: str, read: str) -> None:
+def test_folded_line_break_in_text_is_a_space(written: str, read: str) -> None:
     assert expression(written) == read

@@ -55,7 +55,7 @@ def only(text: str | bytes) -> Finding:
         ("a:" + " [" * 70 + "]" * 70, "too-large", (1, 130)),
     ],
 )
-def test_what_cannot_be_read_has_a_code_and_a_place(text: str | bytes, code: str, place: tuple[int, int]) -> None:
+def test_unreadable_file_has_a_code_and_place(text: str | bytes, code: str, place: tuple[int, int]) -> None:
     finding = only(text)
     assert (finding.code, (finding.line, finding.column)) == (code, place)
     assert finding.severity == "error"

@@ -82,9 +82,7 @@ def drill(state: Path | None, *arguments: str) -> int:
     return command.run(parser.parse_args([*arguments, *named]))
 
 
-def test_a_drill_is_handed_over_with_a_hint_how_to_watch_it(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_drill_is_submitted_with_a_hint_to_watch(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill(runner.directory, "--type", "Reboot") == 0
     event = runner.event()
     assert (event.event_type, event.event_source, event.resources) == ("Reboot", "Platform", ("web_0",))
@@ -168,9 +166,7 @@ def test_the_state_directory_is_that_of_the_environment(
 # Warnings
 
 
-def test_a_type_that_is_not_known_is_accepted_with_a_warning(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_type_is_accepted_with_a_warning(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill(runner.directory, "--type", "SpotRebalanceRecommendation") == 0
     assert runner.event().event_type == "SpotRebalanceRecommendation"
     assert capsys.readouterr().err == (
@@ -179,14 +175,12 @@ def test_a_type_that_is_not_known_is_accepted_with_a_warning(
     )
 
 
-def test_an_event_of_others_is_rehearsed_with_a_warning(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_event_of_other_vms_is_rehearsed_with_warning(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     drill(runner.directory, "--type", "Reboot", "--resources", "web_1")
     assert "web_0, this VM, is not among the resources" in capsys.readouterr().err
 
 
-def test_what_keeps_the_rehearsal_from_being_a_full_one_is_reported(
-    runner: FakeRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_limits_of_the_rehearsal_are_reported(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     runner.beat(dry_run=True, vm=None)
     drill(runner.directory, "--type", "Reboot")
     output = capsys.readouterr().err
@@ -231,7 +225,7 @@ def test_an_option_that_is_wrong_is_refused(runner: FakeRunner, arguments: list[
         drill(runner.directory, "--type", "Reboot", *arguments)
 
 
-def test_where_no_runner_has_worked_nothing_is_handed_over(tmp_path: Path) -> None:
+def test_missing_state_directory_refuses_the_drill(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         drill(tmp_path / "missing", "--type", "Reboot")
     with pytest.raises(InputError):
@@ -250,14 +244,14 @@ def test_a_runner_that_has_ended_is_reported(runner: FakeRunner) -> None:
 REAL = Event("C7061BAC", "Freeze", "VirtualMachine", ("Web_0", "web_1"), "Scheduled")
 
 
-def test_while_a_real_event_is_listed_nothing_is_handed_over(runner: FakeRunner) -> None:
+def test_listed_real_event_refuses_the_drill(runner: FakeRunner) -> None:
     runner.lists(REAL)
     with pytest.raises(InputError, match=r"a real Freeze is scheduled for this VM.*: C7061BAC\. Wait until"):
         drill(runner.directory, "--type", "Reboot")
     assert runner.poll() is None
 
 
-def test_while_a_real_event_is_recovered_nothing_is_handed_over(runner: FakeRunner) -> None:
+def test_recovering_real_event_refuses_the_drill(runner: FakeRunner) -> None:
     runner.lists(REAL, "recovering")
     with pytest.raises(
         InputError, match=r"the preparation for a real Freeze is being recovered.*: C7061BAC\. Wait until"
@@ -266,7 +260,7 @@ def test_while_a_real_event_is_recovered_nothing_is_handed_over(runner: FakeRunn
     assert runner.poll() is None
 
 
-def test_what_a_runner_that_has_ended_has_left_says_nothing_about_drills(runner: FakeRunner) -> None:
+def test_ended_runner_is_the_reason_despite_old_records(runner: FakeRunner) -> None:
     runner.lists(REAL)
     runner.beat(pid=2**22 + 1)
     with pytest.raises(InputError, match="no runner works on"):
@@ -281,7 +275,7 @@ def test_what_a_runner_that_has_ended_has_left_says_nothing_about_drills(runner:
         (Event("C7061BAC", "Freeze", "VirtualMachine", ("web_1",), "Scheduled"), "seen", False),
     ],
 )
-def test_what_does_not_end_a_drill_does_not_keep_it_from_beginning(
+def test_other_pending_records_do_not_refuse_a_drill(
     runner: FakeRunner, event: Event, state: str, is_drill: bool
 ) -> None:
     runner.lists(event, state, is_drill)

@@ -225,7 +225,7 @@ def test_what_was_due_while_nobody_worked_is_past(state: Path, clocks: ManualClo
     assert drills.take_results() == [(event_id, FINISHED, "it lasted 30 s")]
 
 
-def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: ManualClocks) -> None:
+def test_request_that_waited_too_long_is_refused(state: Path, clocks: ManualClocks) -> None:
     Drills(str(state), clocks).poll("web_0")
     event_id = hand_over(state, clocks)
     clocks.now += LONGEST_WAIT_SECONDS + 1
@@ -247,7 +247,7 @@ def test_without_a_name_it_waits(state: Path, clocks: ManualClocks, drills: Dril
     assert [event.resources for event in document.events] == [("web_0",), ("web_0",)]
 
 
-def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_drill_without_a_vm_name_expires(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     assert drills.poll(None) is None
     clocks.now += LONGEST_WAIT_SECONDS + 1
@@ -260,9 +260,7 @@ def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: ManualClo
 # Ended early
 
 
-def test_cancelled_while_scheduled_it_is_gone_without_a_start(
-    state: Path, clocks: ManualClocks, drills: Drills
-) -> None:
+def test_cancelled_scheduled_drill_ends_without_a_start(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
@@ -288,7 +286,7 @@ def test_cancelled_before_it_was_taken_it_never_begins(state: Path, clocks: Manu
     assert files(state) == []
 
 
-def test_cancelled_it_ends_once_even_if_its_file_is_bad(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_cancelled_drill_with_a_bad_file_ends_once(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-a.json").write_text("{")
     drill.cancel(str(state), "drill-a", clocks)
     assert drills.poll("web_0") is None
@@ -296,9 +294,7 @@ def test_cancelled_it_ends_once_even_if_its_file_is_bad(state: Path, clocks: Man
     assert files(state) == []
 
 
-def test_whose_file_is_removed_before_it_begins_was_never_there(
-    state: Path, clocks: ManualClocks, drills: Drills
-) -> None:
+def test_drill_removed_before_its_start_never_existed(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll(None)
     (state / "drills" / f"{event_id}.json").unlink()
@@ -307,7 +303,7 @@ def test_whose_file_is_removed_before_it_begins_was_never_there(
     assert drills.take_results() == []
 
 
-def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_unknown_drill_cannot_be_cancelled(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     with pytest.raises(InputError) as caught:
         drill.cancel(str(state), "drill-0", clocks)
     assert str(caught.value) == "there is no drill drill-0. None is under way."
@@ -317,7 +313,7 @@ def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: Manu
     assert files(state) == [f"{event_id}.json"]
 
 
-def test_a_mark_that_came_too_late_is_swept_away(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_late_cancel_mark_is_removed(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-0.cancel").touch()
     assert drills.poll("web_0") is None
     assert drills.take_results() == []
@@ -364,7 +360,7 @@ def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, dril
         max_size=25,
     )
 )
-def test_every_drill_ends_once_and_starts_only_when_due(
+def test_drill_ends_once_and_starts_when_due(
     steps: list[tuple[str, float, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     clocks = ManualClocks()

@@ -44,7 +44,7 @@ def refused(state: Path, drills: Drills, name: str) -> str:
     return ended[0].reason
 
 
-def test_what_the_bad_ones_are_made_of_is_good(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_base_of_the_bad_examples_is_good(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-good.json").write_text(json.dumps(GOOD))
     assert only_event(drills.poll("web_0")).event_id == "drill-good"
 
@@ -110,14 +110,14 @@ def test_a_bad_file_is_refused_and_moved_aside(
     assert files(state) == ["drill-bad.json.refused"]
 
 
-def test_a_bad_file_keeps_no_good_one_from_being_taken(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_bad_file_does_not_block_a_good_one(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-0.json").write_text("{")
     good = hand_over(state, clocks)
     assert only_event(drills.poll("web_0")).event_id == good
 
 
 @pytest.mark.parametrize("name", ["reboot.json", "drill-.json", "drill-A.json", "drill-é.json", "drill-a b.cancel"])
-def test_a_file_that_is_not_named_as_one_is_refused(state: Path, drills: Drills, name: str) -> None:
+def test_wrong_file_name_is_refused(state: Path, drills: Drills, name: str) -> None:
     (state / "drills" / name).write_text(json.dumps(GOOD))
     assert refused(state, drills, name) == f"{name} is not the name of a drill's file"
     assert files(state) == [f"{name}.refused"]
@@ -133,14 +133,14 @@ def test_other_files_are_let_lie(state: Path, clocks: ManualClocks, drills: Dril
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
-def test_a_file_that_others_may_write_to_is_refused(state: Path, drills: Drills, mode: int) -> None:
+def test_file_writable_by_others_is_refused(state: Path, drills: Drills, mode: int) -> None:
     path = state / "drills" / "drill-a.json"
     path.write_text(json.dumps(GOOD))
     path.chmod(mode)
     assert "can be changed by others" in refused(state, drills, "drill-a")
 
 
-def test_so_is_one_in_a_directory_that_they_may_write_to(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_directory_writable_by_others_is_refused(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     (state / "drills").chmod(0o770)
     assert "can be changed by others" in refused(state, drills, event_id)
@@ -193,7 +193,7 @@ def test_what_cannot_be_removed_does_not_begin_again(
     assert drills.take_results() == []
 
 
-def test_a_drill_that_cannot_be_kept_does_not_begin(
+def test_drill_that_cannot_be_stored_does_not_begin(
     state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = hand_over(state, clocks)
@@ -202,7 +202,7 @@ def test_a_drill_that_cannot_be_kept_does_not_begin(
     assert files(state) == [f"{event_id}.json.refused"]
 
 
-def test_a_start_that_cannot_be_kept_is_one_all_the_same(
+def test_drill_starts_although_its_start_is_not_stored(
     state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = hand_over(state, clocks)
@@ -214,7 +214,7 @@ def test_a_start_that_cannot_be_kept_is_one_all_the_same(
     assert record_of(state, event_id)["started"] is None
 
 
-def test_while_the_directory_cannot_be_read_what_runs_goes_on(
+def test_running_drill_survives_an_unreadable_directory(
     state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_over(state, clocks)
@@ -240,7 +240,7 @@ def test_a_directory_that_was_removed_ends_what_ran(state: Path, clocks: ManualC
     assert drills.poll("web_0") is None
 
 
-def test_a_state_directory_that_cannot_be_written_has_no_drills(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_unwritable_state_directory_has_no_drills(tmp_path: Path, clocks: ManualClocks) -> None:
     drills = Drills(str(tmp_path / "missing"), clocks)
     assert drills.poll("web_0") is None
     assert drills.poll("web_0") is None
@@ -263,7 +263,7 @@ def test_whatever_a_file_holds_is_read_or_refused(content: bytes) -> None:
 
 
 @given(st.data())
-def test_whatever_one_value_is_it_is_read_or_refused(data: st.DataObject) -> None:
+def test_any_value_is_read_or_refused(data: st.DataObject) -> None:
     record: dict[str, Any] = json.loads(json.dumps(GOOD))
     part = data.draw(st.sampled_from([record, record["request"], record["forewarn"]]))
     part[data.draw(st.sampled_from(sorted(part)))] = data.draw(_JSON)

@@ -20,7 +20,7 @@ from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.drill_bench import REBOOT, changed, fail_to_write, files, hand_over, record_of
 
 
-def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_submitted_drill_is_private_to_the_runner(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     assert files(state) == [f"{event_id}.json"]
     assert (state / "drills" / f"{event_id}.json").stat().st_mode & 0o777 == 0o600
@@ -51,7 +51,7 @@ def test_a_runner_before_the_reboot_is_none(state: Path, clocks: ManualClocks, d
         hand_over(state, clocks)
 
 
-def test_a_request_that_is_wrong_is_not_handed_over(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+def test_invalid_request_is_not_submitted(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     with pytest.raises(InputError, match="the notice"):
         hand_over(state, clocks, REBOOT._replace(notice_seconds=float("nan")))
     assert files(state) == []
@@ -77,7 +77,7 @@ def test_a_full_disk_is_reported_and_leaves_nothing(
     assert files(state) == []
 
 
-def test_what_is_written_in_part_is_not_handed_over(
+def test_partial_write_is_not_submitted(
     state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "write", lambda file, content: len(content) - 1)
@@ -86,7 +86,7 @@ def test_what_is_written_in_part_is_not_handed_over(
     assert files(state) == []
 
 
-def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: ManualClocks) -> None:
+def test_link_in_place_of_the_directory_is_refused(state: Path, clocks: ManualClocks) -> None:
     (state / "elsewhere").mkdir()
     (state / "drills").symlink_to(state / "elsewhere")
     with pytest.raises(InputError):
@@ -96,7 +96,7 @@ def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: M
 
 @pytest.mark.root(reason="only root can give a file away")
 @pytest.mark.parametrize("there", [False, True])
-def test_what_root_hands_over_the_user_of_the_runner_can_read(
+def test_file_submitted_by_root_belongs_to_the_runner(
     state: Path, clocks: ManualClocks, drills: Drills, there: bool
 ) -> None:
     event_id = hand_over(state, clocks)

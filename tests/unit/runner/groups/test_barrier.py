@@ -23,13 +23,13 @@ def test_whoever_is_ready_last_closes_it() -> None:
     assert step(first, "a", said(READY), NAMES).closed == Closure("c", "a")
 
 
-def test_one_that_fails_holds_or_prepares_keeps_it_open() -> None:
+def test_unready_member_keeps_the_barrier_open() -> None:
     first = step(Barrier(), "b", said(READY), NAMES)
     for state in (PREPARING, FAILED, HELD):
         assert step(first, "a", said(state), NAMES).closed is None
 
 
-def test_what_is_ready_for_another_content_does_not_count() -> None:
+def test_ready_for_other_content_does_not_count() -> None:
     first = step(Barrier(), "b", said(READY, "before"), NAMES)
     after = step(first, "a", said(READY), NAMES)
     assert (after.closed, after.missing("c", NAMES)) == (None, ["b"])
@@ -45,7 +45,7 @@ def test_another_content_opens_it_again() -> None:
     assert step(closed, "b", said(READY, "after"), NAMES).closed is None
 
 
-def test_who_no_longer_sees_the_event_opens_it_and_the_last_one_removes_it() -> None:
+def test_leaving_member_opens_and_last_removes_the_barrier() -> None:
     closed = step(step(Barrier(), "b", said(READY), NAMES), "a", said(READY), NAMES)
     left = step(closed, "b", None, NAMES)
     assert (set(left.members), left.closed) == ({"a"}, None)
@@ -53,7 +53,7 @@ def test_who_no_longer_sees_the_event_opens_it_and_the_last_one_removes_it() -> 
     assert barrier.encode(step(left, "A", None, NAMES), "event") is None
 
 
-def test_another_reason_alone_is_not_written_and_a_long_one_is_cut_off() -> None:
+def test_reason_alone_is_not_rewritten_and_is_limited() -> None:
     first = step(Barrier(), "a", said(FAILED, reason="x" * 1000), NAMES)
     assert len(first.members["a"].reason) == barrier.LONGEST_REASON
     assert step(first, "a", said(FAILED, reason="other"), NAMES) == first

@@ -36,7 +36,7 @@ def test_the_last_to_be_prepared_approves_for_all(running: Group) -> None:
     assert running.barriers() == []
 
 
-def test_a_vm_that_runs_nothing_holds_the_event_and_is_named(group: Group) -> None:
+def test_silent_vm_holds_the_event_and_is_named(group: Group) -> None:
     group.create()
     group.begin("a", "c", "d")
     event = group.schedule("ready", "a", "b", notice=60.0)
@@ -54,7 +54,7 @@ def test_a_failed_hook_is_named_with_its_reason(running: Group) -> None:
     assert reason.startswith("waits for b, which is failed (a prepare hook failed, and is tried again")
 
 
-def test_a_vm_whose_policies_do_not_wait_is_not_ready(running: Group) -> None:
+def test_vm_with_independent_policies_is_not_ready(running: Group) -> None:
     """It has said so, and approves by its own policies."""
     event = running.schedule("independent", "a", "b")
     running.pass_time(1.5)
@@ -77,7 +77,7 @@ def test_another_content_has_to_be_prepared_for_again(running: Group) -> None:
     assert running.approved_by(event) == ["b"]
 
 
-def test_the_next_takes_over_from_one_that_died_after_closing(running: Group) -> None:
+def test_next_vm_takes_over_from_a_dead_one(running: Group) -> None:
     running.seconds["b"] = 10.0
     event = running.schedule("ready", "a", "b")
     running.members["b"].world.post_fault = "failed"  # its approvals do not arrive
@@ -92,7 +92,7 @@ def test_the_next_takes_over_from_one_that_died_after_closing(running: Group) ->
 # Never too many
 
 
-def test_events_are_served_one_after_the_other_by_their_notbefore(running: Group) -> None:
+def test_events_are_served_in_notbefore_order(running: Group) -> None:
     running.seconds.update(a=10.0)
     later = running.schedule("one", "a", notice=900.0)
     running.pass_time(2.0)
@@ -116,7 +116,7 @@ def test_status_says_who_has_the_slot(running: Group) -> None:
     assert running.lines("b", "slot-waits")
 
 
-def test_a_slot_is_kept_until_the_recovery_is_done(running: Group) -> None:
+def test_slot_is_kept_until_the_recovery_ends(running: Group) -> None:
     running.schedule("one", "a")
     running.pass_time(3.0)
     assert running.holders() == ["a"]
@@ -130,7 +130,7 @@ def test_a_slot_is_kept_until_the_recovery_is_done(running: Group) -> None:
     assert running.lines("a", "slot-free")
 
 
-def test_where_notbefore_is_near_it_prepares_without_a_slot_and_does_not_approve(running: Group) -> None:
+def test_near_notbefore_prepares_without_slot_or_approval(running: Group) -> None:
     running.seconds["a"] = 25.0
     running.schedule("one", "a", notice=900.0, gone_after=300.0)
     running.pass_time(2.0)
@@ -145,7 +145,7 @@ def test_where_notbefore_is_near_it_prepares_without_a_slot_and_does_not_approve
     assert running.model.find(near).status != "Scheduled"
 
 
-def test_an_event_takes_the_slots_of_all_its_vms_or_none(running: Group) -> None:
+def test_event_takes_all_slots_or_none(running: Group) -> None:
     running.seconds.update(a=30.0)
     running.schedule("both", "a")
     running.pass_time(3.0)
@@ -156,7 +156,7 @@ def test_an_event_takes_the_slots_of_all_its_vms_or_none(running: Group) -> None
     assert running.hooks("b") == ["drain", "undrain"]
 
 
-def test_an_event_that_needs_more_than_there_are_is_held(running: Group) -> None:
+def test_event_beyond_the_limit_is_held(running: Group) -> None:
     event = running.schedule("both", "a", "b", "c", notice=90.0)
     running.pass_time(5.0)
     assert running.why("a") == ("no-slot", "it names 3 VMs of web, and at most 2 may be disturbed at once")
@@ -184,14 +184,14 @@ def test_a_share_is_one_of_the_members(running: Group) -> None:
     assert len(running.holders()) == 2
 
 
-def test_a_group_that_cel_names_has_a_semaphore_of_its_own(running: Group) -> None:
+def test_group_from_cel_has_its_own_semaphore(running: Group) -> None:
     running.create("db")
     running.schedule("elsewhere", "a")
     running.pass_time(2.0)
     assert (running.holders("db"), running.holders()) == (["a"], [])
 
 
-def test_what_is_prepared_and_held_by_policy_takes_a_slot(running: Group) -> None:
+def test_prepared_event_held_by_policy_takes_a_slot(running: Group) -> None:
     running.schedule("held", "a")
     running.pass_time(3.0)
     assert running.holders() == ["a"]
@@ -204,7 +204,7 @@ def test_of_several_witnesses_one_sends_at_once(running: Group) -> None:
     assert running.approved_by(event)[0] in ("b", "c", "d")
 
 
-def test_the_hooks_of_a_witness_wait_until_the_affected_vm_has_its_slot(running: Group) -> None:
+def test_witness_hooks_wait_for_the_affected_vms_slot(running: Group) -> None:
     running.seconds.update(a=20.0, c=20.0)
     running.schedule("one", "c")
     running.pass_time(2.0)
@@ -215,7 +215,7 @@ def test_the_hooks_of_a_witness_wait_until_the_affected_vm_has_its_slot(running:
     assert running.hooks("a")[:1] == running.hooks("b")[:1] == ["drain"]
 
 
-def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running: Group, orphan_seconds: float) -> None:
+def test_vm_releases_a_slot_taken_during_its_downtime(running: Group, orphan_seconds: float) -> None:
     running.kill(running.members["b"])
     over = running.schedule("both", "a", "b", notice=60.0)
     running.pass_time(90.0)
@@ -230,7 +230,7 @@ def test_a_vm_gives_back_what_another_has_taken_for_it_while_it_was_down(running
     assert running.holders() == []
 
 
-def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group, orphan_seconds: float) -> None:
+def test_waiter_frees_the_slot_of_a_deleted_vm(running: Group, orphan_seconds: float) -> None:
     running.schedule("one", "a", notice=60.0)
     running.pass_time(3.0)
     running.delete(running.members["a"])
@@ -244,7 +244,7 @@ def test_a_waiter_frees_the_slot_of_a_vm_that_was_deleted(running: Group, orphan
     assert (release.name, release.by) == ("a", "b")
 
 
-def test_a_vm_that_takes_half_of_that_to_come_back_keeps_its_slot(running: Group, orphan_seconds: float) -> None:
+def test_returning_vm_keeps_its_slot(running: Group, orphan_seconds: float) -> None:
     first = running.schedule("one", "a", notice=2000.0)
     running.pass_time(3.5)
     assert running.approved_by(first) == ["a"]
@@ -257,7 +257,7 @@ def test_a_vm_that_takes_half_of_that_to_come_back_keeps_its_slot(running: Group
     assert running.approved_by(second) == ["b"]
 
 
-def test_a_vm_whose_recovery_fails_keeps_its_slot_as_long_as_it_takes(running: Group, orphan_seconds: float) -> None:
+def test_failing_recovery_keeps_its_slot(running: Group, orphan_seconds: float) -> None:
     first = running.schedule("one", "a", notice=2000.0)
     running.pass_time(3.5)
     running.results["a"] = "failed"

@@ -19,7 +19,7 @@ from tools.worlds.small_group import Group
 # The store
 
 
-def test_without_the_store_it_holds_with_the_reason_and_recovers(running: Group) -> None:
+def test_unreachable_store_holds_until_it_recovers(running: Group) -> None:
     running.seconds["a"] = 20.0
     running.schedule("one", "a", notice=200.0)
     running.pass_time(1.5)
@@ -35,7 +35,7 @@ def test_without_the_store_it_holds_with_the_reason_and_recovers(running: Group)
     assert running.lines("a", "group-store-recovered")
 
 
-def test_a_store_that_nobody_asks_is_neither_up_nor_down(running: Group) -> None:
+def test_unused_store_is_neither_up_nor_down(running: Group) -> None:
     def up() -> str:
         made = running.members["a"].instance
         assert made is not None
@@ -52,7 +52,7 @@ def test_a_store_that_nobody_asks_is_neither_up_nor_down(running: Group) -> None
     assert up() == "", "an alert ends with the event"
 
 
-def test_nobody_takes_a_slot_of_a_semaphore_that_is_not_there(group: Group) -> None:
+def test_missing_semaphore_grants_no_slot(group: Group) -> None:
     group.begin()
     group.schedule("one", "a")
     group.pass_time(10.0)
@@ -64,7 +64,7 @@ def test_nobody_takes_a_slot_of_a_semaphore_that_is_not_there(group: Group) -> N
     assert group.hooks("a") == ["drain"]
 
 
-def test_one_document_that_is_missing_is_one_problem_until_it_is_there(group: Group) -> None:
+def test_missing_document_is_one_problem_until_created(group: Group) -> None:
     """The event's barrier can be read all the time."""
     group.begin()
     group.schedule("at-once", "a", "b")
@@ -77,7 +77,7 @@ def test_one_document_that_is_missing_is_one_problem_until_it_is_there(group: Gr
 
 
 @pytest.mark.parametrize("idle", [False, True], ids=["while an event is listed", "between two events"])
-def test_a_store_that_was_restored_is_noticed_though_others_have_caught_up(idle: bool, running: Group) -> None:
+def test_restored_store_is_noticed_after_others_caught_up(idle: bool, running: Group) -> None:
     """b, which has never read the store, cannot know; a has seen more, and holds."""
     running.seconds["a"] = 2.0 if idle else 20.0
     running.schedule("one", "c")
@@ -106,7 +106,7 @@ def test_a_store_that_was_restored_is_noticed_though_others_have_caught_up(idle:
     assert len(posts) == idle, "only that of before"
 
 
-def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None:
+def test_slot_with_a_lost_answer_is_taken_once(running: Group) -> None:
     running.troubles["a"] = LOST_ANSWER
     running.schedule("one", "a")
     running.pass_time(5.0)
@@ -119,7 +119,7 @@ def test_a_slot_whose_answer_was_lost_is_not_taken_twice(running: Group) -> None
 
 
 @pytest.mark.parametrize("restart", ["none", "kept", "damaged"])
-def test_a_vm_changes_nothing_that_it_has_said_before_the_store_knows(restart: str, running: Group) -> None:
+def test_published_readiness_binds_until_the_store_knows(restart: str, running: Group) -> None:
     """The event changes, and changes back: in the store it is still ready for that, as it was."""
     running.seconds["b"] = 19.0
     event = running.schedule("ready", "a", "b", notice=400.0, duration=5)
@@ -140,7 +140,7 @@ def test_a_vm_changes_nothing_that_it_has_said_before_the_store_knows(restart: s
     assert running.approved_by(event) == ["b"]
 
 
-def test_a_vm_that_has_lost_what_it_has_said_prepares_as_soon_as_the_store_answers(running: Group) -> None:
+def test_vm_without_obligations_prepares_after_store_answers(running: Group) -> None:
     running.kill(running.members["a"])
     (running.members["a"].directory / obligations.FILE_NAME).write_text("{")
     running.start(running.members["a"])
@@ -153,7 +153,7 @@ def test_a_vm_that_has_lost_what_it_has_said_prepares_as_soon_as_the_store_answe
 
 
 @pytest.mark.parametrize("outage", [False, True])
-def test_a_vm_that_has_lost_what_it_has_said_needs_no_store_for_what_is_its_own(outage: bool, running: Group) -> None:
+def test_vm_without_obligations_approves_independent_events(outage: bool, running: Group) -> None:
     running.kill(running.members["a"])
     (running.members["a"].directory / obligations.FILE_NAME).write_text("{")
     running.troubles.update({"a": OUTAGE} if outage else {})
@@ -164,7 +164,8 @@ def test_a_vm_that_has_lost_what_it_has_said_needs_no_store_for_what_is_its_own(
     assert running.hooks("a")[:1] == ["drain"]
 
 
-def test_a_vm_that_cannot_take_back_that_it_is_ready_prepares_again_when_the_time_comes(running: Group) -> None:
+def test_irrevocable_readiness_is_prepared_again_near_notbefore(running: Group) -> None:
+    """The store cannot be told that the VM is no longer ready."""
     event = running.schedule("ready", "a", "b", notice=200.0, duration=5)
     running.troubles["b"] = OUTAGE
     running.pass_time(10.0)
@@ -202,7 +203,7 @@ def test_a_killed_runner_keeps_its_slot(running: Group) -> None:
     assert running.approved_by(event) == ["a"]
 
 
-def test_what_was_over_while_the_runner_was_down_is_given_back(running: Group) -> None:
+def test_event_over_during_downtime_is_given_back(running: Group) -> None:
     event = running.schedule("one", "a")
     running.pass_time(1.2)
     running.kill(running.members["a"])
@@ -245,7 +246,7 @@ def test_a_damaged_file_of_obligations_is_refused(change: Callable[[dict[str, An
         obligations.read(str(tmp_path))
 
 
-def test_a_file_of_an_earlier_runner_is_read_as_if_it_had_said_that_it_is_ready(tmp_path: Path) -> None:
+def test_older_obligations_file_counts_as_ready(tmp_path: Path) -> None:
     obligations.write(
         str(tmp_path), obligations.Obligations("a", {"key": obligations.EventObligations("id", ("k",), ("web",))})
     )

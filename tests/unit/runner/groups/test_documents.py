@@ -56,7 +56,7 @@ def test_bytes_are_no_document(content: bytes) -> None:
 
 
 @given(st.sampled_from(["members", "closed", "slots", "waiting", "releases", "forewarn"]), JSON)
-def test_a_damaged_document_is_refused_or_read_but_never_an_error(name: str, value: Any) -> None:
+def test_damaged_document_is_refused_or_read(name: str, value: Any) -> None:
     whole: dict[str, Any] = {"members": {}, "closed": None, "slots": {}, "waiting": {}, "releases": []}
     for schema, decoded in ((barrier.SCHEMA, barrier.decode), (semaphore.SCHEMA, semaphore.decode)):
         data = {"forewarn": {"schema": schema, "version": 1}, **whole, name: value}
@@ -83,5 +83,5 @@ def test_keys_are_safe_in_a_store(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("name", "good"), [("web-1", True), ("", False), ("a/b", False), ("..", False), ("a..b", False)]
 )
-def test_a_group_has_a_name_that_fits_into_a_key(name: str, good: bool) -> None:
+def test_group_name_must_fit_into_a_key(name: str, good: bool) -> None:
     assert documents.is_group(name) == good

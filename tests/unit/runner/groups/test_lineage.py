@@ -23,7 +23,7 @@ STEPS = ["write", "write", "read", "read", "back up", "restore"]
 @given(st.lists(st.sampled_from(STEPS), min_size=8, max_size=40), st.sampled_from([3, 100]))
 @example(["back up", "write", "read", "restore", "write", "read"], 100)  # as many writes as were lost
 @example(["back up", "write", "read", "restore", "write", "write", "write", "write", "read"], 3)  # it cannot be known
-def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kept: int) -> None:
+def test_lost_history_is_noticed_by_its_readers(steps: list[str], kept: int) -> None:
     """The judge keeps every write ever made, and knows which of them the document rests on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lineage, "KEPT", kept)
@@ -56,7 +56,7 @@ def test_who_has_seen_what_is_lost_notices_and_nobody_else(steps: list[str], kep
 @pytest.mark.parametrize(
     "value", [None, b"", b"{", b"[]", b"{}", b'{"lineage":[]}', b'{"lineage":["a",0,""]}', b'{"lineage":["a",1,"b c"]}']
 )
-def test_what_has_no_lineage_is_for_others_to_judge(value: bytes | None) -> None:
+def test_value_without_lineage_is_not_judged(value: bytes | None) -> None:
     memory = LineageMemory(permanent=True)
     first, _ = with_next_lineage(EMPTY, NONE)
     memory.read(first, "it")

@@ -63,7 +63,7 @@ def test_a_swap_without_an_answer(server: MemoryServer, trouble: str, unsure: bo
     assert not caught.value.unsure
 
 
-def test_a_late_write_is_refused_when_it_is_too_late(server: MemoryServer) -> None:
+def test_late_write_is_refused_after_another(server: MemoryServer) -> None:
     with pytest.raises(StoreFault):
         MemoryStore(server, always(LATE)).swap(KEY, b"two", "2")
     assert MemoryStore(server).swap(KEY, b"three", "2")
@@ -71,7 +71,7 @@ def test_a_late_write_is_refused_when_it_is_too_late(server: MemoryServer) -> No
     assert server.content() == {KEY: b"three"}
 
 
-def test_a_doubled_swap_is_answered_as_if_somebody_else_had_written(server: MemoryServer) -> None:
+def test_doubled_swap_reports_a_conflict(server: MemoryServer) -> None:
     assert MemoryStore(server, always(DOUBLED)).swap(KEY, b"two", "2") is None
     assert server.content() == {KEY: b"two"}
 
@@ -100,7 +100,7 @@ def test_data_that_is_lost(server: MemoryServer, wiped: bool, left: bytes | None
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_trouble_that_a_store_may_have_loses_or_doubles_a_write(seed: int) -> None:
+def test_no_trouble_loses_or_doubles_a_write(seed: int) -> None:
     server = MemoryServer()
     troubles = [OUTAGE, LOST_REQUEST, LOST_ANSWER, LATE]
     stores = [MemoryStore(server, sometimes(troubles, 10 * seed + number)) for number in range(4)]

@@ -45,7 +45,7 @@ def test_an_event_takes_all_its_slots_or_none() -> None:
     assert granted(after(("c", want("c", at_most=2)), ("a", both))) == {"c"}
 
 
-def test_an_event_that_needs_more_than_there_are_neither_gets_them_nor_waits() -> None:
+def test_event_beyond_the_limit_does_not_wait() -> None:
     document = after(("a", want("e", names="ab")))
     assert document == Semaphore()
 
@@ -58,7 +58,7 @@ def test_the_soonest_not_before_is_served_first() -> None:
     assert granted(after(*free, ("b", want("b", not_before=20.0)), passed_over=("c",))) == {"b"}
 
 
-def test_one_that_is_passed_over_is_forgotten_until_it_asks_again() -> None:
+def test_skipped_event_is_forgotten_until_it_asks_again() -> None:
     waiting = [("a", want("a")), ("b", want("b", not_before=20.0)), ("c", want("c", not_before=10.0))]
     late = want("c", not_before=10.0)
     document = after(*waiting, ("a", want("a", RELEASE)), ("b", want("b", not_before=20.0)), passed_over=("c",))
@@ -66,18 +66,18 @@ def test_one_that_is_passed_over_is_forgotten_until_it_asks_again() -> None:
     assert set(step(document, "c", [late]).waiting) == {"c"}
 
 
-def test_one_that_needs_many_is_not_overtaken_by_those_that_need_few() -> None:
+def test_large_request_is_not_overtaken_by_small_ones() -> None:
     many = want("many", names="bc", at_most=2, not_before=10.0)
     document = after(("a", want("a", at_most=2)), ("b", many), ("d", want("d", at_most=2, not_before=20.0)))
     assert (granted(document), set(document.waiting)) == ({"a"}, {"many", "d"})
 
 
-def test_a_vm_that_is_disturbed_needs_no_second_slot() -> None:
+def test_disturbed_vm_needs_no_second_slot() -> None:
     document = after(("a", want("a")), ("b", want("b", not_before=1.0)), ("a", want("again", names="a")))
     assert granted(document) == {"a", "again"}
 
 
-def test_who_prepares_without_a_slot_counts_and_is_not_granted_until_there_is_room() -> None:
+def test_forced_slot_counts_but_is_granted_later() -> None:
     forced = [("a", want("a")), ("b", want("b", FORCE))]
     assert after(*forced).disturbed() == {"a", "b"}
     assert granted(after(*forced)) == {"a"}
@@ -85,7 +85,7 @@ def test_who_prepares_without_a_slot_counts_and_is_not_granted_until_there_is_ro
     assert granted(after(*forced, ("a", want("a", RELEASE)), ("b", want("b", FORCE)))) == {"b"}
 
 
-def test_a_slot_whose_event_is_gone_is_freed_by_who_has_seen_that_and_waits() -> None:
+def test_orphaned_slot_is_freed_by_a_waiter() -> None:
     document = after(("a", want("a")))
     assert granted(step(document, "b", [want("b")])) == {"a"}
     freed = step(document, "b", [want("b")], orphans={"a"})
@@ -98,7 +98,7 @@ def test_a_slot_whose_event_is_gone_is_freed_by_who_has_seen_that_and_waits() ->
     assert step(document, "b", [], orphans={"a"}) == document, "who needs no slot frees none"
 
 
-def test_a_person_frees_all_that_a_vm_holds_and_waits_for() -> None:
+def test_operator_frees_everything_a_vm_has() -> None:
     document = after(("a", want("e", names="ab", at_most=2)), ("c", want("c", at_most=2)), ("a", want("a", at_most=2)))
     freed = semaphore.force_release(document, "A", "jane", "it was deleted", "now")
     assert freed.slots["e"].names == {"b": HELD}
@@ -107,7 +107,7 @@ def test_a_person_frees_all_that_a_vm_holds_and_waits_for() -> None:
     assert semaphore.force_release(freed, "a", "jane", "", "") == freed
 
 
-def test_who_joins_a_slot_beyond_the_limit_lets_it_count_as_soon_as_there_is_room() -> None:
+def test_joined_forced_slot_is_granted_when_possible() -> None:
     document = step(Semaphore(), "a", [want("e", names="a", at_most=2)])
     document = step(document, "b", [want("f", FORCE, names="bc", at_most=2)])
     assert not document.slots["f"].granted

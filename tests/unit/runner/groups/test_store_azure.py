@@ -149,7 +149,7 @@ def test_an_etag_that_cannot_be_used(etag: str) -> None:
     "lost", [raw(b"", end="close"), raw(b"", end="reset"), raw(b"", delay=9), status(200), status(500)]
 )
 @pytest.mark.parametrize("request_made", [swap, remove])
-def test_a_write_that_was_sent_is_never_sent_again(lost: Answer, request_made: Callable[[AzureBlob], object]) -> None:
+def test_sent_write_is_never_repeated(lost: Answer, request_made: Callable[[AzureBlob], object]) -> None:
     with ScriptedServer(lost) as server, closing(store(server, seconds=0.3)) as blobs:
         assert fault_of(lambda: request_made(blobs)).unsure
     assert len(server.requests) == 1
@@ -174,7 +174,7 @@ def test_a_list_without_an_end_is_bounded() -> None:
             assert time.monotonic() - started < 2
 
 
-def test_a_list_without_an_end_does_not_fill_the_memory() -> None:
+def test_endless_list_is_too_large() -> None:
     names = [f"forewarn/{number:030}" for number in range(6000)]
     fault = one_answer(listing(*names, marker="again"), lambda blobs: fault_of(lambda: blobs.list("forewarn/")))
     assert fault.kind == TOO_LARGE
@@ -220,7 +220,7 @@ CODES = st.sampled_from(["BlobNotFound", "ConditionNotMet", "BlobAlreadyExists",
     st.none() | CODES,
     st.sampled_from([None, ETAG, "x"]),
 )
-def test_whatever_is_answered_is_a_value_or_a_fault(
+def test_any_answer_is_a_value_or_fault(
     chaos: tuple[AnsweringServer, list[Answer]], code: int, body: bytes, name: str | None, etag: str | None
 ) -> None:
     server, answers = chaos
@@ -256,7 +256,7 @@ def test_whatever_is_answered_is_a_value_or_a_fault(
 # Logins
 
 
-def test_a_sas_is_read_again_when_it_is_refused() -> None:
+def test_sas_is_read_again_when_refused() -> None:
     texts = [SAS, f"?{SAS}x\n".strip(), f"{SAS}x"]
     refused = error(403, "AuthenticationFailed")
     server = ScriptedServer(refused, CREATED, refused)
@@ -341,7 +341,7 @@ def test_a_token_is_renewed_before_its_end(changed: dict[str, Any], logins: int)
     assert len(identity.tokens) == logins
 
 
-def test_a_token_serves_on_while_it_cannot_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_is_used_while_it_cannot_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     with Identity(expires_in="1000") as identity:
         identity.blobs.read(KEY)
         identity.broken = status(500)

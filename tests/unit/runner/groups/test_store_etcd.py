@@ -156,7 +156,7 @@ def test_answers_to_a_swap() -> None:
         (found(row(), more=True), "lacks some of the keys"),
     ],
 )
-def test_an_answer_to_a_read_that_cannot_be_used(garbage: Answer, says: str) -> None:
+def test_read_with_an_unusable_answer_is_a_fault(garbage: Answer, says: str) -> None:
     fault = one_answer(garbage, lambda etcd: fault_of(lambda: etcd.read(KEY)))
     assert says in str(fault)
     assert (fault.kind, fault.unsure, fault.lasting) == (GARBAGE, False, False)
@@ -166,7 +166,7 @@ def test_an_answer_to_a_read_that_cannot_be_used(garbage: Answer, says: str) -> 
     "garbage",
     [status(200, b"<html>"), status(200, b"{}"), answer(header=HEADER, succeeded="true"), answer(succeeded=True)],
 )
-def test_a_swap_with_an_answer_that_cannot_be_used_is_unsure(garbage: Answer) -> None:
+def test_swap_with_an_unusable_answer_is_unsure(garbage: Answer) -> None:
     fault = one_answer(garbage, lambda etcd: fault_of(lambda: swap(etcd)))
     assert (fault.kind, fault.unsure) == (GARBAGE, True)
 
@@ -229,7 +229,7 @@ BODIES = st.one_of(
 
 
 @given(st.sampled_from([200, 200, 200, 201, 302, 400, 401, 403, 404, 408, 409, 429, 500, 503]), BODIES, st.booleans())
-def test_whatever_is_answered_is_a_value_or_a_fault(
+def test_any_answer_is_a_value_or_fault(
     chaos: tuple[AnsweringServer, list[Answer]], code: int, body: bytes, user: bool
 ) -> None:
     server, answers = chaos
@@ -255,7 +255,7 @@ def test_whatever_is_answered_is_a_value_or_a_fault(
 # Which endpoint is asked
 
 
-def test_a_read_goes_on_to_the_next_endpoint_and_stays_there() -> None:
+def test_read_switches_endpoints_and_stays() -> None:
     broken = answer(503, error="etcdserver: no leader")
     with (
         ScriptedServer(broken) as first,
@@ -267,7 +267,7 @@ def test_a_read_goes_on_to_the_next_endpoint_and_stays_there() -> None:
     assert (len(first.requests), len(second.requests)) == (1, 3)
 
 
-def test_a_swap_goes_on_where_it_was_not_sent() -> None:
+def test_unsent_swap_uses_the_next_endpoint() -> None:
     with ScriptedServer(SWAPPED) as server, closing(store(free_port(), server)) as etcd:
         assert swap(etcd) == "7"
     assert len(server.requests) == 1
@@ -285,7 +285,7 @@ def test_a_swap_goes_on_where_it_was_not_sent() -> None:
         answer(503, error="etcdserver: request timed out"),
     ],
 )
-def test_a_swap_that_was_sent_is_never_sent_again(lost: Answer) -> None:
+def test_sent_swap_is_never_repeated(lost: Answer) -> None:
     with (
         ScriptedServer(lost) as first,
         ScriptedServer(SWAPPED) as second,
@@ -339,7 +339,7 @@ def member(tokens: list[str], seen: list[str]) -> Callable[[Request], Answer]:
 LOGIN_TARGET, READ, WRITE = "/v3/auth/authenticate", "/v3/kv/range", "/v3/kv/txn"
 
 
-def test_one_login_is_for_many_requests_and_is_renewed_once() -> None:
+def test_login_serves_many_requests_and_is_renewed() -> None:
     tokens: list[str] = []
     seen: list[str] = []
     with AnsweringServer(member(tokens, seen)) as server, closing(store(server, user=True)) as etcd:
@@ -351,7 +351,7 @@ def test_one_login_is_for_many_requests_and_is_renewed_once() -> None:
 
 
 @pytest.mark.parametrize("code", [400, 401])
-def test_a_token_that_is_never_taken_ends_in_a_fault(code: int) -> None:
+def test_refused_token_is_a_fault(code: int) -> None:
     invalid = answer(code, error="etcdserver: invalid auth token", code=16)
     with ScriptedServer(LOGGED_IN, invalid) as server, closing(store(server, user=True)) as etcd:
         fault = fault_of(lambda: swap(etcd))
@@ -422,7 +422,7 @@ def test_a_store_that_lost_data(changed: dict[str, str], succeeded: bool) -> Non
         assert etcd.read(KEY).value == VALUE, "the member has caught up"
 
 
-def test_a_member_that_lost_data_is_passed_over_by_reads() -> None:
+def test_member_with_lost_data_is_skipped_by_reads() -> None:
     old = found(row(value=b"old"), header={**HEADER, "revision": "3"})
     with (
         ScriptedServer(found(row()), old) as first,

@@ -33,7 +33,7 @@ def test_it_is_kept_between_requests() -> None:
     assert server.requests[0].headers["x-one"] == "1"
 
 
-def test_one_that_the_server_has_closed_is_opened_anew() -> None:
+def test_connection_closed_by_the_server_is_reopened() -> None:
     with ScriptedServer(status(200, b"a", end="close"), status(200, b"b")) as server:
         with closing(to(server.port)) as connection:
             ask(connection)
@@ -42,7 +42,7 @@ def test_one_that_the_server_has_closed_is_opened_anew() -> None:
         assert (server.connections, len(server.requests)) == (2, 2)
 
 
-def test_one_that_was_idle_for_long_is_opened_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedServer(status(200)) as server, closing(to(server.port)) as connection:
         ask(connection)
         monkeypatch.setattr(https, "_MAX_IDLE_SECONDS", 0.0)
@@ -50,7 +50,7 @@ def test_one_that_was_idle_for_long_is_opened_anew(monkeypatch: pytest.MonkeyPat
         assert server.connections == 2
 
 
-def test_no_answer_of_one_request_passes_for_that_of_the_next() -> None:
+def test_answer_of_another_request_is_not_used() -> None:
     interim = raw(b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na")
     with ScriptedServer(interim, status(200, b"b")) as server, closing(to(server.port)) as connection:
         with pytest.raises(StoreFault):
@@ -159,9 +159,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.binary(max_size=300), st.lists(PIECES, max_size=12).map(b"".join)))
-def test_whatever_is_answered_is_an_answer_or_a_fault(
-    chaos: tuple[AnsweringServer, list[bytes]], content: bytes
-) -> None:
+def test_any_answer_is_a_response_or_fault(chaos: tuple[AnsweringServer, list[bytes]], content: bytes) -> None:
     server, answer = chaos
     answer[0] = content
     with closing(to(server.port)) as connection, suppress(StoreFault):

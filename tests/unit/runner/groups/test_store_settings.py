@@ -122,7 +122,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5))
-def test_whatever_the_file_has_is_a_setting_or_an_error(data: dict[str, Any]) -> None:
+def test_any_content_is_a_setting_or_error(data: dict[str, Any]) -> None:
     try:
         settings = store_settings(json.loads(json.dumps(data)))
     except InputError:

@@ -113,7 +113,7 @@ def test_every_variable_is_there_whatever_is_known() -> None:
     assert late.environment["FOREWARN_SECONDS_LEFT"] == "0"
 
 
-def test_a_user_without_an_entry_has_a_home_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_without_an_entry_has_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 3_999_999_999)
     assert made({"run": ["/bin/true"]}).environment["HOME"] == "/"
 
@@ -214,7 +214,7 @@ def test_a_program_that_others_may_change_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hook", [{"run": ["/opt/x"]}, {"run": ["true"]}, {"unit": "x.service", "action": "stop"}])
-def test_the_program_that_will_run_is_the_one_that_is_checked(
+def test_checked_program_is_the_one_that_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, hook: dict[str, Any]
 ) -> None:
     for name in ("true", "systemctl"):
@@ -250,7 +250,7 @@ def test_a_unit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # http
 
 
-def test_a_request_leaves_no_trace_in_arguments_or_environment(package: Path) -> None:
+def test_request_leaves_no_trace_in_arguments_or_environment(package: Path) -> None:
     hook = {"http": "https://hooks.example.com/secret-path?token=abc", "bearer": {"file": "/etc/forewarn/token"}}
     result = made(hook)
     assert result.argv[0] == sys.executable

@@ -37,7 +37,7 @@ def handed(made: Command) -> dict[str, str]:
     return {path.name: path.read_text() for path in directory.iterdir()}
 
 
-def test_a_hook_finds_the_credentials_that_it_names_and_no_others(settings: HookSettings) -> None:
+def test_hook_finds_exactly_its_named_credentials(settings: HookSettings) -> None:
     found = made(settings, "drain", "pager")
     assert handed(found) == {"drain": "s3cret of drain\n", "pager": "s3cret of pager\n"}
     assert set(found.secrets) == {b"s3cret of drain\n", b"s3cret of pager\n"}
@@ -52,7 +52,7 @@ def test_a_hook_that_names_none_has_no_directory(settings: HookSettings) -> None
     assert found.secrets == ()
 
 
-def test_a_credential_that_has_changed_is_found_as_it_is(settings: HookSettings, tmp_path: Path) -> None:
+def test_changed_credential_is_found_as_it_is(settings: HookSettings, tmp_path: Path) -> None:
     made(settings, "drain")
     (tmp_path / "given").rename(tmp_path / "other")
     (tmp_path / "other" / "drain").chmod(0o600)
@@ -79,7 +79,7 @@ def test_nothing_of_a_credential_is_kept(settings: HookSettings) -> None:
         ({"memory_directory": "/dev/null/x"}, "the credentials cannot be handed over: /dev/null/x/credentials-"),
     ],
 )
-def test_why_a_hook_without_its_credentials_is_not_run(
+def test_missing_credential_prevents_the_hook(
     settings: HookSettings, changes: dict[str, str | None], says: str
 ) -> None:
     with pytest.raises(HookError) as caught:

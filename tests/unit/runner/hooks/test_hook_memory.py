@@ -28,7 +28,7 @@ def opened(
     return record
 
 
-def test_a_memory_is_kept_as_long_as_an_event_needs_it(stage: Stage, tmp_path: Path) -> None:
+def test_memory_is_kept_while_an_event_needs_it(stage: Stage, tmp_path: Path) -> None:
     settings = HookSettings(memory_directory=str(tmp_path))
     records = OpenRecords(stage.recorder, stage.world.clocks(), settings)
     files = [Path(str(settings.memory_file(hook))) for hook in (DRAIN, OTHER)]

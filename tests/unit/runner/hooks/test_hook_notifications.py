@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.logs import Lines
 from tools.worlds.runner_world import World
-from tools.worlds.watched_journals import Kept, MemoryJournal
+from tools.worlds.watched_journals import JournalDisk, MemoryJournal
 
 OCCASIONS = ("decided", "started", "ended")
 
 
-class Told(NamedTuple):
+class Delivery(NamedTuple):
     """A request that a receiver got: of which hook and event, on which occasion, at which attempt, and when."""
 
     url: str
@@ -44,7 +44,7 @@ class Receivers:
     """Stands for the executor. ``script``: whether each request succeeds, in order; all that follow do."""
 
     def __init__(self, clocks: ManualClocks, script: Sequence[bool]) -> None:
-        self.told: list[Told] = []
+        self.deliveries: list[Delivery] = []
         self.running: dict[Hashable, bool] = {}
         self.contents: list[dict[str, Any]] = []
         self._clocks = clocks
@@ -55,7 +55,7 @@ class Receivers:
         ok = self._script.pop(0) if self._script else True
         self.contents.append(content)
         names = (request["url"], content["event"]["EventId"], content["occasion"], content["attempt"])
-        self.told.append(Told(*names, self._clocks.now, ok))
+        self.deliveries.append(Delivery(*names, self._clocks.now, ok))
         self.running[token] = ok
         return None
 
@@ -75,7 +75,7 @@ class Scene:
         self.clocks = ManualClocks()
         self.receivers = Receivers(self.clocks, script)
         self.log = Lines()
-        journal: Any = MemoryJournal(World(), Kept())
+        journal: Any = MemoryJournal(World(), JournalDisk())
         recorder = Recorder(journal, self.log, Metrics())
         executor: Any = self.receivers
         self.scheduler = HookScheduler(executor, recorder, self.clocks, HookSettings())
@@ -105,11 +105,11 @@ def http(name: str, **keys: Any) -> dict[str, Any]:
     return {"http": f"http://127.0.0.1:9/{name}", "timeout_seconds": 5.0, **keys}
 
 
-def test_what_fails_is_told_later_and_then_never_again() -> None:
+def test_failed_notification_is_retried_until_it_succeeds() -> None:
     scene = Scene([False, False, True])
     scene.scheduler.notify(scene.record("A", http("x")), "decided")
     scene.pass_time()
-    assert [(told.attempt, told.at - 1000, told.ok) for told in scene.receivers.told] == [
+    assert [(delivery.attempt, delivery.at - 1000, delivery.ok) for delivery in scene.receivers.deliveries] == [
         (1, 0, False),
         (2, 5, False),
         (3, 15, True),
@@ -123,7 +123,7 @@ def test_it_is_given_up_after_ten_minutes() -> None:
     scene = Scene([False] * 100)
     scene.scheduler.notify(scene.record("A", http("x")), "decided")
     scene.pass_time()
-    times = [told.at - 1000 for told in scene.receivers.told]
+    times = [delivery.at - 1000 for delivery in scene.receivers.deliveries]
     assert times[:5] == [0, 5, 15, 35, 75]
     assert LONGEST_SECONDS - 120 < times[-1] <= LONGEST_SECONDS
     assert scene.scheduler.idle()
@@ -142,7 +142,7 @@ def test_retry_says_how_often(retry: dict[str, Any], times: list[float]) -> None
     scene = Scene([False] * 100)
     scene.scheduler.notify(scene.record("A", http("x", retry=retry)), "decided")
     scene.pass_time()
-    assert [told.at - 1000 for told in scene.receivers.told] == times
+    assert [delivery.at - 1000 for delivery in scene.receivers.deliveries] == times
 
 
 def test_a_later_attempt_tells_what_was_so_then() -> None:
@@ -158,7 +158,7 @@ def test_a_later_attempt_tells_what_was_so_then() -> None:
     assert {content["other_events"] for content in scene.receivers.contents} == {0}
 
 
-def test_what_a_reload_has_removed_is_not_tried_again() -> None:
+def test_notification_removed_by_a_reload_is_not_retried() -> None:
     scene = Scene([False])
     record = scene.record("A", http("x"))
     scene.scheduler.notify(record, "decided")
@@ -166,7 +166,7 @@ def test_what_a_reload_has_removed_is_not_tried_again() -> None:
     scene.work()
     record.notify = []
     scene.pass_time()
-    assert len(scene.receivers.told) == 1
+    assert len(scene.receivers.deliveries) == 1
     assert scene.scheduler.idle()
 
 
@@ -176,7 +176,7 @@ def test_hooks_do_not_wait_for_each_other() -> None:
     scene.scheduler.notify(first, "decided")
     scene.scheduler.notify(second, "decided")
     scene.work()
-    told = [(told.url[-1], told.event_id) for told in scene.receivers.told]
+    told = [(delivery.url[-1], delivery.event_id) for delivery in scene.receivers.deliveries]
     assert told == [("x", "A"), ("y", "A"), ("x", "B")]
 
 
@@ -184,7 +184,7 @@ def test_hooks_do_not_wait_for_each_other() -> None:
     st.lists(st.booleans(), max_size=60),
     st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from(OCCASIONS), st.floats(0, 400)), min_size=1, max_size=12),
 )
-def test_occasions_are_told_in_order_and_at_most_once(script: list[bool], steps: list[tuple[str, str, float]]) -> None:
+def test_occasions_are_notified_in_order_and_once(script: list[bool], steps: list[tuple[str, str, float]]) -> None:
     scene = Scene(script)
     hooks = [http("x"), http("y")]
     records = {name: scene.record(name, *hooks) for name in "AB"}
@@ -198,7 +198,7 @@ def test_occasions_are_told_in_order_and_at_most_once(script: list[bool], steps:
     scene.pass_time(100 * LONGEST_SECONDS)
     assert scene.scheduler.idle()
     for lane, occasions in added.items():
-        told = [one for one in scene.receivers.told if (one.url, one.event_id) == lane]
+        told = [one for one in scene.receivers.deliveries if (one.url, one.event_id) == lane]
         attempts = [one for one in told if one.attempt == 1]
         assert [one.occasion for one in attempts] == occasions  # each, in order
         first_at = 0.0
@@ -219,7 +219,7 @@ def test_too_many_that_wait_are_dropped_oldest_first(monkeypatch: pytest.MonkeyP
     for occasion in ("decided", "decided", "started", "ended", "cancelled"):
         scene.scheduler.notify(record, occasion)
     scene.pass_time()
-    succeeded = [told.occasion for told in scene.receivers.told if told.ok]
+    succeeded = [delivery.occasion for delivery in scene.receivers.deliveries if delivery.ok]
     assert succeeded == ["started", "ended", "cancelled"]
     assert sum(line["dropped"] or 0 for line in scene.log.named("notified")) == 2
 
@@ -249,7 +249,7 @@ class Bodies(Scene):
         return None
 
 
-def test_a_body_is_the_one_of_the_occasion_as_it_was_then() -> None:
+def test_body_is_that_of_its_occasion() -> None:
     scene = Bodies([False])
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
@@ -265,7 +265,7 @@ def test_a_body_is_the_one_of_the_occasion_as_it_was_then() -> None:
     ]
 
 
-def test_a_hook_with_a_body_that_the_policies_no_longer_name_is_not_tried_again() -> None:
+def test_body_removed_by_a_reload_is_not_retried() -> None:
     scene = Bodies([False])
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
@@ -275,7 +275,7 @@ def test_a_hook_with_a_body_that_the_policies_no_longer_name_is_not_tried_again(
     assert len(scene.sent) == 1
 
 
-def test_a_body_without_a_value_is_reported_once_and_nothing_is_sent() -> None:
+def test_body_without_a_value_is_reported_once() -> None:
     scene = Bodies()
     content = {"occasions": {**by_occasion("x")["occasions"], "started": {"problem": "the body has no value: x"}}}
     record = scene.record("A", bodied("x", content, retry={"attempts": 3}))
@@ -288,7 +288,7 @@ def test_a_body_without_a_value_is_reported_once_and_nothing_is_sent() -> None:
     assert line.get("retry_seconds") is None
 
 
-def test_a_hook_of_an_event_keeps_only_the_latest_value_of_its_body() -> None:
+def test_only_the_latest_body_of_a_hook_counts() -> None:
     record = Scene().record("A", http("plain"), bodied("x", {"json": {"n": 1}}))
     plain, _body = record.notify
     assert not record.add_notify_hooks([plain, bodied("x", {"json": {"n": 1}})])

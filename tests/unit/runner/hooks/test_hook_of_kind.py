@@ -26,7 +26,7 @@ def needs_of(hook: dict[str, Any], **more: Any) -> Needs:
     return examine([("p", "drain", hook)], **more)
 
 
-def test_the_process_reads_its_settings_and_then_the_event() -> None:
+def test_process_reads_its_settings_and_the_event() -> None:
     settings = HookSettings(memory_directory="/var/lib/forewarn/hooks", probe_address="0.0.0.0:9780")
     made = command(DRAIN, OCCASION, settings, 300.0, 42.5, check_program=anything)
     first, second = made.stdin.splitlines()
@@ -46,7 +46,7 @@ def test_the_process_reads_its_settings_and_then_the_event() -> None:
     assert not [word for word in made.argv if "web_0" in word], "ps shows arguments"
 
 
-def test_the_memory_belongs_to_what_the_hook_does_not_to_how_long() -> None:
+def test_memory_depends_on_options_and_not_timeouts() -> None:
     settings = HookSettings(memory_directory="/m")
     other = {**DRAIN, "options": {**DRAIN["options"], "server": "web/web_1"}}
     assert settings.memory_file(DRAIN) == settings.memory_file({**DRAIN, "timeout_seconds": 5})
@@ -80,7 +80,7 @@ def test_options_that_the_kind_cannot_use_are_refused(options: dict[str, Any], p
         command({"kind": "haproxy", "options": options}, OCCASION, HookSettings(), 5.0)
 
 
-def test_a_program_that_others_can_change_is_not_started() -> None:
+def test_program_writable_by_others_is_not_started() -> None:
     def refuse(path: str) -> None:
         raise InputError(f"{path} can be changed by others")
 
@@ -118,7 +118,7 @@ def test_a_socket_has_to_be_there(tmp_path: Path) -> None:
         assert needs_of(hook).missing() == ()
 
 
-def test_what_is_not_known_yet_is_not_looked_for() -> None:
+def test_interpolated_path_is_not_required() -> None:
     assert needs_of({"kind": "haproxy", "options": {"socket": INTERPOLATED, "server": "web/s"}}).missing() == ()
 
 

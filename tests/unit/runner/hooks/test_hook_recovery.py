@@ -25,10 +25,11 @@ def test_recovery_waits_until_the_prepare_hook_has_ended(stage: Stage) -> None:
     stage.end("undrain")
     assert record.state == states.CANCELLED
     assert stage.scheduler.records == []
-    assert [row.open for row in stage.kept.records()] == [False]
+    assert [row.open for row in stage.disk.records()] == [False]
 
 
-def test_without_recover_hooks_the_end_of_the_prepare_hook_is_waited_for_all_the_same(stage: Stage) -> None:
+def test_end_of_a_prepare_hook_is_awaited(stage: Stage) -> None:
+    """There are no recover hooks."""
     record = stage.listed("A", "drain")
     stage.work()
     stage.latest("drain").patience = 1.5
@@ -38,7 +39,7 @@ def test_without_recover_hooks_the_end_of_the_prepare_hook_is_waited_for_all_the
     assert record.state == states.DONE
 
 
-def test_a_recovery_that_fails_is_tried_again_with_growing_pauses_until_it_succeeds(stage: Stage) -> None:
+def test_failed_recovery_is_retried_with_growing_pauses(stage: Stage) -> None:
     record = stage.prepared("A", "drain", "undrain open")
     stage.gone(record)
     for seconds in (10.0, 60.0, 300.0, 900.0, 3600.0, 3600.0):
@@ -57,7 +58,7 @@ def test_a_recovery_that_fails_is_tried_again_with_growing_pauses_until_it_succe
     assert record.state == states.DONE
 
 
-def test_a_recovery_that_may_run_once_only_waits_for_a_person(stage: Stage) -> None:
+def test_single_attempt_recovery_waits_for_an_operator(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
     for run in record.plan.of_phase("recover"):
         run.hook = {**run.hook, "retry": {"attempts": 1}}
@@ -104,7 +105,7 @@ def test_orderly_restarts_are_no_failures_of_a_recovery(stage: Stage) -> None:
     assert stage.scheduler.next_in() == pytest.approx(10.0)
 
 
-def test_a_shared_recovery_is_left_to_the_event_that_is_listed_longest(stage: Stage) -> None:
+def test_shared_recovery_is_left_to_the_last_event(stage: Stage) -> None:
     records = [stage.listed(name, f"drain-{name}", "undrain") for name in "ABC"]
     stage.work()
     for name in "ABC":
@@ -118,7 +119,7 @@ def test_a_shared_recovery_is_left_to_the_event_that_is_listed_longest(stage: St
     assert [record.state for record in records] == [states.DONE] * 3
 
 
-def test_what_comes_after_a_recovery_that_is_left_runs_at_once(stage: Stage) -> None:
+def test_hook_after_a_deferred_recovery_runs_at_once(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain open")
     stage.listed("B", "flush", "undrain")
     stage.work()
@@ -127,7 +128,7 @@ def test_what_comes_after_a_recovery_that_is_left_runs_at_once(stage: Stage) -> 
     assert stage.running("recover") == ["open"]
 
 
-def test_a_real_event_leaves_no_recovery_to_a_drill(stage: Stage) -> None:
+def test_real_event_defers_no_recovery_to_a_drill(stage: Stage) -> None:
     record = stage.prepared("A")
     drill = stage.listed("B", "drain", "undrain")
     drill.drill = True
@@ -145,7 +146,7 @@ def test_a_real_event_leaves_no_recovery_to_a_drill(stage: Stage) -> None:
     assert record.state == states.DONE
 
 
-def test_a_recovery_is_not_left_to_an_event_that_has_prepared_nothing(stage: Stage) -> None:
+def test_recovery_is_not_deferred_to_an_unprepared_event(stage: Stage) -> None:
     record = stage.prepared("A")
     other = stage.listed("B", "drain", "undrain")
     other.confirmed = False
@@ -158,7 +159,7 @@ def test_a_recovery_is_not_left_to_an_event_that_has_prepared_nothing(stage: Sta
     assert other.state == states.PREPARING
 
 
-def test_what_the_next_event_needs_too_is_not_undone_and_done_again(stage: Stage) -> None:
+def test_preparation_shared_with_the_next_event_is_kept(stage: Stage) -> None:
     record = stage.prepared("A")
     stage.scheduler.end_event(record, states.FINISHED)
     stage.listed("B", "drain", "undrain")
@@ -167,7 +168,7 @@ def test_what_the_next_event_needs_too_is_not_undone_and_done_again(stage: Stage
     assert stage.log.named("hook-left")
 
 
-def test_what_is_undone_for_one_event_is_not_prepared_for_another_at_the_same_time(stage: Stage) -> None:
+def test_running_recovery_delays_the_same_preparation(stage: Stage) -> None:
     record = stage.prepared("A")
     stage.gone(record)
     stage.listed("B", "drain", "undrain")
@@ -181,7 +182,7 @@ def test_what_is_undone_for_one_event_is_not_prepared_for_another_at_the_same_ti
     assert stage.log.named("hook-left")
 
 
-def test_an_id_that_is_listed_again_while_it_is_undone_is_another_event(stage: Stage) -> None:
+def test_id_listed_again_during_recovery_is_another_event(stage: Stage) -> None:
     record = stage.prepared("A")
     stage.gone(record)
     again = stage.listed("A", "drain", "undrain")
@@ -193,7 +194,7 @@ def test_an_id_that_is_listed_again_while_it_is_undone_is_another_event(stage: S
     assert (record.state, again.state) == (states.DONE, states.PREPARING)
 
 
-def test_events_that_end_together_run_the_same_recovery_once(stage: Stage) -> None:
+def test_simultaneous_ends_share_one_recovery(stage: Stage) -> None:
     records = [stage.listed(name, f"drain-{name}", "undrain") for name in "ABC"]
     stage.work()
     for name in "ABC":
@@ -211,7 +212,7 @@ def test_events_that_end_together_run_the_same_recovery_once(stage: Stage) -> No
     assert [record.state for record in records] == [states.DONE] * 3
 
 
-def test_after_an_event_that_started_unannounced_only_what_says_so_is_recovered(stage: Stage) -> None:
+def test_unannounced_start_recovers_only_marked_rules(stage: Stage) -> None:
     for event_id, when in (("A", "prepared"), ("B", "started")):
         record = stage.scheduler.records.open(replace(stage.event(event_id, None), event_status="Started"), False)
         record.confirmed = True
@@ -224,7 +225,7 @@ def test_after_an_event_that_started_unannounced_only_what_says_so_is_recovered(
     assert stage.running() == ["start-B"]
 
 
-def test_what_was_cancelled_before_it_started_needs_no_recovery_without_preparation(stage: Stage) -> None:
+def test_event_cancelled_before_its_start_recovers_nothing(stage: Stage) -> None:
     record = stage.listed("A", "", "start", recover_when="started")
     stage.work()
     stage.gone(record, states.CALLED_OFF)

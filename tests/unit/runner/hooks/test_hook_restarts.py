@@ -14,12 +14,12 @@ from tools.worlds.stage import Stage
 
 def test_nothing_is_prepared_that_could_not_be_recovered(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
-    stage.kept.broken = True
+    stage.disk.broken = True
     stage.work()
     stage.work()
     assert stage.started() == []
     assert not record.plan.has_begun()
-    stage.kept.broken = False
+    stage.disk.broken = False
     stage.journal.commit()
     stage.work()
     assert stage.running() == ["drain"]
@@ -28,7 +28,7 @@ def test_nothing_is_prepared_that_could_not_be_recovered(stage: Stage) -> None:
 
 def test_recovery_runs_all_the_same(stage: Stage) -> None:
     record = stage.prepared("A")
-    stage.kept.broken = True
+    stage.disk.broken = True
     stage.gone(record)
     assert stage.running() == ["undrain"]
     stage.end("undrain")
@@ -38,7 +38,7 @@ def test_recovery_runs_all_the_same(stage: Stage) -> None:
 # After a crash
 
 
-def test_an_interrupted_hook_is_ended_and_runs_again_once_the_event_is_seen(stage: Stage) -> None:
+def test_interrupted_hook_is_ended_and_repeated(stage: Stage) -> None:
     stage.listed("A", "drain flush", "undrain")
     stage.work()
     stage.end("drain")
@@ -70,7 +70,7 @@ def test_an_interrupted_recovery_runs_again_at_once(stage: Stage) -> None:
     assert stage.started().count("undrain") == 1
 
 
-def test_a_pause_before_the_next_attempt_is_forgotten_but_not_the_attempts(stage: Stage) -> None:
+def test_restart_forgets_pauses_but_not_attempts(stage: Stage) -> None:
     record = stage.prepared("A")
     stage.gone(record)
     stage.end("undrain", "failed")
@@ -80,7 +80,7 @@ def test_a_pause_before_the_next_attempt_is_forgotten_but_not_the_attempts(stage
     assert stage.running() == ["undrain"]
 
 
-def test_what_had_ended_before_its_state_was_kept_is_prepared_when_it_is_resumed(stage: Stage) -> None:
+def test_hook_ended_before_its_state_was_saved_counts(stage: Stage) -> None:
     """Else it would be approved in a state that knows no approval."""
     record = stage.listed("A", "drain")
     stage.work()
@@ -92,21 +92,21 @@ def test_what_had_ended_before_its_state_was_kept_is_prepared_when_it_is_resumed
     assert [record.state for record in stage.scheduler.records] == [states.PREPARED]
 
 
-def test_a_hook_that_was_not_started_for_the_journal_s_sake_is_told(stage: Stage) -> None:
+def test_hook_delayed_by_the_journal_is_reported(stage: Stage) -> None:
     stage.listed("A", "drain")
-    stage.kept.broken = True
+    stage.disk.broken = True
     stage.work()
     stage.work()
     assert stage.started() == []
     (line,) = stage.log.named("hook-ended")
     assert (line["result"], "journal" in line["reason"]) == ("not-started", True)
-    stage.kept.broken = False
+    stage.disk.broken = False
     stage.journal.commit()
     stage.work()
     assert stage.started() == ["drain"]
 
 
-def test_a_damaged_record_is_reported_and_the_others_are_resumed(stage: Stage) -> None:
+def test_damaged_record_is_reported_and_others_resume(stage: Stage) -> None:
     stage.listed("A", "drain")
     stage.journal.save(EventRow(1, "b", states.PREPARED, True, {"id": 1, "event": {"EventId": "B"}, "drill": False}))
     stage.journal.commit()
@@ -116,7 +116,7 @@ def test_a_damaged_record_is_reported_and_the_others_are_resumed(stage: Stage) -
     assert line["event_key"] == "b"
 
 
-def test_births_are_told_apart_even_if_the_clock_stands_still_or_is_set_back(stage: Stage) -> None:
+def test_identifiers_grow_although_the_clock_is_set_back(stage: Stage) -> None:
     first = stage.listed("A")
     second = stage.listed("B")
     stage.world.wall_error = -3600.0

@@ -21,7 +21,7 @@ from tools.worlds.stage import Stage, verdict
 # Preparing
 
 
-def test_events_are_prepared_side_by_side_the_soonest_first(stage: Stage) -> None:
+def test_events_are_prepared_in_parallel_soonest_first(stage: Stage) -> None:
     stage.listed("A", "late", not_before=900)
     stage.listed("B", "never", not_before=None)
     stage.listed("C", "soon", not_before=30)
@@ -29,7 +29,7 @@ def test_events_are_prepared_side_by_side_the_soonest_first(stage: Stage) -> Non
     assert stage.started() == ["soon", "late", "never"]
 
 
-def test_a_hook_gets_its_own_timeout_or_what_is_left_before_not_before(stage: Stage) -> None:
+def test_timeout_is_limited_by_not_before(stage: Stage) -> None:
     stage.listed("A", "drain", not_before=900)
     stage.listed("B", "hurry", not_before=20)
     stage.work()
@@ -43,7 +43,7 @@ def test_a_hook_gets_its_own_timeout_or_what_is_left_before_not_before(stage: St
     assert asked == [pytest.approx(17.0)]
 
 
-def test_without_time_nothing_is_started_and_that_is_a_failure(stage: Stage) -> None:
+def test_hook_without_time_left_is_a_failure(stage: Stage) -> None:
     record = stage.listed("A", "drain flush", "undrain", not_before=3.5)
     stage.work()
     stage.work()
@@ -55,7 +55,7 @@ def test_without_time_nothing_is_started_and_that_is_a_failure(stage: Stage) -> 
     assert record.state == states.DONE
 
 
-def test_an_event_that_no_document_has_confirmed_is_not_prepared(stage: Stage) -> None:
+def test_unconfirmed_event_is_not_prepared(stage: Stage) -> None:
     record = stage.listed("A", "drain")
     record.confirmed = False
     stage.work()
@@ -74,7 +74,7 @@ def test_a_crowd_of_hooks_waits_its_turn(stage: Stage) -> None:
     assert len(stage.started()) == 60
 
 
-def test_hooks_that_are_to_be_tried_again_do_not_make_it_spin(stage: Stage) -> None:
+def test_pending_retries_do_not_cause_a_busy_loop(stage: Stage) -> None:
     """With all places taken nothing can start, so nothing is to be waited for but the end of a hook."""
     record = stage.prepared("A")
     stage.gone(record)
@@ -90,7 +90,7 @@ def test_hooks_that_are_to_be_tried_again_do_not_make_it_spin(stage: Stage) -> N
     assert stage.running().count("undrain") == 1
 
 
-def test_a_program_that_cannot_be_started_is_a_failure_and_was_an_attempt(stage: Stage) -> None:
+def test_program_that_cannot_start_is_a_failed_attempt(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
     stage.world.not_startable = True
     stage.work()
@@ -101,7 +101,7 @@ def test_a_program_that_cannot_be_started_is_a_failure_and_was_an_attempt(stage:
     assert stage.running() == ["undrain"], "half a drain may have happened: nobody knows"
 
 
-def test_a_hook_that_may_not_be_run_is_a_failure_that_says_why(stage: Stage) -> None:
+def test_refused_hook_is_a_failure_with_a_reason(stage: Stage) -> None:
     record = stage.scheduler.records.open(stage.event("A"), False)
     record.confirmed = True
     missing = {"run": ["/nonexistent/drain"], "timeout_seconds": 60.0}
@@ -128,7 +128,7 @@ def test_a_hook_of_two_rules_runs_once(stage: Stage) -> None:
     assert stage.started() == ["drain", "flush", "undrain"]
 
 
-def test_another_content_ends_what_prepares_and_is_prepared_anew(stage: Stage) -> None:
+def test_changed_content_restarts_the_preparation(stage: Stage) -> None:
     record = stage.listed("A", "drain flush", "undrain")
     stage.work()
     stage.end("drain")
@@ -148,7 +148,7 @@ def test_another_content_ends_what_prepares_and_is_prepared_anew(stage: Stage) -
     assert stage.started() == ["drain", "flush", "drain", "undrain"]
 
 
-def test_a_prepare_hook_that_fails_is_tried_again_while_there_is_time(stage: Stage) -> None:
+def test_failed_prepare_hook_is_retried_before_not_before(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain", not_before=100.0)
     stage.work()
     times = []
@@ -164,7 +164,7 @@ def test_a_prepare_hook_that_fails_is_tried_again_while_there_is_time(stage: Sta
     assert times[-1] > stage.world.now - 5, "the last attempt is near the end"
 
 
-def test_a_hook_is_ended_in_time_where_not_before_is_brought_forward(stage: Stage) -> None:
+def test_earlier_not_before_ends_a_hook_in_time(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain", not_before=900.0)
     stage.work()
     assert stage.latest("drain").timeout_at == 30.0
@@ -185,7 +185,7 @@ def test_a_clock_that_is_set_ends_no_hook(stage: Stage) -> None:
     assert stage.running() == ["drain"]
 
 
-def test_a_failed_preparation_goes_on_when_time_comes_back(stage: Stage) -> None:
+def test_failed_preparation_resumes_when_time_returns(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain", not_before=100.0)
     stage.world.wall_error = 3600.0
     stage.work()
@@ -197,7 +197,7 @@ def test_a_failed_preparation_goes_on_when_time_comes_back(stage: Stage) -> None
     assert record.state == states.PREPARED
 
 
-def test_a_hook_that_may_run_once_only_is_not_tried_again(stage: Stage) -> None:
+def test_single_attempt_hook_is_not_retried(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
     record.plan.runs[0].hook = {**record.plan.runs[0].hook, "retry": {"attempts": 1}}
     stage.work()
@@ -206,7 +206,7 @@ def test_a_hook_that_may_run_once_only_is_not_tried_again(stage: Stage) -> None:
     assert (record.state, stage.started()) == (states.FAILED, ["drain"])
 
 
-def test_a_hook_that_may_run_once_only_does_not_run_again_after_a_crash(stage: Stage) -> None:
+def test_single_attempt_hook_is_not_repeated_after_crash(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
     record.plan.runs[0].hook = {**record.plan.runs[0].hook, "retry": {"attempts": 1}}
     stage.work()
@@ -232,7 +232,7 @@ def test_preparation_begins_when_not_before_is_near_enough(stage: Stage) -> None
     assert record.state == states.PREPARED
 
 
-def test_what_is_due_first_finds_room_beside_all_that_is_due_later(stage: Stage) -> None:
+def test_urgent_hook_starts_beside_all_later_ones(stage: Stage) -> None:
     stage.listed("A", " ".join(f"slow-{number}" for number in range(20)), parallel=True, not_before=600.0)
     stage.work()
     assert len(stage.running()) == MOST_RUNNING
@@ -241,7 +241,7 @@ def test_what_is_due_first_finds_room_beside_all_that_is_due_later(stage: Stage)
     assert "preempted" in stage.running()
 
 
-def test_at_the_ceiling_what_is_due_last_makes_room(stage: Stage) -> None:
+def test_urgent_hook_replaces_the_latest_at_the_ceiling(stage: Stage) -> None:
     for number in range(CEILING // MOST_RUNNING):
         names = " ".join(f"slow-{number}-{place}" for place in range(MOST_RUNNING))
         stage.listed(f"A{number}", names, parallel=True, not_before=6000.0 - 1000.0 * number)
@@ -256,7 +256,7 @@ def test_at_the_ceiling_what_is_due_last_makes_room(stage: Stage) -> None:
     assert [name.rpartition("-")[0] for name in ended] == ["slow-0"]
 
 
-def test_a_recovery_makes_way_for_a_preparation_that_it_would_leave_no_time(stage: Stage) -> None:
+def test_recovery_yields_to_a_preparation_without_time(stage: Stage) -> None:
     earlier = stage.prepared("A")
     stage.gone(earlier)
     assert stage.running() == ["undrain"]
@@ -268,7 +268,7 @@ def test_a_recovery_makes_way_for_a_preparation_that_it_would_leave_no_time(stag
     assert all(run.failures == 0 for run in earlier.plan.runs)
 
 
-def test_a_recovery_that_leaves_enough_time_is_waited_for_and_named(stage: Stage) -> None:
+def test_recovery_that_leaves_time_is_awaited(stage: Stage) -> None:
     earlier = stage.prepared("A")
     stage.gone(earlier)
     record = stage.listed("B", "drain-slowly", "undrain", not_before=900.0)
@@ -281,7 +281,7 @@ def test_a_recovery_that_leaves_enough_time_is_waited_for_and_named(stage: Stage
 # Notifications
 
 
-def test_notifications_hold_up_nothing_and_are_few_at_a_time(stage: Stage) -> None:
+def test_notifications_block_nothing_and_are_few(stage: Stage) -> None:
     record = stage.listed("A", "drain")
     record.notify = [hook(f"tell-{number}") for number in range(10)]
     stage.scheduler.notify(record, "decided")
@@ -297,9 +297,7 @@ def test_notifications_hold_up_nothing_and_are_few_at_a_time(stage: Stage) -> No
     assert record.state == states.PREPARED
 
 
-def test_notifications_that_nobody_gets_through_do_not_fill_the_memory(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undelivered_notifications_are_limited_in_number(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifications, "MOST_WAITING", 100)
     record = stage.listed("A")
     record.notify = [hook("tell")]
@@ -316,7 +314,7 @@ def test_notifications_that_nobody_gets_through_do_not_fill_the_memory(
     assert sum(line["dropped"] or 0 for line in stage.log.named("notified")) == 50
 
 
-def test_a_hook_learns_how_many_others_are_prepared_for(stage: Stage) -> None:
+def test_hook_learns_the_number_of_other_events(stage: Stage) -> None:
     reported: list[str] = []
     start = stage.executor.start
 

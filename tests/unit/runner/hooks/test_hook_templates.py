@@ -53,7 +53,7 @@ def test_every_template_of_a_policy_can_be_rendered() -> None:
     assert tuple(TEMPLATES) == HTTP_TEMPLATES
 
 
-def test_a_message_is_what_a_person_wants_to_know() -> None:
+def test_message_has_what_an_operator_needs() -> None:
     message = event_message(CONTENT)
     assert message.headline == "Reboot of web_0, web_1 is held"
     assert dict(message.facts) == {
@@ -83,7 +83,7 @@ def test_the_headline_says_what_has_happened(content: dict[str, Any], headline: 
     assert event_message({**CONTENT, **content}).headline == headline
 
 
-def test_slack_gets_blocks_and_a_text_that_calls_nobody() -> None:
+def test_slack_text_is_escaped_and_mentions_nobody() -> None:
     message = body("slack", event={**EVENT, "EventType": "<!channel> & co"})
     assert message["text"] == "&lt;!channel&gt; &amp; co of web_0, web_1 is held"
     assert message["blocks"][0]["text"]["text"] == "<!channel> & co of web_0, web_1 is held"
@@ -120,7 +120,7 @@ def test_pagerduty_opens_and_resolves_one_incident() -> None:
     assert body("pagerduty", drill=True)["payload"]["severity"] == "info"
 
 
-def test_an_alert_is_the_same_one_until_it_ends() -> None:
+def test_alert_keeps_its_labels_until_it_ends() -> None:
     alerts = [body("alertmanager", occasion=occasion, vm_name=None)[0] for occasion in OCCASIONS]
     assert len({json.dumps(alert["labels"]) for alert in (*alerts, body("alertmanager")[0])}) == 1
     assert [alert["endsAt"] for alert in alerts] == ["2026-05-05T12:00:00Z"] * 2 + ["2026-05-04T11:50:00Z"] * 2

@@ -39,7 +39,7 @@ class Later:
         self.work.pop(0)()
 
 
-def test_a_look_begins_each_minute_and_its_result_is_taken_once(clocks: ManualClocks) -> None:
+def test_check_runs_each_minute_and_reports_once(clocks: ManualClocks) -> None:
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)
     assert watch.take_result() is None
@@ -93,7 +93,7 @@ def test_the_result_for_earlier_policies_is_dropped(clocks: ManualClocks) -> Non
     assert watch.take_result() == ["new"]
 
 
-def test_a_look_that_fails_or_cannot_begin_is_not_the_last(clocks: ManualClocks) -> None:
+def test_failed_check_is_repeated(clocks: ManualClocks) -> None:
     begun: list[str] = []
 
     def no_thread(_work: Callable[[], None]) -> None:
@@ -156,7 +156,7 @@ class NoHooks:
     vm_name = None
 
 
-def test_each_change_is_logged_once_and_what_is_missing_is_in_all_reports(clocks: ManualClocks) -> None:
+def test_each_change_is_logged_once(clocks: ManualClocks) -> None:
     stream, metrics, later = io.StringIO(), Metrics(), Later()
     recorder = Recorder(NoJournal(clocks), Log(stream, "json", lambda: NOW), metrics)
     watch = NeedsWatch(clocks.monotonic, later)

@@ -68,13 +68,13 @@ def stages(made: Plan) -> list[tuple[list[str], list[str]]]:
     return [(names(stage.prepare), names(stage.recover)) for stage in made.wanted_stages()]
 
 
-def test_each_verdict_with_hooks_is_a_stage_in_the_order_of_the_policies() -> None:
+def test_each_verdict_with_hooks_is_a_stage() -> None:
     made = plan(verdict("net", "announce", "withdraw"), verdict("app"), verdict("db", "flush sync", "open"))
     assert stages(made) == [(["announce"], ["withdraw"]), (["flush", "sync"], ["open"])]
     assert {run.policy for run in made.runs} == {"net", "db"}
 
 
-def test_the_same_stage_is_planned_once_and_another_one_is_added() -> None:
+def test_equal_stage_is_planned_once() -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
     assert not made.update([verdict("app", "drain", "undrain")])
@@ -84,7 +84,7 @@ def test_the_same_stage_is_planned_once_and_another_one_is_added() -> None:
 
 
 @pytest.mark.parametrize("other", [{"rule": "renamed"}, {"policy": "other"}, {"reason": "another"}], ids=str)
-def test_a_hook_is_known_by_its_words_not_by_the_rule_that_asks(other: dict[str, Any]) -> None:
+def test_hook_identity_does_not_depend_on_the_rule(other: dict[str, Any]) -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
     assert not made.update([verdict("app", "drain", "undrain")._replace(**other)])
@@ -106,7 +106,7 @@ def test_two_policies_that_share_hooks_run_them_once() -> None:
     assert stages(made) == [(["drain", "flush"], ["undrain"]), (["flush", "drain"], ["undrain"])]
 
 
-def test_for_another_content_the_same_hook_is_another_one_and_its_recovery_is_not() -> None:
+def test_changed_content_repeats_only_the_preparation() -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
     assert made.update([verdict("app", "drain", "undrain")], 1)
@@ -114,7 +114,7 @@ def test_for_another_content_the_same_hook_is_another_one_and_its_recovery_is_no
     assert names(made.runs) == ["drain", "undrain", "drain"]
 
 
-def test_what_is_no_longer_asked_for_is_dropped_unless_it_was_begun() -> None:
+def test_unrequested_hook_is_dropped_unless_begun() -> None:
     made = plan(verdict("app", "drain", "undrain"), verdict("db", "flush", "open"))
     finish(named(made, "drain"))
     made.update([])
@@ -137,7 +137,7 @@ def test_what_is_asked_for_again_goes_on() -> None:
 # Preparing
 
 
-def test_prepare_hooks_run_one_after_another_and_stages_too() -> None:
+def test_prepare_hooks_and_stages_run_in_sequence() -> None:
     made = plan(verdict("net", "announce settle"), verdict("app", "drain"))
     order = []
     while made.preparation()[0] != SUCCEEDED:
@@ -150,7 +150,7 @@ def test_prepare_hooks_run_one_after_another_and_stages_too() -> None:
     assert order == ["announce", "settle", "drain"]
 
 
-def test_parallel_hooks_are_due_together_and_the_next_stage_waits_for_all() -> None:
+def test_parallel_hooks_are_due_together() -> None:
     made = plan(verdict("net", "left right", parallel=True), verdict("app", "drain"))
     left, right = made.due_to_prepare(0.0)
     begin(left)
@@ -162,7 +162,7 @@ def test_parallel_hooks_are_due_together_and_the_next_stage_waits_for_all() -> N
     assert names(made.due_to_prepare(0.0)) == ["drain"]
 
 
-def test_what_failed_for_good_ends_its_stage_and_other_stages_go_on() -> None:
+def test_failed_stage_does_not_stop_others() -> None:
     made = plan(verdict("net", "announce settle"), verdict("app", "drain"))
     finish(named(made, "announce"), FAILED)
     assert names(made.due_to_prepare(0.0)) == ["drain"], "a hold may well drain"
@@ -171,7 +171,7 @@ def test_what_failed_for_good_ends_its_stage_and_other_stages_go_on() -> None:
     assert made.preparation() == (FAILED, named(made, "announce"))
 
 
-def test_what_is_tried_again_holds_up_its_own_stage_only() -> None:
+def test_retry_delays_only_its_own_stage() -> None:
     made = plan(verdict("net", "announce settle"), verdict("app", "drain"))
     announce = named(made, "announce")
     begin(announce)
@@ -184,7 +184,7 @@ def test_what_is_tried_again_holds_up_its_own_stage_only() -> None:
     assert names(made.due_to_prepare(101.0)) == ["settle"]
 
 
-def test_a_failure_that_is_to_be_approved_ends_nothing() -> None:
+def test_failure_with_on_failure_approve_ends_nothing() -> None:
     made = plan(verdict("app", "drain flush", on_failure=APPROVE))
     drain = named(made, "drain")
     begin(drain)
@@ -207,9 +207,7 @@ def test_a_failure_that_is_to_be_approved_ends_nothing() -> None:
     ],
     ids=str,
 )
-def test_how_often_and_how_far_apart_a_prepare_hook_is_tried(
-    retry: dict[str, float] | None, pauses: list[float]
-) -> None:
+def test_prepare_hook_is_retried_with_its_pauses(retry: dict[str, float] | None, pauses: list[float]) -> None:
     written = hook("drain") if retry is None else {**hook("drain"), "retry": retry}
     made = plan(verdict("app")._replace(prepare=(written,)))
     (run,) = made.runs
@@ -222,7 +220,7 @@ def test_how_often_and_how_far_apart_a_prepare_hook_is_tried(
     assert found == pauses
 
 
-def test_with_on_failure_approve_a_hook_is_tried_again_where_that_is_written() -> None:
+def test_on_failure_approve_retries_where_configured() -> None:
     made = plan(verdict("app", on_failure=APPROVE)._replace(prepare=({**hook("drain"), "retry": {"attempts": 2}},)))
     (run,) = made.runs
     begin(run)
@@ -233,7 +231,7 @@ def test_with_on_failure_approve_a_hook_is_tried_again_where_that_is_written() -
     assert made.preparation()[0] == SUCCEEDED
 
 
-def test_of_two_stages_the_one_that_holds_on_failure_decides() -> None:
+def test_stage_that_holds_on_failure_decides() -> None:
     made = plan(verdict("app", "drain", on_failure=APPROVE), verdict("db", "flush"))
     finish(named(made, "drain"), FAILED)
     finish(named(made, "flush"))
@@ -244,7 +242,7 @@ def test_of_two_stages_the_one_that_holds_on_failure_decides() -> None:
     assert made.preparation()[0] == FAILED
 
 
-def test_a_hook_that_one_stage_needs_is_no_careless_one() -> None:
+def test_hook_needed_by_one_stage_is_required() -> None:
     made = plan(verdict("app", "drain", on_failure=APPROVE), verdict("db", "drain"))
     (run,) = made.runs
     begin(run)
@@ -260,7 +258,7 @@ def test_nothing_to_prepare_is_prepared() -> None:
     assert Plan().is_recovered()
 
 
-def test_what_was_not_started_is_left_out_when_preparing_stops() -> None:
+def test_unstarted_hooks_are_skipped_when_preparing_stops() -> None:
     made = plan(verdict("app", "drain flush", "undrain"))
     begin(named(made, "drain"))
     made.stop_preparing("the event had started")
@@ -268,7 +266,7 @@ def test_what_was_not_started_is_left_out_when_preparing_stops() -> None:
     assert named(made, "flush").reason == "the event had started"
 
 
-def test_a_stage_begins_so_long_before_not_before_and_holds_up_no_other() -> None:
+def test_stage_waits_for_prepare_within() -> None:
     made = plan(verdict("app", "drain", prepare_within_seconds=900.0), verdict("db", "flush"))
     assert names(made.due_to_prepare(0.0, 1000.0)) == ["flush"]
     assert names(made.due_to_prepare(0.0, 900.0)) == ["drain"]
@@ -292,7 +290,7 @@ def test_only_stages_that_had_begun_are_recovered() -> None:
     assert made.is_recovered()
 
 
-def test_after_a_start_what_says_so_is_recovered_without_preparation() -> None:
+def test_start_recovers_rules_with_recover_when_started() -> None:
     for when, had_started, recovers in (
         ("prepared", True, False),
         ("started", False, False),
@@ -311,7 +309,7 @@ def test_nothing_begun_leaves_nothing_to_recover() -> None:
     assert made.due_to_recover(0.0) == []
 
 
-def test_recover_hooks_run_in_order_and_those_of_stages_side_by_side() -> None:
+def test_recover_hooks_run_in_order_and_stages_parallel() -> None:
     made = recovering(verdict("net", "announce", "settle withdraw"), verdict("app", "drain", "undrain"))
     assert names(made.due_to_recover(0.0)) == ["settle", "undrain"]
     begin(named(made, "settle"))
@@ -321,14 +319,14 @@ def test_recover_hooks_run_in_order_and_those_of_stages_side_by_side() -> None:
     assert names(made.due_to_recover(0.0)) == ["withdraw"]
 
 
-def test_a_shared_recover_hook_waits_for_what_comes_before_it_in_any_stage() -> None:
+def test_shared_recover_hook_waits_for_predecessors_everywhere() -> None:
     made = recovering(verdict("net", "announce", "settle open"), verdict("app", "drain", "open"))
     assert names(made.due_to_recover(0.0)) == ["settle"]
     finish(named(made, "settle"))
     assert names(made.due_to_recover(0.0)) == ["open"]
 
 
-def test_stages_with_their_recover_hooks_in_opposite_orders_do_not_wait_for_each_other() -> None:
+def test_opposite_recover_orders_do_not_deadlock() -> None:
     made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b a"))
     while not made.is_recovered():
         due = made.due_to_recover(0.0)
@@ -337,7 +335,7 @@ def test_stages_with_their_recover_hooks_in_opposite_orders_do_not_wait_for_each
             finish(run)
 
 
-def test_three_stages_in_a_circle_wake_the_runner_when_something_is_due() -> None:
+def test_circular_recover_orders_wake_the_runner_when_due() -> None:
     made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b c"), verdict("db", "flush", "c a"))
     finish(named(made, "a"))
     for name, now in (("c", 0.0), ("b", 5.0)):
@@ -348,7 +346,7 @@ def test_three_stages_in_a_circle_wake_the_runner_when_something_is_due() -> Non
     assert made.due_to_recover(5.0 + wait) == [named(made, "b")], "and not when c could run, which waits for b"
 
 
-def test_a_recovery_that_is_to_be_tried_again_waits_for_its_time_and_holds_up_the_rest_of_its_stage() -> None:
+def test_recovery_retry_waits_and_delays_its_stage() -> None:
     made = recovering(verdict("app", "drain", "undrain open"))
     undrain = named(made, "undrain")
     begin(undrain)
@@ -434,7 +432,7 @@ def test_a_plan_survives_being_written_down(verdicts: list[Verdict], later: list
 
 
 @given(st.lists(VERDICTS, max_size=4), st.data())
-def test_however_hooks_end_every_plan_comes_to_its_end(verdicts: list[Verdict], data: st.DataObject) -> None:
+def test_every_plan_ends_however_hooks_end(verdicts: list[Verdict], data: st.DataObject) -> None:
     """And prepared is only what has succeeded, or may fail; no hook runs twice but after a failure."""
     made = plan(*verdicts)
     now = 0.0

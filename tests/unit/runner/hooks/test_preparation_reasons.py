@@ -54,7 +54,7 @@ from tools.worlds.stories import NOTICE_SECONDS, ONCE, Story, hook, match
         ),
     ],
 )
-def test_the_reason_names_the_hook_and_what_became_of_it(
+def test_reason_names_the_hook_and_its_result(
     wanted: dict[str, Any], happens: dict[str, Any], expected: tuple[str, str], tmp_path: Path
 ) -> None:
     story = Story(tmp_path, [("web", [match("both", **{"prepare": ["drain"], "recover": ["undrain"], **wanted})])])

@@ -39,7 +39,7 @@ def refused(machine: Machine) -> str:
     return str(answer.fields["reason"])
 
 
-def test_what_the_bad_ones_are_made_of_is_good() -> None:
+def test_base_of_the_bad_examples_is_good() -> None:
     assert recovery_requests._request(json.dumps(GOOD).encode()).note == "put back"
 
 
@@ -74,7 +74,7 @@ def test_a_bad_file_is_moved_aside_and_reported(machine: Machine, content: objec
     assert reason in refused(machine)
 
 
-def test_a_bad_file_keeps_no_good_one_from_being_carried_out(machine: Machine) -> None:
+def test_bad_file_does_not_block_a_good_one(machine: Machine) -> None:
     record = machine.failing()
     machine.ask(record)
     (machine.state / "recoveries" / NAME).write_text("{")
@@ -82,7 +82,7 @@ def test_a_bad_file_keeps_no_good_one_from_being_carried_out(machine: Machine) -
     assert machine.running() == ["undrain"]
 
 
-def test_a_file_that_others_may_write_to_is_refused(machine: Machine) -> None:
+def test_file_writable_by_others_is_refused(machine: Machine) -> None:
     (machine.state / "recoveries").mkdir(mode=0o700)
     path = machine.state / "recoveries" / NAME
     path.write_text(json.dumps(GOOD))
@@ -98,7 +98,7 @@ def test_so_is_a_link(machine: Machine) -> None:
     assert (machine.state / "elsewhere.json").exists()
 
 
-def test_a_file_that_is_not_named_as_one_is_refused(machine: Machine) -> None:
+def test_wrong_file_name_is_refused(machine: Machine) -> None:
     (machine.state / "recoveries").mkdir(mode=0o700)
     (machine.state / "recoveries" / "please.json").write_text(json.dumps(GOOD))
     assert "please.json is not the name" in refused(machine)
@@ -112,7 +112,7 @@ _JSON = st.recursive(
 
 
 @given(st.data())
-def test_whatever_one_value_is_it_is_read_or_refused(data: st.DataObject) -> None:
+def test_any_value_is_read_or_refused(data: st.DataObject) -> None:
     record = dict(GOOD)
     record[data.draw(st.sampled_from(sorted(record)))] = data.draw(_JSON)
     try:
@@ -132,7 +132,7 @@ def test_a_request_is_for_the_runner_alone(machine: Machine) -> None:
     assert (directory / f"{request_id}.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_who_asked_is_the_user_and_who_became_root() -> None:
+def test_requester_is_the_user_behind_sudo() -> None:
     import pwd
 
     me = pwd.getpwuid(os.getuid()).pw_name
@@ -144,7 +144,7 @@ def test_who_asked_is_the_user_and_who_became_root() -> None:
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.EIO])
-def test_a_request_that_cannot_be_read_now_is_read_later(
+def test_temporarily_unreadable_request_is_read_later(
     machine: Machine, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/operations.md: it is removed when it was carried out; a file that is not a request is moved aside."""
@@ -164,7 +164,7 @@ def test_a_request_that_cannot_be_read_now_is_read_later(
     assert record.state == "done"
 
 
-def test_an_event_with_a_long_id_can_be_dealt_with(machine: Machine) -> None:
+def test_event_with_a_long_id_is_dealt_with(machine: Machine) -> None:
     """docs/operations.md: an EventId may have 256 characters."""
     record = machine.recovering(name="A" * 256)
     for pause in (10.0, 60.0, 0.0):

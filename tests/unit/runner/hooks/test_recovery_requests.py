@@ -31,7 +31,7 @@ def test_what_fails_runs_again_at_once(machine: Machine) -> None:
     assert record.state == states.DONE
 
 
-def test_a_hook_that_runs_is_let_finish_before_it_runs_again(machine: Machine) -> None:
+def test_running_hook_finishes_before_it_is_repeated(machine: Machine) -> None:
     record = machine.recovering()
     machine.end("undrain", "failed")
     machine.work(10.0)
@@ -79,7 +79,7 @@ def test_what_was_dealt_with_is_over(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("result", ["succeeded", "failed"])
-def test_what_runs_when_it_is_dealt_with_is_let_finish_and_not_tried_again(machine: Machine, result: str) -> None:
+def test_running_hook_finishes_when_dealt_with(machine: Machine, result: str) -> None:
     record = machine.recovering("undrain open")
     machine.end("undrain", "failed")
     machine.work(10.0)
@@ -108,7 +108,7 @@ def test_a_later_event_is_not_concerned(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_a_request_waits_for_a_runner_that_is_not_running(machine: Machine, note: str | None) -> None:
+def test_request_waits_for_a_runner(machine: Machine, note: str | None) -> None:
     record = machine.failing()
     machine.ask(record, note)
     machine.restart()
@@ -119,7 +119,7 @@ def test_a_request_waits_for_a_runner_that_is_not_running(machine: Machine, note
 
 
 @pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: Machine, note: str | None) -> None:
+def test_crash_before_the_commit_repeats_the_request(machine: Machine, note: str | None) -> None:
     record = machine.failing()
     machine.ask(record, note)
     machine.recoveries.read_requests()
@@ -133,7 +133,7 @@ def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: M
 
 
 @pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_killed_before_the_file_was_removed_it_is_not_done_twice(machine: Machine, note: str | None) -> None:
+def test_crash_before_the_removal_does_not_repeat(machine: Machine, note: str | None) -> None:
     record = machine.failing()
     machine.ask(record, note)
     machine.recoveries.read_requests()
@@ -148,7 +148,7 @@ def test_killed_before_the_file_was_removed_it_is_not_done_twice(machine: Machin
     assert machine.files() == []
 
 
-def test_killed_while_it_waits_for_a_hook_it_is_not_forgotten(machine: Machine) -> None:
+def test_crash_while_waiting_keeps_the_request(machine: Machine) -> None:
     record = machine.recovering()
     machine.end("undrain", "failed")
     machine.work(10.0)
@@ -203,7 +203,7 @@ def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
 # What is reported meanwhile
 
 
-def test_a_recovery_that_fails_is_counted_until_it_is_over(machine: Machine) -> None:
+def test_failing_recovery_is_counted_until_it_ends(machine: Machine) -> None:
     record = machine.recovering()
     assert (machine.gauge(), machine.gauge(drill=True)) == (0, 0)
     for pause in (10.0, 60.0):
@@ -230,7 +230,7 @@ def test_a_drill_whose_recovery_fails_is_counted_apart(machine: Machine) -> None
     assert (machine.gauge(), machine.gauge(drill=True)) == (0, 1)
 
 
-def test_this_vm_is_not_ready_until_the_recovery_is_over(machine: Machine) -> None:
+def test_failing_recovery_keeps_the_vm_unready(machine: Machine) -> None:
     record = machine.failing()
     assert not machine.readiness.ready()
     machine.restart()

@@ -93,7 +93,7 @@ def test_success(status: int) -> None:
 
 
 @pytest.mark.parametrize("final", [200, 503])
-def test_what_comes_before_the_answer_is_not_the_answer(final: int) -> None:
+def test_interim_responses_are_skipped(final: int) -> None:
     """RFC 9110, 15.2: a client has to take any number of interim answers."""
     before = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
     answers = [status(final), status(200)]
@@ -101,7 +101,7 @@ def test_what_comes_before_the_answer_is_not_the_answer(final: int) -> None:
         assert send(server.url) == (0, f"URL: answered 200{' (2 tries)' if final == 503 else ''}\n")
 
 
-def test_an_end_of_what_comes_before_the_answer_is_waited_for_only_so_long() -> None:
+def test_endless_interim_responses_are_given_up() -> None:
     with ScriptedServer(raw(b"HTTP/1.1 102 Processing\r\n\r\n" * 1000, "close")) as server:
         assert send(server.url) == (1, "URL: answered 102\n")
 

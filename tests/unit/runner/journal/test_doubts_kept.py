@@ -16,7 +16,7 @@ from forewarn.runner.journal import doubts
 from forewarn.runner.journal.integrity import Loss
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import opened
-from tools.worlds.stories import DRAINED, Story, match
+from tools.worlds.stories import DRAINED, Story, listed, match
 
 ALWAYS = match("both", recover=["undrain"], recover_when="started")
 PLAIN = match("plain")
@@ -33,9 +33,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     """docs/operations.md: no hook is started for it, neither to prepare nor to recover."""
     event_id = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
     file = doubted(tmp_path, event_id.lower())
-    story = Story(tmp_path, [("web", [ALWAYS])])
-    story.schedule(event_id=event_id, notice=30.0)
-    story.go(3)
+    story, _event = listed(tmp_path, [("web", [ALWAYS])], seconds=3, event_id=event_id, notice=30.0)
     assert [record.event.key for record in story.instance.runner.scheduler.records] == [event_id.lower()]
     story.go(30)
     story.finish_event(event_id, 5)
@@ -43,7 +41,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     assert story.count("start") == 0, "a person has not seen to it"
 
 
-def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_only(tmp_path: Path) -> None:
+def test_doubt_persists_while_documents_are_incomplete(tmp_path: Path) -> None:
     """docs/operations.md: if it is not known which event it was, every event is held that the next document lists ...
     This stays so across restarts until a person has seen to it."""
     file = doubted(tmp_path, None)
@@ -62,9 +60,7 @@ def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES])
-def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
-    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inaccessible_doubt_file_is_not_cleared(tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
     file = doubted(tmp_path, "e")
     journal = opened(tmp_path, ManualClocks())
     assert journal.doubt("e")
@@ -84,9 +80,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE])
-def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
-    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlisted_doubt_directory_is_not_empty(tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
     file = doubted(tmp_path, "e")
     iterdir = Path.iterdir
 
@@ -103,9 +97,7 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
     journal.close()
 
 
-def test_what_an_unreadable_directory_names_is_held_though_its_record_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_doubt_directory_holds_intact_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record can be whole and yet an older one: only the file about it shows that."""
     story = Story(tmp_path, [("web", [PLAIN])], [("web", [match("later", "hold")])])
     story.world.generation = 1

@@ -52,7 +52,7 @@ def test_nothing_is_in_the_file_before_the_commit(tmp_path: Path, journal: Journ
     assert JournalReader(str(tmp_path)).records() == [record(1)]
 
 
-def test_the_latest_of_a_record_counts_and_only_open_ones_are_resumed(tmp_path: Path) -> None:
+def test_latest_open_records_are_resumed(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     for row in (record(3), record(1), record(2), record(3, state="held")):
         journal.save(row)
@@ -66,7 +66,7 @@ def test_the_latest_of_a_record_counts_and_only_open_ones_are_resumed(tmp_path: 
     again.close()
 
 
-def test_what_is_done_with_a_value_after_it_was_given_changes_nothing(tmp_path: Path, journal: Journal) -> None:
+def test_values_changed_after_saving_are_not_stored(tmp_path: Path, journal: Journal) -> None:
     plan: list[Any] = []
     journal.save(record(1, plan=plan))
     journal.note("document", None, events=plan)
@@ -88,7 +88,7 @@ def test_a_commit_of_nothing_is_none(tmp_path: Path, journal: Journal) -> None:
     assert (tmp_path / "journal.db-wal").stat().st_size == size
 
 
-def test_what_is_left_is_written_when_it_is_closed(tmp_path: Path) -> None:
+def test_close_writes_the_rest(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.note("runner-stopped", None, signal="SIGTERM")
     journal.close()
@@ -96,7 +96,7 @@ def test_what_is_left_is_written_when_it_is_closed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"journal.db", "journal.mark"}
 
 
-def test_the_file_is_for_its_owner_alone_and_says_what_it_is(tmp_path: Path, journal: Journal) -> None:
+def test_files_are_private_and_have_their_pragmas(tmp_path: Path, journal: Journal) -> None:
     journal.note("state")
     commit(journal)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -151,7 +151,7 @@ def _refuse(constant: str) -> None:
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=())), _VALUES, max_size=4))
-def test_whatever_the_wire_brings_becomes_plain_json_and_comes_back(value: dict[str, Any]) -> None:
+def test_any_value_becomes_json_and_returns(value: dict[str, Any]) -> None:
     text = dump(value)
     assert text.isascii()
     assert "\0" not in text
@@ -184,7 +184,7 @@ def test_what_dump_did_not_write_is_damage(text: object) -> None:
         load(text)
 
 
-def test_nul_and_half_characters_do_not_break_the_journal(tmp_path: Path) -> None:
+def test_nul_and_surrogates_do_not_break_the_journal(tmp_path: Path) -> None:
     nasty = "a\0b\ud800c\U0001f600"
     journal = opened(tmp_path)
     journal.save(EventRow(1, nasty, nasty, True, {nasty: [nasty, float("nan"), float("inf")]}))

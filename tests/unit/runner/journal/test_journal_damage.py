@@ -126,7 +126,7 @@ ONE_RECORD = (_other_text_in_a_row, _no_text_in_a_row, _another_kind_of_row)
 
 
 @pytest.mark.parametrize("damage", AT_ONCE)
-def test_a_damaged_file_is_moved_aside_at_the_start(
+def test_damaged_file_is_moved_aside_at_start(
     tmp_path: Path, clocks: ManualClocks, damage: Callable[[Path], None]
 ) -> None:
     file = fill(tmp_path, clocks)
@@ -161,7 +161,7 @@ def test_a_damaged_file_is_moved_aside_at_the_start(
     journal.close()
 
 
-def test_damage_found_while_it_runs_costs_no_open_record(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_damage_while_running_keeps_open_records(tmp_path: Path, clocks: ManualClocks) -> None:
     file = fill(tmp_path, clocks)
     for page in pages_of(file, "entries"):
         write(file, page * PAGE, b"\xa5" * PAGE)
@@ -178,7 +178,7 @@ def test_damage_found_while_it_runs_costs_no_open_record(tmp_path: Path, clocks:
     journal.close()
 
 
-def test_damage_found_when_it_is_pruned_costs_no_open_record(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_damage_while_pruning_keeps_open_records(tmp_path: Path, clocks: ManualClocks) -> None:
     file = fill(tmp_path, clocks)
     for page in pages_of(file, "entries"):
         write(file, page * PAGE, b"\xa5" * PAGE)
@@ -202,7 +202,7 @@ def test_what_belongs_to_the_file_goes_with_it(tmp_path: Path) -> None:
     assert {str(path): path.read_text() for path in tmp_path.iterdir()} == {**moved, str(tmp_path / "heartbeat"): ""}
 
 
-def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_wal_without_its_database_is_ignored(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks)
     journal.save(record(1))
     commit(journal)
@@ -216,7 +216,7 @@ def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clock
     again.close()
 
 
-def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_damaged_wal_costs_only_its_commits(tmp_path: Path, clocks: ManualClocks) -> None:
     fill(tmp_path, clocks)
     journal = opened(tmp_path, clocks)
     journal.save(record(300))
@@ -232,9 +232,7 @@ def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: 
     again.close()
 
 
-def test_a_disk_that_damages_one_file_after_the_other_is_not_filled_with_them(
-    tmp_path: Path, clocks: ManualClocks
-) -> None:
+def test_damaged_files_aside_are_limited(tmp_path: Path, clocks: ManualClocks) -> None:
     for number in range(MOST_MOVED_ASIDE):
         (tmp_path / "journal.db").write_text(f"meow {number} " * 1000)
         journal = opened(tmp_path, clocks)  # all within a second: none may replace another
@@ -271,7 +269,7 @@ def test_a_damaged_file_that_cannot_be_moved(
     journal.close()
 
 
-def test_a_file_that_is_damaged_again_at_once_is_trouble(
+def test_repeatedly_damaged_file_is_trouble(
     tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def connect(path: str) -> sqlite3.Connection:
@@ -292,7 +290,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return fill(tmp_path_factory.mktemp("sound"), ManualClocks()).read_bytes()
 
 
-def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_undecodable_sqlite_message_is_handled(tmp_path: Path, clocks: ManualClocks) -> None:
     file = fill(tmp_path, clocks)
     file.write_bytes(file.read_bytes().replace(b"TABLE lives (id", b"TABLE lives \xed\xff\xfe"))
     with pytest.raises(InputError, match="cannot be read"):

@@ -62,9 +62,7 @@ def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: ManualClocks) 
     journal.close()
 
 
-def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
-    tmp_path: Path, clocks: ManualClocks
-) -> None:
+def test_missing_wal_leaves_changed_records_in_doubt(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
     journal.note("decision", 3)
@@ -95,9 +93,7 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
     again.close()
 
 
-def test_an_older_record_is_not_gone_on_with_and_one_that_was_over_not_begun_again(
-    tmp_path: Path, clocks: ManualClocks
-) -> None:
+def test_outdated_record_is_neither_resumed_nor_reopened(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
     journal.save(record(4))
@@ -118,7 +114,7 @@ def test_an_older_record_is_not_gone_on_with_and_one_that_was_over_not_begun_aga
     assert [row.id for row in JournalReader(str(older)).records(open_only=True)] == [4]
 
 
-def test_more_open_records_than_the_mark_has_room_for(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_mark_with_too_many_open_records(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     for number in range(3, 300):
         journal.save(record(number))
@@ -188,7 +184,7 @@ def test_a_changed_entry_is_reported_among_the_others(tmp_path: Path, clocks: Ma
     ]
 
 
-def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_damaged_doubt_file_means_any_event(tmp_path: Path, clocks: ManualClocks) -> None:
     (tmp_path / DIRECTORY).mkdir()
     file = tmp_path / DIRECTORY / "7-0.json"
     file.write_text("no json")
@@ -201,7 +197,7 @@ def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks
     journal.close()
 
 
-def test_what_cannot_be_kept_aside_is_held_all_the_same(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_doubt_that_cannot_be_stored_holds(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
     commit(journal)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.worlds.stories import AFTER, DRAINED, HELD, Policies, Story, hook, match
+from tools.worlds.stories import AFTER, DRAINED, HELD, Policies, Story, hook, listed, match
 
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
 PLAIN = [("web", [match("plain", "hold")])]
@@ -52,10 +52,8 @@ def restarted(story: Story, generation: int = 0) -> Callable[[], None]:
     return heal
 
 
-def test_what_is_known_to_have_been_done_is_not_done_again(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    story.schedule()
-    story.go(4)
+def test_work_done_before_is_not_repeated(tmp_path: Path) -> None:
+    story, _event = listed(tmp_path, DRAINED, seconds=4)
     heal = restarted(story)
     heal()
     story.go(20)
@@ -64,10 +62,8 @@ def test_what_is_known_to_have_been_done_is_not_done_again(tmp_path: Path) -> No
     assert story.count("post") == 1, "the reminder is due 60 s after the first"
 
 
-def test_what_is_begun_while_the_journal_comes_back_is_recovered(tmp_path: Path) -> None:
-    story = Story(tmp_path, PLAIN, DRAINED)
-    event = story.schedule()
-    story.go(4)
+def test_work_begun_meanwhile_is_recovered(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, PLAIN, DRAINED, seconds=4)
     heal = restarted(story, 1)
     heal()
     story.go(20)
@@ -77,7 +73,7 @@ def test_what_is_begun_while_the_journal_comes_back_is_recovered(tmp_path: Path)
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_nothing_is_approved_by_the_policies_of_the_runner_before(tmp_path: Path, slow: bool) -> None:
+def test_nothing_is_approved_by_outdated_policies(tmp_path: Path, slow: bool) -> None:
     story = Story(tmp_path, DRAINED, MORE)
     story.world.post_fault = "failed"
     story.schedule()
@@ -94,10 +90,8 @@ def test_nothing_is_approved_by_the_policies_of_the_runner_before(tmp_path: Path
     assert (not posts) if slow else late[0] < posts[0]
 
 
-def test_an_event_that_has_changed_meanwhile_is_prepared_anew(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    event = story.schedule()
-    story.go(4)
+def test_event_changed_meanwhile_is_prepared_again(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, DRAINED, seconds=4)
     story.world.change(event, event_type="Redeploy")
     heal = restarted(story)
     heal()
@@ -109,9 +103,7 @@ def test_an_event_that_has_changed_meanwhile_is_prepared_anew(tmp_path: Path) ->
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_start_that_was_seen_meanwhile_counts(tmp_path: Path, late: bool) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(start_on="all_approvals")
-    story.go(4)
+    story, event = listed(tmp_path, AFTER, seconds=4, start_on="all_approvals")
     story.stop()
     heal = hide(tmp_path) if late else lambda: None
     story.start()
@@ -125,10 +117,8 @@ def test_a_start_that_was_seen_meanwhile_counts(tmp_path: Path, late: bool) -> N
     assert story.count("start", name="start-again") == 1
 
 
-def test_two_events_when_the_journal_is_found_in_between(tmp_path: Path) -> None:
-    story = Story(tmp_path, BOTH)
-    story.schedule(notice=700.0)
-    story.go(4)
+def test_second_event_does_not_repeat_the_first_preparation(tmp_path: Path) -> None:
+    story, _event = listed(tmp_path, BOTH, seconds=4, notice=700.0)
     story.stop()
     heal = hide(tmp_path)
     story.start()
@@ -139,10 +129,8 @@ def test_two_events_when_the_journal_is_found_in_between(tmp_path: Path) -> None
     assert story.count("start", name="drain") == 1
 
 
-def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAINED)
-    event = story.schedule()
-    story.go(4)
+def test_stop_when_the_journal_returns_loses_nothing(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, DRAINED, seconds=4)
     heal = restarted(story)
     heal()
     story.world.clock.advance(30.0)  # until the journal is tried again
@@ -156,12 +144,8 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
 
 
 @pytest.mark.parametrize("policies", [DRAINED, AFTER])
-def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_journal(
-    tmp_path: Path, policies: Policies
-) -> None:
-    story = Story(tmp_path, policies)
-    event = story.schedule(start_on="all_approvals")
-    story.go(4)
+def test_finished_recovery_is_not_repeated_after_a_stop(tmp_path: Path, policies: Policies) -> None:
+    story, event = listed(tmp_path, policies, seconds=4, start_on="all_approvals")
     if policies is AFTER:
         story.world.model.start(event)
     story.go(4)
@@ -176,7 +160,7 @@ def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_j
     assert story.instance.runner.scheduler.records == []
 
 
-def test_what_ends_in_the_moment_in_which_the_journal_comes_back_is_recovered_once(tmp_path: Path) -> None:
+def test_event_ending_when_the_journal_returns_recovers_once(tmp_path: Path) -> None:
     plain = match("plain", "hold", condition='event.Description == "plain"')
     story = Story(tmp_path, [("web", [plain, match("a", "hold", recover=["start-again"], recover_when="started")])])
     first = story.schedule(description="plain", start_on="all_approvals")
@@ -196,7 +180,7 @@ def test_what_ends_in_the_moment_in_which_the_journal_comes_back_is_recovered_on
     assert len(story.outcomes()) == 2
 
 
-def test_an_event_that_has_changed_and_was_approved_meanwhile_is_approved_once(tmp_path: Path) -> None:
+def test_event_changed_and_approved_meanwhile_is_approved_once(tmp_path: Path) -> None:
     story = Story(tmp_path, DRAINED, [("web", [match("plain")])])
     event = story.schedule()
     story.world.post_fault = "failed"
@@ -247,11 +231,9 @@ def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path, num
     assert story.instance.runner.scheduler.records == []
 
 
-def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path) -> None:
+def test_event_approved_before_may_have_started(tmp_path: Path) -> None:
     ok = [("web", [match("after", recover=["start-again"], recover_when="started")])]
-    story = Story(tmp_path, ok)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, ok, seconds=3)
     assert story.count("post", result="taken") == 1
     heal = restarted(story)
     story.cancel_event(event, 5)
@@ -261,7 +243,7 @@ def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path
 
 
 @pytest.mark.parametrize("found", [True, False])
-def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path: Path, found: bool) -> None:
+def test_possible_preparation_of_another_event_delays_recovery(tmp_path: Path, found: bool) -> None:
     rule = match("a", "hold", prepare=["stop"], recover=["start-again"], recover_when="started")
     story = Story(tmp_path, [("web", [rule])])
     one = story.schedule(start_on="all_approvals")
@@ -281,7 +263,7 @@ def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path:
     assert story.count("start", name="start-again") == 1
 
 
-def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
+def test_running_recovery_is_not_repeated(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     one = story.schedule(start_on="all_approvals")
     story.start_event(one, 3)
@@ -297,7 +279,7 @@ def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp
     assert story.count("start", name="start-again") == 1
 
 
-def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_path: Path) -> None:
+def test_current_policies_plan_while_the_service_is_silent(tmp_path: Path) -> None:
     now = [("web", [match("drain", prepare=["drain", "late"], recover=["unlate"])])]
     story = Story(tmp_path, DRAINED, now)
     story.world.post_fault = "failed"
@@ -317,7 +299,7 @@ def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_p
     assert story.count("start", name="unlate") == 1
 
 
-def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tmp_path: Path) -> None:
+def test_start_seen_meanwhile_is_kept(tmp_path: Path) -> None:
     story = Story(tmp_path, DRAINED)
     story.world.post_fault = "failed"
     event = story.schedule()
@@ -332,7 +314,7 @@ def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tm
     assert [record.state for record in story.instance.runner.scheduler.records] == ["started"]
 
 
-def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
+def test_real_event_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
     story = Story(tmp_path, DRAINED)
     story.world.post_fault = "failed"
     story.schedule()
@@ -346,9 +328,7 @@ def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Pa
 
 
 def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
-    story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])])
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], seconds=3)
     heal = restarted(story)
     story.cancel_event(event, 5)
     n = story.count("start", name="tell")
@@ -357,7 +337,7 @@ def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
     assert story.count("start", name="tell") == n
 
 
-def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(tmp_path: Path) -> None:
+def test_unreadable_event_is_not_approved_twice(tmp_path: Path) -> None:
     story = Story(tmp_path, [("web", [match("a")])])
     story.world.wall_error = 300.0
     event = story.schedule(notice=900.0)
@@ -373,10 +353,8 @@ def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(t
     assert story.count("post", result="taken") == 1
 
 
-def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    event = story.schedule(notice=20.0)
-    story.go(5)
+def test_late_name_and_journal_decide_once(tmp_path: Path) -> None:
+    story, event = listed(tmp_path, AFTER, seconds=5, notice=20.0)
     story.stop()
     heal = hide(story.directory)
     story.world.reboot(30.0)
@@ -394,9 +372,7 @@ def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(t
 @pytest.mark.parametrize("before", [True, False], ids=["before", "while-running"])
 @pytest.mark.parametrize("early", [True, False], ids=["listed-early", "listed-late"])
 def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early: bool) -> None:
-    story = Story(tmp_path, HELD)
-    event = story.schedule()
-    story.go(3)
+    story, event = listed(tmp_path, HELD, seconds=3)
     if before:
         story.stop()
         heal = hide(story.directory)

@@ -74,7 +74,7 @@ def test_an_older_file_is_converted(older: Path, monkeypatch: pytest.MonkeyPatch
     assert version_and_columns(older)[0] == 3, "once is enough"
 
 
-def test_a_new_file_has_the_newest_format_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_file_has_the_newest_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(monkeypatch, *NEXT)
     opened(tmp_path).close()
     version, columns = version_and_columns(tmp_path)
@@ -92,7 +92,7 @@ class _Killing(tuple[str, ...]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_during_migration_keeps_the_older_file(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     child = os.fork()
     if not child:  # nothing of it returns: it ends by its own hand, or with a number that the test does not expect
         try:

@@ -49,7 +49,7 @@ def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: ManualCl
     assert kept[-2:] == [("runner-started", None)] * 2
 
 
-def test_what_was_written_first_goes_first_whatever_the_clock_said(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_oldest_record_is_pruned_first_by_insertion(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=300_000)
     for number in range(1, 101):
         clocks.wall_offset -= 3 * DAY if number % 2 else 2.9 * DAY
@@ -160,7 +160,7 @@ def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: ManualClocks, 
     journal.close()
 
 
-def test_open_records_stay_even_if_they_are_too_much(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_open_records_are_never_pruned(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=100_000)
     for number in range(1, 41):
         journal.save(record(number, text="x" * 5000))
@@ -174,7 +174,7 @@ def test_open_records_stay_even_if_they_are_too_much(tmp_path: Path, clocks: Man
     journal.close()
 
 
-def test_an_open_record_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_closed_and_pruned_record_is_gone_after_restart(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=1)
     journal.save(record(1))
     commit(journal)
@@ -205,9 +205,7 @@ _STEPS = st.lists(
 
 @settings(max_examples=examples(25))
 @given(_STEPS, st.integers(50_000, 300_000))
-def test_whatever_was_written_open_records_stay_and_the_rest_fits(
-    steps: list[tuple[int, bool, int, float]], limit: int
-) -> None:
+def test_open_records_stay_and_the_rest_fits(steps: list[tuple[int, bool, int, float]], limit: int) -> None:
     clocks = ManualClocks()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)

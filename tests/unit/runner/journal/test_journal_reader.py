@@ -179,7 +179,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.root(reason="only root can become somebody else")
 @pytest.mark.parametrize("mode", [0o700, 0o755])
-def test_a_reader_without_permission_gets_an_error_that_says_so(directory: Path, mode: int) -> None:
+def test_reader_without_permission_gets_an_error(directory: Path, mode: int) -> None:
     for parent in [directory.parent, *directory.parent.parents][:2]:
         parent.chmod(0o755)
     directory.chmod(mode)

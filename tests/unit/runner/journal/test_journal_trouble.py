@@ -69,7 +69,7 @@ def _newer_format(directory: Path) -> Callable[[], object]:
         ),
     ],
 )
-def test_it_says_why_and_heals_itself_ten_seconds_later(
+def test_trouble_is_reported_and_heals_itself(
     tmp_path: Path, clocks: ManualClocks, spoil: Callable[[Path], Callable[[], object]], text: str
 ) -> None:
     directory = tmp_path / "state"
@@ -104,7 +104,7 @@ def test_it_says_why_and_heals_itself_ten_seconds_later(
     journal.close()
 
 
-def test_it_heals_also_if_there_is_nothing_to_write(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_trouble_heals_without_anything_to_write(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -116,7 +116,7 @@ def test_it_heals_also_if_there_is_nothing_to_write(tmp_path: Path, clocks: Manu
     journal.close()
 
 
-def test_a_last_attempt_is_made_when_it_is_closed(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_close_makes_a_last_attempt(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -126,7 +126,7 @@ def test_a_last_attempt_is_made_when_it_is_closed(tmp_path: Path, clocks: Manual
     assert kinds(tmp_path) == ["runner-stopped", "journal-recovered"]
 
 
-def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_reported(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_waiting_entries_are_limited_and_losses_reported(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -161,9 +161,7 @@ def test_nothing_is_dropped_while_all_is_well(tmp_path: Path, journal: Journal) 
     assert len(entries(tmp_path)) == 20
 
 
-def test_a_lock_of_somebody_else_is_waited_for_briefly(
-    tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_lock_is_awaited_briefly(tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "BUSY_SECONDS", 0.05)
     journal = opened(tmp_path, clocks)
     other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
@@ -195,7 +193,7 @@ def test_without_sqlite_nothing_is_kept(tmp_path: Path, clocks: ManualClocks, mo
 @pytest.mark.parametrize(
     "removed", [("journal.db", "journal.db-wal", "journal.db-shm"), ("journal.db",), ("journal.db-wal",)]
 )
-def test_a_file_that_was_removed_is_begun_anew_with_every_open_record(
+def test_removed_file_is_recreated_with_open_records(
     tmp_path: Path, clocks: ManualClocks, removed: tuple[str, ...]
 ) -> None:
     journal = opened(tmp_path, clocks)
@@ -218,7 +216,7 @@ def test_a_file_that_was_removed_is_begun_anew_with_every_open_record(
     again.close()
 
 
-def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_replaced_file_is_brought_up_to_date(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks)
     journal.save(record(1))
     commit(journal)
@@ -236,7 +234,7 @@ def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: 
     journal.close()
 
 
-def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_unreadable_records_are_found_later(tmp_path: Path, clocks: ManualClocks) -> None:
     before = opened(tmp_path, clocks)
     before.save(record(1, state="prepared"))
     before.save(record(2, is_open=False))

@@ -90,14 +90,14 @@ def rig(tmp_path: Path, journal: Journal, clocks: ManualClocks) -> Rig:
     return Rig(tmp_path, journal, clocks)
 
 
-def test_the_name_of_a_stream_is_kept_before_anything_is_sent(rig: Rig) -> None:
+def test_stream_name_is_saved_before_sending(rig: Rig) -> None:
     assert rig.attempts() == 1
     kept = positions.read(str(rig.directory))
     assert kept is not None
     assert rig.children.started[0]["position"] == kept._asdict()
 
 
-def test_what_is_new_is_sent_after_a_moment_and_only_then(rig: Rig) -> None:
+def test_new_entries_are_sent_after_a_moment(rig: Rig) -> None:
     rig.begin()
     assert rig.attempts() == 2  # what an earlier runner may have left
     rig.report()
@@ -127,7 +127,7 @@ def test_a_backlog_is_sent_without_a_pause(rig: Rig) -> None:
     assert rig.attempts() == 3
 
 
-def test_a_failure_is_tried_again_with_growing_pauses_and_reported_once(rig: Rig) -> None:
+def test_failure_is_retried_with_growing_pauses(rig: Rig) -> None:
     rig.begin()
     pauses: list[float] = []
     for _ in range(12):
@@ -169,7 +169,7 @@ def test_what_lasts_is_tried_again_slowly(rig: Rig) -> None:
     assert rig.attempts() == 3
 
 
-def test_what_is_too_large_is_sent_in_smaller_batches(rig: Rig) -> None:
+def test_oversized_batch_is_split(rig: Rig) -> None:
     rig.begin()
     assert rig.attempts() == 2
     rig.report(rows=8, problem="answered 413", lasting=True, too_large=True)
@@ -202,7 +202,7 @@ def test_another_journal_is_another_stream(rig: Rig) -> None:
     assert (after.acknowledged, after.checksum, after.begins, after.lost) == (0, None, None, 2)
 
 
-def test_what_is_lost_or_rejected_is_said_and_counted(rig: Rig) -> None:
+def test_lost_and_rejected_entries_are_counted(rig: Rig) -> None:
     rig.begin()
     assert rig.attempts() == 2
     rig.report(rows=5, acknowledged=12, checksum=1, lost=7, rejected=2, rejection="too old")
@@ -236,7 +236,7 @@ def test_a_child_that_reports_nothing_is_a_failure(rig: Rig, result: HookResult)
     assert rig.attempts() == 3
 
 
-def test_a_state_directory_that_cannot_be_written_stops_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_state_directory_delays_sending(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_directory: str, _position: object) -> None:
         raise OSError(28, "No space left on device")
 

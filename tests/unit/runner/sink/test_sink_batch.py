@@ -37,9 +37,7 @@ def remove(directory: Path, condition: str) -> None:
         connection.execute(f"DELETE FROM entries WHERE {condition}")
 
 
-def test_rows_have_their_numbers_and_what_belongs_to_the_event(
-    tmp_path: Path, journal: Journal, noted: Callable[..., None]
-) -> None:
+def test_rows_have_numbers_and_event_fields(tmp_path: Path, journal: Journal, noted: Callable[..., None]) -> None:
     event = {"EventId": "68DAE20B", "EventType": "Reboot"}
     journal.save(record(7, event=event, drill=True))
     noted("runner-started")
@@ -62,7 +60,7 @@ def test_the_next_batch_begins_after_the_last_one(tmp_path: Path, noted: Callabl
     assert next_batch(str(tmp_path), after) == (((), 5, second.checksum, 0, 0, False))
 
 
-def test_a_batch_is_bounded_in_bytes_but_never_empty(tmp_path: Path, noted: Callable[..., None]) -> None:
+def test_batch_is_limited_but_never_empty(tmp_path: Path, noted: Callable[..., None]) -> None:
     noted("large", output="x" * (MOST_BYTES + 1))
     noted("half", "half", "half", output="x" * (MOST_BYTES // 2 - 100))
     assert [row.kind for row in next_batch(str(tmp_path), START).rows] == ["large"]
@@ -71,7 +69,7 @@ def test_a_batch_is_bounded_in_bytes_but_never_empty(tmp_path: Path, noted: Call
     assert [row.kind for row in next_batch(str(tmp_path), after).rows] == ["half", "half"]
 
 
-def test_what_the_journal_removed_before_it_was_sent_is_counted(tmp_path: Path, noted: Callable[..., None]) -> None:
+def test_entries_pruned_before_sending_are_counted(tmp_path: Path, noted: Callable[..., None]) -> None:
     noted("a", "b", "c", "d")
     sent = next_batch(str(tmp_path), START, most_rows=1)
     remove(tmp_path, "id IN (1, 2, 3)")
@@ -80,7 +78,7 @@ def test_what_the_journal_removed_before_it_was_sent_is_counted(tmp_path: Path, 
     assert ([row.sequence for row in batch.rows], batch.lost, batch.replaced) == ([4], 2, False)
 
 
-def test_what_was_removed_before_there_was_a_sink_is_not_lost(tmp_path: Path, noted: Callable[..., None]) -> None:
+def test_entries_pruned_before_the_sink_are_not_lost(tmp_path: Path, noted: Callable[..., None]) -> None:
     noted("a", "b", "c", "d")
     remove(tmp_path, "id IN (1, 3)")
     begins = newest(str(tmp_path))

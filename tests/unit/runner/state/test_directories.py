@@ -43,7 +43,7 @@ def directory(tmp_path: Path) -> Iterator[StateDirectory]:
     directory.release()
 
 
-def test_what_systemd_made_comes_first_then_root_then_the_users_own() -> None:
+def test_default_prefers_systemd_then_root_then_user() -> None:
     everything = {"STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "XDG_STATE_HOME": "/x", "HOME": "/home/me"}
     assert default(everything, 0) == default(everything, 1000) == "/var/lib/a"
     del everything["STATE_DIRECTORY"]
@@ -55,7 +55,7 @@ def test_what_systemd_made_comes_first_then_root_then_the_users_own() -> None:
         default({}, 1000)
 
 
-def test_it_is_made_for_its_owner_alone_with_what_is_above_it(tmp_path: Path) -> None:
+def test_directory_and_parents_are_created_private(tmp_path: Path) -> None:
     previous = os.umask(0)  # the most careless there is
     try:
         StateDirectory(str(tmp_path / "local" / "state" / "forewarn")).prepare()
@@ -92,7 +92,7 @@ def test_none_is_made_where_others_could_replace_it(tmp_path: Path) -> None:
     StateDirectory(str(path)).prepare()
 
 
-def test_a_link_to_a_good_one_is_fine_and_a_link_to_nothing_is_reported(tmp_path: Path) -> None:
+def test_link_is_followed_unless_dangling(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("real")
     linked = StateDirectory(str(tmp_path / "link"))
@@ -103,7 +103,7 @@ def test_a_link_to_a_good_one_is_fine_and_a_link_to_nothing_is_reported(tmp_path
     assert os.strerror(errno.ENOENT) in refusal(StateDirectory(str(tmp_path / "dangling")), "prepare").message
 
 
-def test_what_cannot_be_made_is_reported_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_creation_is_reported_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     assert "is not a directory" in refusal(StateDirectory(str(tmp_path / "file")), "prepare").message
     assert "not a directory" in str(refusal(StateDirectory(str(tmp_path / "file" / "x")), "prepare")).lower()
@@ -119,7 +119,7 @@ def test_what_cannot_be_made_is_reported_with_what_to_do(tmp_path: Path, monkeyp
     assert error.hint == "Make it, or name another with --state."
 
 
-def test_a_second_runner_is_refused_and_told_who_has_it(directory: StateDirectory) -> None:
+def test_second_runner_is_refused_with_the_holder(directory: StateDirectory) -> None:
     directory.lock()
     second = StateDirectory(directory.path)
     error = refusal(second, "lock")
@@ -138,14 +138,14 @@ def test_nobody_else_can_open_what_is_locked(directory: StateDirectory) -> None:
 
 
 @pytest.mark.parametrize("noted", ["", "no number\n", "-1\n", "0\n", "9" * 30, str(2**31 - 1)])
-def test_a_holder_that_is_not_known_is_not_named(directory: StateDirectory, noted: str) -> None:
+def test_unknown_holder_is_not_named(directory: StateDirectory, noted: str) -> None:
     directory.lock()
     Path(directory.path, "lock").write_text(noted)
     error = refusal(StateDirectory(directory.path), "lock")
     assert error.message == f"state directory {directory.path} is in use by another runner."
 
 
-def test_the_lock_dies_with_a_killed_runner_though_its_hooks_live(tmp_path: Path, package: Path) -> None:
+def test_lock_ends_with_the_runner_despite_hooks(tmp_path: Path, package: Path) -> None:
     path = str(tmp_path / "state")
     environment = {**os.environ, "PYTHONPATH": str(package.parent)}
     holder = subprocess.Popen(
@@ -185,7 +185,7 @@ def test_a_full_disk_does_not_weaken_the_lock(directory: StateDirectory, monkeyp
 
 
 @pytest.mark.parametrize("used_before", [True, False])
-def test_a_file_system_that_is_read_only_is_locked_all_the_same(
+def test_read_only_file_system_can_be_locked(
     directory: StateDirectory, monkeypatch: pytest.MonkeyPatch, used_before: bool
 ) -> None:
     if used_before:

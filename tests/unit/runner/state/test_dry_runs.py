@@ -61,7 +61,7 @@ class Said:
         return [(line["phase"], line["hooks"]) for line in lines]
 
 
-def test_of_no_event_it_is_not_said_that_it_would_be_approved() -> None:
+def test_no_event_means_no_report() -> None:
     stream, clocks, nothing = io.StringIO(), ManualClocks(), None
     recorder = Recorder(NoJournal(clocks), Log(stream, "json"), Metrics())
     approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing, nothing)  # type: ignore[arg-type]  # not asked
@@ -69,7 +69,7 @@ def test_of_no_event_it_is_not_said_that_it_would_be_approved() -> None:
     assert not stream.getvalue()
 
 
-def test_hooks_are_said_once_and_recoveries_when_the_event_has_gone() -> None:
+def test_hooks_are_reported_once_and_recoveries_later() -> None:
     said = Said()
     assert said.prepare(Asks()) == [("prepare", ["run /usr/local/bin/drain --wait"])]
     assert said.prepare(Asks()) == []
@@ -89,7 +89,7 @@ def test_what_never_was_due_is_not_recovered() -> None:
     assert said.gone() == [("recover", ["run /usr/local/bin/undrain"])]
 
 
-def test_without_a_not_before_it_is_due_at_once() -> None:
+def test_missing_not_before_is_due_at_once() -> None:
     assert Said().prepare(Asks(prepare_within_seconds=600.0), notice=None) != []
 
 
@@ -104,7 +104,7 @@ def test_a_directory_is_marked_once_and_for_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["journal.db", "heartbeat"])
-def test_what_a_live_runner_has_kept_is_not_marked(tmp_path: Path, kept: str) -> None:
+def test_live_state_directory_is_not_marked(tmp_path: Path, kept: str) -> None:
     (tmp_path / kept).touch()
     dry_runs.claim(str(tmp_path), dry_run=False)
     with pytest.raises(InputError, match="is that of a live runner"):
@@ -117,7 +117,7 @@ def test_one_that_cannot_be_marked_is_refused(tmp_path: Path) -> None:
         dry_runs.claim(str(tmp_path / "missing"), dry_run=True)
 
 
-def test_a_link_in_the_place_of_the_mark_is_not_followed(tmp_path: Path) -> None:
+def test_link_in_place_of_the_mark_is_kept(tmp_path: Path) -> None:
     (tmp_path / "mode").symlink_to(tmp_path / "elsewhere")
     dry_runs.claim(str(tmp_path), dry_run=True)
     assert not (tmp_path / "elsewhere").exists()
@@ -175,9 +175,7 @@ def test_the_last_decision_before_the_start_counts(
     assert compare(both, capsys)[0] == 0
 
 
-def test_an_event_of_one_alone_is_no_difference_and_drills_are_left_out(
-    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_event_of_one_run_is_no_difference(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
     decision(both[0], "A1")
     both[0].record("drill-1", drill=True)
     code, out = compare(both, capsys)
@@ -185,7 +183,7 @@ def test_an_event_of_one_alone_is_no_difference_and_drills_are_left_out(
     assert "  dry run  did not see it" in out
 
 
-def test_two_of_a_kind_are_called_by_their_directories(
+def test_equal_kinds_are_named_by_directory(
     both: tuple[Recorded, Recorded], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other"
@@ -201,7 +199,7 @@ def test_documents_are_of_one_runner(both: tuple[Recorded, Recorded], capsys: py
     assert compare(both, capsys, "--documents")[0] == 2
 
 
-def test_without_a_dry_run_there_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_without_a_dry_run_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = Recorded(tmp_path)
     assert cli.main(["history", "--state", state.directory, "--compare"]) == 2
     assert f"{tmp_path}/dry-run" in capsys.readouterr().err

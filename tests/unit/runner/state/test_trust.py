@@ -39,7 +39,7 @@ def complaint(path: Path | str, check: Callable[[str], None] | None = None) -> s
     return str(caught.value)
 
 
-def test_what_only_root_and_we_can_change_is_believed(policy: Path) -> None:
+def test_file_writable_by_root_and_owner_is_trusted(policy: Path) -> None:
     check_file(str(policy), "artifact")
     policy.chmod(0o400)
     check_file(str(policy), "artifact")
@@ -54,7 +54,7 @@ def test_a_file_that_others_can_write_is_refused(policy: Path, mode: int) -> Non
     assert text.endswith(f"-w {policy}")
 
 
-def test_the_message_names_the_place_the_group_and_what_to_do(policy: Path) -> None:
+def test_message_names_directory_group_and_remedy(policy: Path) -> None:
     gid = policy.parent.stat().st_gid
     policy.parent.chmod(0o775)
     assert complaint(policy) == (
@@ -94,20 +94,20 @@ def test_another_owner_is_refused(policy: Path, above: int) -> None:
 
 
 @needs_root
-def test_the_runners_own_user_is_trusted_as_root_is(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_user_is_trusted_like_root(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(policy, STRANGER, -1)
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
     check_file(str(policy), "artifact")
 
 
 @needs_root
-def test_a_file_of_somebody_else_in_a_sticky_directory_is_refused(policy: Path) -> None:
+def test_foreign_file_in_a_sticky_directory_is_refused(policy: Path) -> None:
     policy.parent.chmod(0o1777)
     os.chown(policy, STRANGER, -1)
     assert "it belongs to user" in complaint(policy)
 
 
-def test_a_link_is_followed_and_both_ways_are_checked(policy: Path, tmp_path: Path) -> None:
+def test_link_is_followed_and_both_paths_are_checked(policy: Path, tmp_path: Path) -> None:
     link = tmp_path / "links" / "current"
     link.parent.mkdir(mode=0o755)
     link.symlink_to("../etc/./forewarn/policy.json")
@@ -119,9 +119,7 @@ def test_a_link_is_followed_and_both_ways_are_checked(policy: Path, tmp_path: Pa
     assert f"artifact {link} can be changed by others: {link.parent} is" in complaint(link)
 
 
-def test_a_linked_directory_is_followed_and_dots_mean_what_they_mean_to_the_kernel(
-    policy: Path, tmp_path: Path
-) -> None:
+def test_linked_directory_is_resolved_like_the_kernel(policy: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").symlink_to(policy.parent)
     # The kernel takes the ".." of where the link leads to: etc, not tmp_path.
     check_file(f"{tmp_path}/elsewhere/../forewarn//policy.json", "artifact")
@@ -175,9 +173,7 @@ def test_an_access_list_counts(policy: Path) -> None:
 
 
 @given(mode=st.integers(0, 0o7777))
-def test_a_mode_is_refused_exactly_if_group_or_others_may_write(
-    tmp_path_factory: pytest.TempPathFactory, mode: int
-) -> None:
+def test_mode_is_refused_if_others_may_write(tmp_path_factory: pytest.TempPathFactory, mode: int) -> None:
     path = tmp_path_factory.getbasetemp() / "any-mode"
     path.touch(exist_ok=True)
     path.chmod(mode)
@@ -231,7 +227,7 @@ FAR += ["0x7f000001", "2130706433", "0177.0.0.1", "127.1", "0127.0.0.1", "127.0.
 
 
 @pytest.mark.parametrize("host", NEAR)
-def test_a_service_on_this_machine_or_link_local_is_believed(host: str) -> None:
+def test_local_or_link_local_service_is_trusted(host: str) -> None:
     check_endpoint(f"http://{host}:8000/prefix", allow=False)
 
 
@@ -255,6 +251,6 @@ def test_of_all_addresses_only_two_networks_are_near(packed: bytes) -> None:
 
 
 @pytest.mark.parametrize("allow", [True, False])
-def test_what_is_no_endpoint_is_an_error_either_way(allow: bool) -> None:
+def test_invalid_endpoint_is_an_error(allow: bool) -> None:
     with pytest.raises(InputError):
         check_endpoint("http://127.0.0.1@evil.example.com", allow)

@@ -69,7 +69,7 @@ def test_a_durable_beat_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.M
     heart.close()
 
 
-def test_the_beat_of_the_runner_before_can_be_read_until_the_first_own(tmp_path: Path) -> None:
+def test_previous_beat_is_readable_until_the_first_own(tmp_path: Path) -> None:
     write(tmp_path, {"pid": 1})
     Heartbeat(str(tmp_path), ManualClocks())
     beat = heartbeat.read(str(tmp_path))
@@ -86,13 +86,13 @@ def test_a_text_that_is_too_long_is_cut(tmp_path: Path) -> None:
     assert beat.fields["fault"].endswith("…")
 
 
-def test_of_what_does_not_fit_at_all_the_process_is_left(tmp_path: Path) -> None:
+def test_oversized_beat_keeps_the_process(tmp_path: Path) -> None:
     beat = write(tmp_path, {str(number): number for number in range(2000)})
     assert beat is not None
     assert beat.fields == {"pid": os.getpid()}
 
 
-def test_lists_are_cut_and_what_status_checks_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_lists_are_cut_and_checked_fields_are_whole(tmp_path: Path) -> None:
     """A path that is cut would be that of another file."""
     options = {"config": "/etc/" + "x" * 300}
     fields = {"options": options, "missing": ["é" * 300] * 100, "policies": [f"policy-{n}" for n in range(2000)]}
@@ -143,14 +143,14 @@ def test_what_is_no_beat_is_none(tmp_path: Path, content: bytes) -> None:
     assert heartbeat.read(str(tmp_path)) is None
 
 
-def test_no_file_or_a_directory_in_its_place_is_no_beat(tmp_path: Path) -> None:
+def test_missing_file_or_directory_is_no_beat(tmp_path: Path) -> None:
     assert heartbeat.read(str(tmp_path)) is None
     assert heartbeat.read("no\0path") is None
     (tmp_path / "heartbeat").mkdir()
     assert heartbeat.read(str(tmp_path)) is None
 
 
-def test_a_beat_that_is_just_being_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torn_beat_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"pid": 3})
     whole = heartbeat._parse
     seen: list[bytes] = []
@@ -165,7 +165,7 @@ def test_a_beat_that_is_just_being_written_is_read_again(tmp_path: Path, monkeyp
     assert beat.fields == {"pid": 3}
 
 
-def test_a_directory_that_is_not_there_is_trouble_until_it_is(tmp_path: Path) -> None:
+def test_missing_directory_is_trouble_until_it_exists(tmp_path: Path) -> None:
     directory = tmp_path / "state"
     heart = Heartbeat(str(directory), ManualClocks())
     heart.beat({}, durable=True)
@@ -252,12 +252,12 @@ def test_no_beat_is_no_runner() -> None:
 
 
 @pytest.mark.parametrize("pid", [None, "12", 10**40])
-def test_a_pid_that_is_none_leaves_it_to_the_age(pid: object) -> None:
+def test_invalid_pid_leaves_it_to_the_age(pid: object) -> None:
     clocks = ManualClocks()
     assert heartbeat.silence(beat(clocks, pid=pid), clocks) is None
 
 
-def test_where_the_state_directory_takes_none_it_goes_to_memory_and_comes_back(tmp_path: Path) -> None:
+def test_unwritable_state_directory_moves_the_beat_to_memory(tmp_path: Path) -> None:
     clocks = ManualClocks()
     state, memory = tmp_path / "state", tmp_path / "run" / "forewarn"
     beating = Heartbeat(str(state), clocks, str(memory))
@@ -279,7 +279,7 @@ def test_where_the_state_directory_takes_none_it_goes_to_memory_and_comes_back(t
 
 
 @pytest.mark.parametrize("end", ["_stopped", "close"])
-def test_a_runner_that_has_ended_has_no_file_of_its_state_open(tmp_path: Path, end: str) -> None:
+def test_ended_runner_has_no_state_file_open(tmp_path: Path, end: str) -> None:
     def open_files() -> list[str]:
         found = []
         for link in list(Path("/proc/self/fd").iterdir()):

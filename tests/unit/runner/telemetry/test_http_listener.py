@@ -211,7 +211,7 @@ def test_being_out_of_descriptors_does_not_spin(make: Make, monkeypatch: pytest.
     assert pauses == [1.0, 1.0, 1.0]
 
 
-def test_after_the_close_nobody_listens_and_the_port_is_free(make: Make) -> None:
+def test_closed_listener_frees_its_port(make: Make) -> None:
     before = threading.active_count()
     first = Listened(make())
     with first.connect():  # one that is under way keeps nothing open
@@ -228,7 +228,7 @@ def test_after_the_close_nobody_listens_and_the_port_is_free(make: Make) -> None
 
 
 @pytest.mark.parametrize(("make", "purpose"), [(probe, "probes"), (metrics, "metrics")])
-def test_a_port_that_is_taken_is_told_with_what_to_do(make: Make, purpose: str) -> None:
+def test_occupied_port_is_reported_with_a_remedy(make: Make, purpose: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         second = make(address)

@@ -69,7 +69,7 @@ def journald(tmp_path: Path) -> Iterator[Journald]:
     journald.socket.close()
 
 
-def test_an_entry_has_a_message_and_a_field_for_each_value(journald: Journald) -> None:
+def test_entry_has_message_and_fields(journald: Journald) -> None:
     log = JournalLog(io.StringIO(), journald.path)
     log.warning("decision", event_id="C7-A", rule="drain", reason='it is "brief"', left=1.5, dry_run=True, error=None)
     assert journald.entries() == [
@@ -112,9 +112,7 @@ NASTY = st.sampled_from(["\n", "\nMESSAGE=x", "=", "A\n\x01\x00\x00\x00\x00\x00\
     name=st.from_regex(r"[a-z_]{1,100}", fullmatch=True).filter(lambda name: name not in ("name", "event_ids")),
     value=st.one_of(st.text(), st.lists(st.one_of(NASTY, st.text(max_size=5))).map("".join)),
 )
-def test_no_value_can_forge_an_entry_or_a_field(
-    tmp_path_factory: pytest.TempPathFactory, name: str, value: str
-) -> None:
+def test_value_cannot_forge_an_entry_or_field(tmp_path_factory: pytest.TempPathFactory, name: str, value: str) -> None:
     path = tmp_path_factory.getbasetemp() / "forging"
     path.unlink(missing_ok=True)
     journald = Journald(str(path))
@@ -157,7 +155,7 @@ def test_what_no_datagram_holds_is_shortened_not_lost(journald: Journald, count:
     assert (stream.getvalue(), log.lost) == ("", 0)
 
 
-def test_while_the_journal_is_away_lines_go_to_the_stream(tmp_path: Path) -> None:
+def test_lines_go_to_the_stream_without_journald(tmp_path: Path) -> None:
     stream = io.StringIO()
     log = JournalLog(stream, str(tmp_path / "socket"))
     log.error("first", reason="a b")
@@ -176,7 +174,7 @@ def test_while_the_journal_is_away_lines_go_to_the_stream(tmp_path: Path) -> Non
     assert log.lost == 0
 
 
-def test_a_journal_that_was_started_anew_between_two_lines_loses_none(journald: Journald) -> None:
+def test_restarted_journald_loses_no_line(journald: Journald) -> None:
     stream = io.StringIO()
     log = JournalLog(stream, journald.path)
     log.info("first")
@@ -200,9 +198,7 @@ def test_what_goes_neither_way_is_counted(tmp_path: Path, fault: OSError) -> Non
     assert log.lost == 2
 
 
-def test_a_journal_that_does_not_read_costs_one_wait_and_the_lines(
-    journald: Journald, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocked_journald_costs_one_wait_and_lines(journald: Journald, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.runner.telemetry.journald.PATIENCE_SECONDS", 0.05)
     stream = io.StringIO()
     log = JournalLog(stream, journald.path)
@@ -218,7 +214,7 @@ def test_a_journal_that_does_not_read_costs_one_wait_and_the_lines(
 
 
 @pytest.mark.parametrize("form", ["auto", None])
-def test_the_journal_is_chosen_where_our_output_goes_there(form: str | None, tmp_path: Path) -> None:
+def test_journald_is_chosen_by_journal_stream(form: str | None, tmp_path: Path) -> None:
     with (tmp_path / "out").open("w") as out:
         status = os.fstat(out.fileno())
         here = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}

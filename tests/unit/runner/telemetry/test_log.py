@@ -53,7 +53,7 @@ def test_a_json_line_is_one_versioned_object() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_letters_of_any_language_stay_readable_or_escaped_and_empty_is_visible(form: str) -> None:
+def test_unicode_is_readable_or_escaped(form: str) -> None:
     (line,) = lines(form, {"reason": "größer", "name": ""})
     assert ("größer" in line) is (form == "text")
     assert '""' in line
@@ -63,9 +63,7 @@ def test_letters_of_any_language_stay_readable_or_escaped_and_empty_is_visible(f
 @given(
     value=st.one_of(st.just(JUNK), st.text()), listed=st.lists(st.text()), mapped=st.dictionaries(st.text(), st.text())
 )
-def test_nothing_can_forge_a_line_or_reach_a_terminal(
-    form: str, value: str, listed: list[str], mapped: dict[str, str]
-) -> None:
+def test_value_cannot_forge_a_line(form: str, value: str, listed: list[str], mapped: dict[str, str]) -> None:
     (line,) = lines(form, {"reason": value, "ids": listed, "values": mapped})
     assert not [char for char in line if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     if form == "json":
@@ -94,14 +92,14 @@ def test_a_closed_pipe_is_reported() -> None:
         Log(_Broken(BrokenPipeError())).info("decision")
 
 
-def test_a_stream_that_cannot_write_a_letter_gets_it_escaped() -> None:
+def test_unencodable_letter_is_escaped() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
     Log(stream).info("decision", reason="größer als …")
     assert b'reason="gr\\xf6\\xdfer als \\u2026"' in raw.getvalue()
 
 
-def test_half_a_line_of_the_log_does_not_spoil_the_next(tmp_path: Path) -> None:
+def test_partial_line_does_not_spoil_the_next(tmp_path: Path) -> None:
     """A disk that is full takes the beginning of a line; docs/log.md: a line each."""
     program = """
 import resource, signal, sys, time

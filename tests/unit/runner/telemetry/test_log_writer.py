@@ -56,7 +56,7 @@ def test_lines_are_written_in_their_order(paper: Paper) -> None:
     assert paper.writer.lost == 0
 
 
-def test_a_stalled_reader_costs_memory_up_to_the_limit_and_no_time(paper: Paper) -> None:
+def test_stalled_reader_costs_limited_memory_and_no_time(paper: Paper) -> None:
     paper.free.clear()
     large = "x" * 10_000
     begin = time.monotonic()
@@ -92,7 +92,7 @@ def test_one_line_may_be_larger_than_the_limit(paper: Paper) -> None:
     assert (len(paper.lines), paper.writer.lost) == (1, 0)
 
 
-def test_a_full_disk_is_reported_as_soon_as_there_is_room(paper: Paper) -> None:
+def test_full_disk_is_reported_when_room_returns(paper: Paper) -> None:
     paper.fault = OSError(28, "No space left on device")
     paper.put("one", "two", "three")
     paper.writer.close(10)
@@ -104,7 +104,7 @@ def test_a_full_disk_is_reported_as_soon_as_there_is_room(paper: Paper) -> None:
     assert paper.writer.lost == 3
 
 
-def test_what_is_lost_and_cannot_be_reported_is_not_counted_twice(paper: Paper) -> None:
+def test_unreported_loss_is_counted_once(paper: Paper) -> None:
     paper.free.clear()
     paper.put("first", *["x" * 300_000] * 10)
     paper.fault = OSError(5, "Input/output error")
@@ -117,7 +117,7 @@ def test_what_is_lost_and_cannot_be_reported_is_not_counted_twice(paper: Paper) 
     assert paper.writer.lost == 11
 
 
-def test_a_closed_pipe_is_reported_to_the_next_writer(paper: Paper) -> None:
+def test_closed_pipe_is_raised_to_the_next_writer(paper: Paper) -> None:
     paper.fault = BrokenPipeError()
     paper.put("one")
     paper.writer.close(10)
@@ -125,7 +125,7 @@ def test_a_closed_pipe_is_reported_to_the_next_writer(paper: Paper) -> None:
         paper.put("two")
 
 
-def test_the_end_waits_for_a_stalled_reader_only_so_long(paper: Paper) -> None:
+def test_close_waits_briefly_for_a_stalled_reader(paper: Paper) -> None:
     paper.free.clear()
     paper.put("one", "two")
     begin = time.monotonic()
@@ -133,7 +133,7 @@ def test_the_end_waits_for_a_stalled_reader_only_so_long(paper: Paper) -> None:
     assert 0.1 <= time.monotonic() - begin < 2
 
 
-def test_a_log_on_a_pipe_goes_on_while_nobody_reads() -> None:
+def test_log_on_a_pipe_continues_without_a_reader() -> None:
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w", encoding="utf-8") as stream:
         log = Log(stream)
@@ -153,7 +153,7 @@ def test_a_log_on_a_pipe_goes_on_while_nobody_reads() -> None:
     assert lines[-1].endswith(f" warning log-lines-lost lines={lost}")
 
 
-def test_a_pipe_that_does_not_wait_loses_nothing_either() -> None:
+def test_nonblocking_pipe_loses_nothing() -> None:
     """Another process that shares our standard output may have made it non-blocking."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -169,7 +169,7 @@ def test_a_pipe_that_does_not_wait_loses_nothing_either() -> None:
     assert log.lost == 0
 
 
-def test_a_log_that_is_no_file_of_the_system_is_written_at_once() -> None:
+def test_log_without_a_file_is_written_at_once() -> None:
     import io
 
     stream = io.StringIO()
@@ -180,7 +180,7 @@ def test_a_log_that_is_no_file_of_the_system_is_written_at_once() -> None:
     log.close(1)
 
 
-def test_a_journal_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
+def test_blocked_journald_delays_nobody(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journald, (tmp_path / "out").open("w") as stream:
         journald.bind(str(tmp_path / "socket"))
         log = JournalLog(stream, str(tmp_path / "socket"))
@@ -200,7 +200,7 @@ def test_a_journal_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
         assert (tmp_path / "out").read_text() == "", "the stream may lead to it as well"
 
 
-def test_a_journal_that_is_away_leaves_the_lines_to_the_stream(tmp_path: Path) -> None:
+def test_missing_journald_leaves_lines_to_the_stream(tmp_path: Path) -> None:
     with (tmp_path / "out").open("w") as stream:
         log = JournalLog(stream, str(tmp_path / "none"))
         log.detach()

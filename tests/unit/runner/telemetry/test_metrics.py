@@ -62,7 +62,7 @@ def value_of(metrics: Metrics, name: str, **labels: str) -> float | None:
     return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
 
 
-def test_every_metric_is_rendered_with_its_type_and_help() -> None:
+def test_every_metric_has_type_and_help() -> None:
     assert parse(everything().render()).keys() == METRICS.keys()
 
 
@@ -129,7 +129,7 @@ def test_counters_add_up_label_by_label() -> None:
     assert value_of(metrics, "forewarn_approvals_total", result="pretended") == 0
 
 
-def test_what_alerts_rest_on_stands_at_0_before_the_first_time() -> None:
+def test_alerted_series_begin_at_zero() -> None:
     metrics = Metrics()
     assert value_of(metrics, "forewarn_polls_total", result="failed") == 0
     assert value_of(metrics, "forewarn_log_lines_lost_total") == 0
@@ -141,7 +141,7 @@ def test_what_alerts_rest_on_stands_at_0_before_the_first_time() -> None:
         assert value_of(metrics, "forewarn_hooks_total", **labels) == 0
 
 
-def test_replace_drops_the_series_of_events_that_are_gone() -> None:
+def test_replace_drops_series_of_gone_events() -> None:
     metrics = Metrics()
     metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): 900.0, ("B", None, True): 30.0})
     assert value_of(metrics, "forewarn_event_notice_seconds", event_id="A", type="Freeze", drill="false") == 900
@@ -179,7 +179,7 @@ def test_ages_and_notices_are_those_of_the_scrape() -> None:
         ("set", "forewarn_event_to_approval_seconds", {}),
     ],
 )
-def test_a_name_or_a_label_that_is_not_in_the_table_is_refused(method: str, name: str, labels: dict[str, str]) -> None:
+def test_unknown_name_or_label_is_refused(method: str, name: str, labels: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=name):
         getattr(Metrics(), method)(name, 1.0, **labels)
 
@@ -298,7 +298,7 @@ class FullDiskError(OSError):
         super().__init__(28, "No space left on device")
 
 
-def test_the_text_file_is_replaced_at_once_and_everybody_may_read_it(tmp_path: Path) -> None:
+def test_text_file_is_replaced_atomically_and_readable(tmp_path: Path) -> None:
     path = tmp_path / "forewarn.prom"
     path.write_text("old\n")
     before = os.umask(0o077)
@@ -313,13 +313,13 @@ def test_the_text_file_is_replaced_at_once_and_everybody_may_read_it(tmp_path: P
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_text_file_without_directory_is_written_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_file_without_directory_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert write_textfile("forewarn.prom", "a 1\n") is None
     assert (tmp_path / "forewarn.prom").read_text() == "a 1\n"
 
 
-def test_what_is_in_the_way_of_the_draft_is_removed_and_no_link_is_followed(tmp_path: Path) -> None:
+def test_link_in_place_of_the_draft_is_removed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     victim.chmod(0o600)
@@ -334,7 +334,7 @@ def test_what_is_in_the_way_of_the_draft_is_removed_and_no_link_is_followed(tmp_
     ("name", "reason"),
     [("missing/forewarn.prom", "No such file"), ("directory", "directory"), ("nul\0", "null"), ("\ud800", "")],
 )
-def test_why_a_text_file_cannot_be_written_is_said(tmp_path: Path, name: str, reason: str) -> None:
+def test_unwritable_text_file_has_a_reason(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "directory").mkdir()
     problem = write_textfile(str(tmp_path / name), "a 1\n")
     assert problem is not None
@@ -344,9 +344,7 @@ def test_why_a_text_file_cannot_be_written_is_said(tmp_path: Path, name: str, re
 
 
 @pytest.mark.parametrize("step", ["fchmod", "replace"])
-def test_a_full_disk_leaves_the_old_file_and_no_draft(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     path = tmp_path / "forewarn.prom"
     path.write_text("old\n")
 
@@ -359,7 +357,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_half_a_character_spoils_one_label_and_not_the_file(tmp_path: Path) -> None:
+def test_surrogate_spoils_only_its_label(tmp_path: Path) -> None:
     metrics = Metrics()
     metrics.count("forewarn_decisions_total", policy="\ud800", rule="", output="hold", drill=False)
     path = tmp_path / "forewarn.prom"

@@ -48,7 +48,7 @@ def test_health_is_told_by_status_and_sentence(served: Scraped) -> None:
     assert served.ask("/healthz")[:2] == (503, "no answer for 300 s\n")
 
 
-def test_a_client_that_takes_no_answer_is_cut_off(served: Scraped) -> None:
+def test_client_that_does_not_read_is_cut_off(served: Scraped) -> None:
     served.server.patience_seconds = 2.0
     served.render = lambda: "x" * 20_000_000  # more than the system buffers
     with served.connect() as slow:
@@ -57,12 +57,12 @@ def test_a_client_that_takes_no_answer_is_cut_off(served: Scraped) -> None:
         wait_until(lambda: not served.server._connections, TIMEOUT, what="the slow one is still connected")
 
 
-def test_an_answer_that_the_system_has_no_room_for_is_sent_as_it_is_taken(served: Scraped) -> None:
+def test_large_answer_is_sent_in_parts(served: Scraped) -> None:
     served.render = lambda: "x" * 20_000_000
     assert len(served.ask("/metrics")[1]) == 20_000_000
 
 
-def test_a_defect_is_told_to_who_asks_and_does_not_end_the_listener(served: Scraped) -> None:
+def test_defect_is_answered_with_500(served: Scraped) -> None:
     def fail() -> str:
         raise KeyError("a defect")
 

@@ -55,7 +55,7 @@ def test_metrics_are_not_served(served: Probed) -> None:
     assert served.ask("/readyz", "POST")[:2] == (405, "unsupported\n")
 
 
-def test_a_defect_is_told_to_who_asks_and_does_not_end_the_listener() -> None:
+def test_defect_is_answered_with_500() -> None:
     answers = iter([True])
     served = Listened(ProbeServer("127.0.0.1:0", lambda: True, lambda: next(answers)))
     try:

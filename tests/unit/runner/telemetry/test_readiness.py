@@ -65,7 +65,7 @@ def test_without_hooks_the_approval_or_the_start_counts(clocks: ManualClocks, st
     assert not ready(clocks, record(clocks, state))
 
 
-def test_the_start_counts_before_anything_is_made_of_it(clocks: ManualClocks) -> None:
+def test_started_event_counts_before_any_processing(clocks: ManualClocks) -> None:
     assert not ready(clocks, record(clocks, event_status="Started", not_before=None))
 
 
@@ -75,7 +75,7 @@ def test_until_the_recovery_has_finished(clocks: ManualClocks) -> None:
 
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])
-def test_a_held_event_counts_a_lead_before_it_starts(clocks: ManualClocks, state: str) -> None:
+def test_held_event_counts_within_the_lead(clocks: ManualClocks, state: str) -> None:
     """A policy without hooks or approvals drains by the probe alone."""
     held = record(clocks, state)
     readiness = Readiness(clocks, LEAD)
@@ -88,12 +88,12 @@ def test_a_held_event_counts_a_lead_before_it_starts(clocks: ManualClocks, state
     assert not readiness.ready(), "NotBefore has passed, and it may start at any moment"
 
 
-def test_a_preempt_is_within_the_lead_from_the_first_moment(clocks: ManualClocks) -> None:
+def test_preempt_is_within_the_lead_at_once(clocks: ManualClocks) -> None:
     soon = datetime.fromtimestamp(clocks.wall() + 30, timezone.utc)
     assert not ready(clocks, record(clocks, event_type="Preempt", not_before=soon))
 
 
-def test_without_a_lead_a_held_event_counts_from_not_before_on(clocks: ManualClocks) -> None:
+def test_held_event_without_a_lead_counts_from_notbefore(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, 0.0)
     readiness.report_alive([record(clocks)], "web_0", 3600.0)
     clocks.now += 719
@@ -113,7 +113,7 @@ def test_the_one_event_that_counts_is_enough(clocks: ManualClocks) -> None:
     assert not ready(clocks, record(clocks, resources=("web_1",)), record(clocks, states.STARTED), record(clocks))
 
 
-def test_a_restart_does_not_forget_who_this_vm_is(clocks: ManualClocks) -> None:
+def test_restart_remembers_the_vm_name(clocks: ManualClocks) -> None:
     started = record(clocks, states.STARTED)
     readiness = Readiness(clocks, LEAD, "web_0")
     readiness.report_alive([started], None, 1.0)
@@ -124,7 +124,7 @@ def test_a_restart_does_not_forget_who_this_vm_is(clocks: ManualClocks) -> None:
     assert readiness.ready()
 
 
-def test_a_drill_counts_like_a_real_event_but_not_in_a_dry_run(clocks: ManualClocks) -> None:
+def test_drill_counts_except_in_a_dry_run(clocks: ManualClocks) -> None:
     drill = prepared(record(clocks, states.PREPARING, drill=True), "running")
     assert not ready(clocks, drill)
     assert ready(clocks, drill, drills=False)
@@ -135,7 +135,7 @@ def test_before_the_first_turn_it_is_neither(clocks: ManualClocks) -> None:
     assert (readiness.alive(), readiness.ready()) == (False, False)
 
 
-def test_a_loop_that_does_not_turn_is_not_alive(clocks: ManualClocks) -> None:
+def test_stuck_loop_is_not_alive(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, LEAD)
     readiness.report_alive([], "web_0", 60.0)
     clocks.now += 60 + 14

@@ -72,7 +72,7 @@ def test_a_reload_says_when_it_began(systemd: Systemd) -> None:
     assert systemd.heard() == ["RELOADING=1\nMONOTONIC_USEC=1000250000", "READY=1\nSTATUS=fine"]
 
 
-def test_the_watchdog_hears_of_us_twice_in_its_time_however_often_we_tick(systemd: Systemd) -> None:
+def test_watchdog_is_notified_twice_per_interval(systemd: Systemd) -> None:
     clocks = ManualClocks(1000.25)
     ours = notifier(systemd, clocks, WATCHDOG_USEC="10000000", WATCHDOG_PID=str(os.getpid()))
     heard_at = []
@@ -118,7 +118,7 @@ def test_without_systemd_nothing_happens(address: str | None) -> None:
     ours.stopping()
 
 
-def test_a_message_that_did_not_arrive_is_sent_again(tmp_path: Path) -> None:
+def test_undelivered_message_is_sent_again(tmp_path: Path) -> None:
     path = tmp_path / "notify"
     ours = Notifier({"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "10000000"}, ManualClocks(1000.25))
     ours.status("fine")
@@ -131,7 +131,7 @@ def test_a_message_that_did_not_arrive_is_sent_again(tmp_path: Path) -> None:
         assert systemd.heard() == ["STATUS=fine", "WATCHDOG=1"]
 
 
-def test_a_systemd_that_does_not_read_is_notified_later(systemd: Systemd) -> None:
+def test_blocked_systemd_is_notified_later(systemd: Systemd) -> None:
     """The runner does not wait for it: not even for 100 ms, within which a hook that is due has to start."""
     clocks = ManualClocks(1000.25)
     ours = notifier(systemd, clocks, WATCHDOG_USEC="10000000")

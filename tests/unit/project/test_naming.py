@@ -1,0 +1,72 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of tests and classes, and the sizes of directories, follow the rules of CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MOST_WORDS = 8
+MOST_MODULES = 25
+# Directories with more modules, and why each needs them.
+CROWDED: dict[str, str] = {}
+# Names that say nothing of what an object is. A class has a noun of the field.
+NO_NOUNS = {"Told", "Asked", "Owed", "Kept", "Named", "Pretence", "Look", "Reloaded", "Previous"}
+# Classes of plugins that still have such a name.
+TO_RENAME = {"Told", "Asked", "Owed", "Kept", "Named", "Pretence", "Reloaded", "Previous"}
+
+
+def long_names(text: str) -> Iterator[str]:
+    """Yield the names of tests that have too many words."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            words = [word for word in node.name.split("_")[1:] if word]
+            if len(words) > MOST_WORDS:
+                yield node.name
+
+
+def classes(text: str) -> Iterator[str]:
+    """Yield the names of classes, without the underscore of private ones."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_")
+
+
+def modules(directory: Path) -> list[Path]:
+    found = sorted(directory.rglob("*.py"))
+    assert len(found) > 100, "the walk found the modules"
+    return found
+
+
+def test_test_names_have_at_most_eight_words(repository: Path) -> None:
+    found = [
+        f"{path.relative_to(repository)}: {name}"
+        for path in modules(repository / "tests")
+        for name in long_names(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("root", ["plugins", "tests"])
+def test_directories_have_at_most_25_modules(repository: Path, root: str) -> None:
+    counts = Counter(path.parent.relative_to(repository).as_posix() for path in modules(repository / root))
+    assert {name: count for name, count in counts.items() if count > MOST_MODULES and name not in CROWDED} == {}
+    assert [name for name in CROWDED if name.startswith(root) and counts[name] <= MOST_MODULES] == []
+
+
+@pytest.mark.parametrize(("root", "excused"), [("plugins", TO_RENAME), ("tests", set())])
+def test_class_names_are_nouns(repository: Path, root: str, excused: set[str]) -> None:
+    found = {name for path in modules(repository / root) for name in classes(path.read_text(encoding="utf-8"))}
+    assert (found & NO_NOUNS) - excused == set()
+
+
+def test_rules_notice_violations() -> None:
+    text = f"class _Told:\n    def test_{'_'.join('word' * 9)}(self): pass\ndef test_{'_'.join('12345678')}(): pass\n"
+    assert list(classes(text)) == ["Told"]
+    assert len(list(long_names(text))) == 1
