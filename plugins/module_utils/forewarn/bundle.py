@@ -28,7 +28,7 @@ CONTENTS = (
     *("cli.main", "cli.early_signals", "cli.output.console", "cli.output.page", "cli.output.progress"),
     *("cli.run", "cli.doctor", "cli.group", "cli.hook"),
     *("cli.service_options", "cli.events", "cli.approve", "cli.drill", "cli.pause", "cli.resume"),
-    *("cli.runner_state", "cli.status", "cli.open_event", "cli.history", "cli.history_compare", "cli.timeline"),
+    *("cli.runner_state", "cli.status", "cli.open_event", "cli.history"),
     *("cli.recover", "cli.failing_recoveries"),
 )
 _KINDS = "hook_kinds"

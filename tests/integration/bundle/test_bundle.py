@@ -79,7 +79,7 @@ def test_the_packages_have_no_files_that_it_would_leave_behind(package: Path) ->
     files = [
         path for one in packages for path in one.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
     ]
-    assert len(packages) == 8
+    assert len(packages) == 10
     assert files == []
 
 

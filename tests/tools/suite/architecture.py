@@ -41,7 +41,7 @@ STANDARD_LIBRARY_ONLY = (
     *("cli.main", "cli.early_signals", "cli.output.console", "cli.output.page", "cli.output.progress"),
     *("cli.run", "cli.doctor", "cli.group", "cli.hook"),
     *("cli.service_options", "cli.events", "cli.approve", "cli.drill", "cli.pause", "cli.resume"),
-    *("cli.runner_state", "cli.status", "cli.open_event", "cli.history", "cli.history_compare", "cli.timeline"),
+    *("cli.runner_state", "cli.status", "cli.open_event", "cli.history"),
     *("cli.recover", "cli.failing_recoveries"),
 )
 SENT_BY_ANSIBLE = ("adhoc.task",)  # to a VM, with its own modules: not part of the runner

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn.cli import main as cli
-from forewarn.cli.history import since_argument
+from forewarn.cli.history.command import since_argument
 from forewarn.events import parse_time
 from forewarn.runner.journal.writer import EventRow
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned

@@ -99,7 +99,7 @@ def test_se_30_the_versions_of_2017_get_the_incarnation_back(incarnation: int | 
     assert "DocumentIncarnation" not in json.loads(server.requests[3].body)
 
 
-def test_approving_nothing_is_a_defect_of_the_caller() -> None:
+def test_approval_retries_nothing_is_a_defect_of_the_caller() -> None:
     with (
         ScriptedServer(status(200)) as server,
         client_of(server) as client,

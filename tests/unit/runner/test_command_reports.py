@@ -13,7 +13,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
 from forewarn.cli.runner_state import open_state
-from forewarn.cli.status import examine
+from forewarn.cli.status.command import examine
 from forewarn.runner.state import dry_runs
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 from tools.worlds.stories import DRAINED, Story, hook, match
@@ -55,7 +55,7 @@ def test_nothing_is_pending_is_not_said_of_a_journal_that_cannot_be_read(
 ) -> None:
     tmp_path.chmod(0o700)
     state = Recorded(tmp_path)
-    monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
+    monkeypatch.setattr("forewarn.cli.status.command.Clocks", lambda: state.clocks)
     state.record(
         state="recovering",
         outcome="finished",
@@ -84,7 +84,7 @@ def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
     assert record.state == "failed"
     story.instance.runner.health.facts.update(interval_seconds=1.0, pid=os.getpid())
     story.go(1)
-    monkeypatch.setattr("forewarn.cli.status.Clocks", story.world.clocks)
+    monkeypatch.setattr("forewarn.cli.status.command.Clocks", story.world.clocks)
     code, out, _err = say(capsys, "status", "--state", str(tmp_path))
     print(out)
     assert "failed" in out
@@ -156,7 +156,7 @@ def test_what_was_not_kept_is_shown_when_the_runner_is_gone(
 ) -> None:
     tmp_path.chmod(0o700)
     state = Recorded(tmp_path)
-    monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
+    monkeypatch.setattr("forewarn.cli.status.command.Clocks", lambda: state.clocks)
     fields = {"journal_trouble": "the disk is full", "unkept": 1, "unkept_events": "Reboot A1B2 (held)", "events": 1}
     state.beat(**fields, pid=4_000_000)
     state.journal.close()

@@ -11,7 +11,7 @@ import sys
 
 from ..errors import InputError
 from ..events import Document, Event
-from ..imds.approving import approve_patiently
+from ..imds.approval_retries import approve_patiently
 from .output.console import Console, one_line, write_json
 from .output.progress import waiting
 from .service_options import add_service_arguments, client_of

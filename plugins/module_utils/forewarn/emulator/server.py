@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import InputError, ServiceError
-from .bodies import BodyError, read_body
+from .allowed_hosts import AllowedHosts
 from .clock import Clock, ScaledClock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
-from .hosts import AllowedHosts
 from .lifecycle import Transition
+from .request_body import BodyError, read_body
 from .requestlog import LoggedRequest
 from .service import HttpRequest, HttpResponse, Service, json_response
 from .spec import Settings, VmSpec

@@ -28,7 +28,7 @@ from ...runner.clocks import Clocks
 from ...runner.journal.reader import JournalReader
 from ...runner.journal.schema import FILE_NAME
 from ...runner.telemetry import heartbeat
-from ..history import since_argument
+from ..history.command import since_argument
 from ..output.console import Console
 from ..output.progress_line import ProgressLine
 from ..runner_state import text_of

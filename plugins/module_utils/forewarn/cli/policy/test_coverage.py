@@ -32,7 +32,7 @@ def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], s
         if suggest is not None:
             raise
         return [], f"coverage needs the Python package z3-solver: {error.hint}"
-    from .analysis import analysed
+    from .run_analysis import analysed
 
     return analysed(lambda progress: _find_gaps(outcome, suggest, progress)), None
 

@@ -10,23 +10,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..events import MAX_PROBLEMS
-from ..policy import pause
-from ..policy.pause import Pause
-from ..runner.clocks import Clocks
-from ..runner.journal import doubts
-from ..runner.pausing import FACT
-from ..runner.state import dry_runs
-from ..runner.telemetry import heartbeat
-from ..texts import duration_text
-from . import failing_recoveries
-from .open_event import Waiting, failure
-from .output.console import Console, one_line, write_json
-from .output.page import Page, announced_text, iso, resources_text
-from .pause import as_json as pause_as_json
-from .run import next_start
-from .runner_state import (
+from ...errors import InputError
+from ...events import MAX_PROBLEMS
+from ...policy import pause
+from ...policy.pause import Pause
+from ...runner.clocks import Clocks
+from ...runner.journal import doubts
+from ...runner.pausing import FACT
+from ...runner.state import dry_runs
+from ...runner.telemetry import heartbeat
+from ...texts import duration_text
+from .. import failing_recoveries
+from ..open_event import Waiting, failure
+from ..output.console import Console, one_line, write_json
+from ..output.page import Page, announced_text, iso, resources_text
+from ..pause import as_json as pause_as_json
+from ..run import next_start
+from ..runner_state import (
     State,
     add_state_argument,
     hook_text,
@@ -43,8 +43,8 @@ from .runner_state import (
 )
 
 if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalReader
-    from ..runner.journal.schema import EventRow
+    from ...runner.journal.reader import JournalReader
+    from ...runner.journal.schema import EventRow
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from forewarn.imds import errors, transport
-from forewarn.imds.approving import approve_patiently
+from forewarn.imds.approval_retries import approve_patiently
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from forewarn.texts import exact_text

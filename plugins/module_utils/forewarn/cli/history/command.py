@@ -13,17 +13,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import InputError
-from ..events import parse_time
-from ..runner.clocks import Clocks, Stamp
-from ..runner.journal.reader import JournalReader
-from ..runner.state import dry_runs
-from ..texts import duration_text, exact_text
-from . import history_compare
-from .open_event import failure
-from .output.console import Console, write_json
-from .output.page import Page, announced_text, cut, iso, resources_text
-from .runner_state import (
+from ...errors import InputError
+from ...events import parse_time
+from ...runner.clocks import Clocks, Stamp
+from ...runner.journal.reader import JournalReader
+from ...runner.state import dry_runs
+from ...texts import duration_text, exact_text
+from ..open_event import failure
+from ..output.console import Console, write_json
+from ..output.page import Page, announced_text, cut, iso, resources_text
+from ..runner_state import (
     add_state_argument,
     event_id_of,
     list_of,
@@ -34,11 +33,12 @@ from .runner_state import (
     state_directory,
     text_of,
 )
-from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
+from . import compare
+from .entries import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
 
 if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry
-    from ..runner.journal.schema import EventRow
+    from ...runner.journal.reader import JournalEntry
+    from ...runner.journal.schema import EventRow
 
 DEFAULT_SECONDS = 7 * 86400.0
 RUNS = ("runner-started", "runner-stopped")
@@ -132,12 +132,12 @@ def run(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace, directory: str, since: float | None) -> int:
     if args.documents:
         raise InputError("--compare shows two runners, --documents only one.", "Use one of them.")
-    rows = history_compare.run(directory, args.compare, since, args.event, args.limit)
+    rows = compare.run(directory, args.compare, since, args.event, args.limit)
     if args.json:
         write_json("history-compare", {"events": rows})
     else:
-        history_compare.show(Page(Console(sys.stdout)), rows)
-    return 1 if any(row["verdict"] == history_compare.DIFFERENT for row in rows) else 0
+        compare.show(Page(Console(sys.stdout)), rows)
+    return 1 if any(row["verdict"] == compare.DIFFERENT for row in rows) else 0
 
 
 def since_argument(text: str) -> Span:
