@@ -40,7 +40,8 @@ STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "texts", "hook_kinds", "imds", "policy", "runner"),
     *("cli.main", "cli.early_signals", "cli.output.console", "cli.output.page", "cli.output.progress"),
     *("cli.run", "cli.doctor", "cli.group", "cli.hook"),
-    *("cli.service_options", "cli.events", "cli.approve", "cli.drill", "cli.pause", "cli.resume"),
+    *("cli.service_options", "cli.arguments", "cli.approval_pause"),
+    *("cli.events", "cli.approve", "cli.drill", "cli.pause", "cli.resume"),
     *("cli.runner_state", "cli.status", "cli.open_event", "cli.history"),
     *("cli.recover", "cli.failing_recoveries"),
 )

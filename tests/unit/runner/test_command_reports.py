@@ -13,7 +13,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
 from forewarn.cli.runner_state import open_state
-from forewarn.cli.status.command import examine
+from forewarn.cli.status.report import examine
 from forewarn.runner.state import dry_runs
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 from tools.worlds.stories import DRAINED, Story, hook, match
@@ -42,7 +42,7 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     story.go(3)
     story.cancel_event(first, 90)
     assert [record.event.key for record in story.instance.runner.scheduler.records] == [first.lower()] * 2
-    monkeypatch.setattr(recover_command, "_wait", lambda *_: None)
+    monkeypatch.setattr(recover_command, "poll", lambda *_: None)
     code, _out, err = say(capsys, "recover", "--state", str(tmp_path), first, "--dealt-with", "by hand")
     assert (code, err) == (0, "")
     story.go(2)

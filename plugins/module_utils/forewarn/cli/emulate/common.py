@@ -62,13 +62,6 @@ def seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 15m, 1h30m or 7d") from error
 
 
-def count(text: str) -> int:
-    """Read a number from 1 up, for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
-
-
 def report(args: argparse.Namespace, done: str, event: Mapping[str, Any], more: str = "") -> None:
     """Report what was done to an event: a line for people, or the event as JSON."""
     if args.json:

@@ -10,8 +10,9 @@ import sys
 
 from ...emulator.faults import KINDS, REQUESTS
 from ...errors import InputError
+from ..arguments import count
 from ..output.console import Console, write_json
-from .common import add_control_arguments, client_of, count, seconds
+from .common import add_control_arguments, client_of, seconds
 from .status import show_faults
 
 _OPTIONS = ("times", "for", "latency", "retry_after", "vm", "request", "processed")
