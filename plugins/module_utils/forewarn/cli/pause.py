@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Begin a pause, and wait until the runner confirms it."""
     clocks, directory = Clocks(), approval_pause.directory_of(args)
-    now = clocks.wall()
+    now = round(clocks.wall(), 3)
     begun = Pause(
         f"pause-{os.urandom(4).hex()}", asker(os.environ), args.reason.strip(), now, round(now + args.seconds, 3)
     )

@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ...atomic_file import replace_file
 from ...emulator.emulation import Scenario
 from ...emulator.lifecycle import Transition
 from ...emulator.requestlog import LoggedRequest
@@ -314,12 +315,7 @@ def _ready_file(path: Path | None, url: str) -> Iterator[None]:
     if path is None:
         yield
         return
-    try:
-        draft = path.with_name(path.name + ".new")
-        draft.write_text(url + "\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"--ready-file {path} cannot be written: {error.strerror}.", "Check the directory.") from error
+    replace_file(path, f"{url}\n".encode())
     try:
         yield
     finally:

@@ -30,9 +30,9 @@ from ...runner.journal.schema import FILE_NAME
 from ...runner.telemetry import heartbeat
 from .. import arguments
 from ..output.console import Console
-from ..output.progress_line import ProgressLine
 from ..runner_state import text_of
 from .common import add_facts, add_policy_arguments, given_vm, plural
+from .output.progress_line import ProgressLine
 from .replay_report import show, time_text, write_json
 
 _SHOWN_BAD = 10
