@@ -12,6 +12,7 @@ from forewarn.errors import InputError
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from forewarn.imds.errors import PassingFault
+from forewarn.imds.limiter import READ_RESERVE
 from tools.fixtures.client_bench import EVENT, client_of
 from tools.fixtures.clocks import ManualClocks
 from tools.servers.listened import free_port
@@ -209,7 +210,7 @@ def test_no_burst_exceeds_the_budget_and_an_approval_need_not_wait_behind_reads(
         for _ in range(4):
             client.read_once()
         assert clocks.pauses == []
-        assert client.read_delay() == pytest.approx(1)
+        assert client.limiter.delay(READ_RESERVE) == pytest.approx(1)
         client.approve(["a"])
         assert clocks.pauses == []
         client.read_once()
