@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from ..errors import InputError, ServiceError
 from .allowed_hosts import AllowedHosts
-from .clock import Clock, ScaledClock
+from .clock import Clock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
 from .lifecycle import Transition
@@ -64,7 +64,7 @@ class EmulatorServer:
             timeline=base.timeline,
             name=base.name,
         )
-        self.emulation = Emulation(scenario, clock or ScaledClock(time_scale), on_transition, on_answer)
+        self.emulation = Emulation(scenario, clock or Clock(time_scale), on_transition, on_answer)
         listened_on = [host, *(vm_host for vm_host, _port in (listeners or {}).values())]
         service = Service(self.emulation)
         control = Control(self.emulation, AllowedHosts([*listened_on, *allowed_hosts]))
