@@ -204,7 +204,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Record
     directory = tmp_path / "state"
     directory.mkdir(mode=0o700)
     state = Recorded(directory)
-    for command in ("status", "history", "recover"):
+    for command in ("status.command", "history.command", "recover"):
         monkeypatch.setattr(f"forewarn.cli.{command}.Clocks", lambda: state.clocks)
     yield state
     state.journal.close()

@@ -21,7 +21,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.chan
     changes,
     settings_dropped,
 )
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.silence import no_connection, one_line
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_errors import no_connection, one_line
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import mapping, policy_in_use
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import Artifact, load, load_file
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.silence import (
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_errors import (
     PROGRAM,
     no_connection,
     no_report,

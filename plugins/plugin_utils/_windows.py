@@ -12,7 +12,7 @@ from typing import Any
 from ..module_utils.forewarn.events import parse_time
 from ..module_utils.forewarn.imds.endpoint import Endpoint
 from ..module_utils.forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, PassingFault
-from ..module_utils.forewarn.imds.transport import Response, Transport
+from ..module_utils.forewarn.imds.transport import ImdsRequest, Response, Transport
 
 MODULE = "ansible.windows.win_uri"
 # Every status is an answer; the client interprets it.
@@ -34,29 +34,21 @@ class WindowsTransport(Transport):
         self._url = endpoint.url.removesuffix(endpoint.prefix)
         self._date: str | None = None  # of the last answer
 
-    def exchange(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-        admit: Callable[[], None],
-    ) -> Response:
+    def exchange(self, request: ImdsRequest, timeout: float, admit: Callable[[], None]) -> Response:
         """Send a request and return the whole answer, whatever its status. Raises PassingFault."""
         options: dict[str, Any] = {
-            "url": self._url + target,
-            "url_method": method,
-            "headers": {"Metadata": headers["Metadata"]},
-            "http_agent": headers["User-Agent"],
+            "url": self._url + request.target,
+            "url_method": request.method,
+            "headers": {"Metadata": request.headers["Metadata"]},
+            "http_agent": request.headers["User-Agent"],
             "url_timeout": max(1, round(timeout)),
             "return_content": True,
             "status_code": _STATUSES,
             "follow_redirects": "none",
             "use_proxy": False,  # SE-07
         }
-        if body is not None:
-            options.update(body=body.decode(), content_type=headers["Content-Type"])
+        if request.body is not None:
+            options.update(body=request.body.decode(), content_type=request.headers["Content-Type"])
         admit()
         since = self.clock()
         result = self._execute(options)

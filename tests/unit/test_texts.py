@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.hook_wording import shows_as_it_is
-from forewarn.cli.output.github_commands import github_command
+from forewarn.cli.policy.output.github_commands import github_command
 from forewarn.fleet.status import host_states
 from forewarn.fleet.table import table
 from forewarn.pages import printable
@@ -175,8 +175,8 @@ def test_a_span_of_time_has_two_units(seconds: float, text: str) -> None:
 _SHORT = {
     *(
         "texts.py",
-        "cli/history.py",
-        "cli/status.py",
+        "cli/history/command.py",
+        "cli/status/report.py",
         "cli/run/setup.py",
         "compiler/imports/git_files.py",
         "imds/transport.py",

@@ -12,25 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from .atomic_file import replace_file
 from .errors import InputError
 
-# Packages, and modules of cli. The checker of imports has this list too, and a test compares them.
-CONTENTS = (
-    *("errors", "events", "texts", "hook_kinds", "imds", "policy", "runner"),
-    *("cli.main", "cli.early_signals", "cli.output.console", "cli.output.page", "cli.output.progress"),
-    *("cli.run", "cli.doctor", "cli.group", "cli.hook"),
-    *("cli.service_options", "cli.events", "cli.approve", "cli.drill", "cli.pause", "cli.resume"),
-    *("cli.runner_state", "cli.status", "cli.open_event", "cli.history", "cli.history_compare", "cli.timeline"),
-    *("cli.recover", "cli.failing_recoveries"),
-)
+# What a VM runs, without what is left out of it. The checker of imports has this list too, and a test compares them.
+CONTENTS = ("atomic_file", "errors", "events", "texts", "hook_kinds", "imds", "policy", "runner", "cli")
+LEFT_OUT = ("cli.policy", "cli.emulate", "cli.bundle", "cli.completion")
 _KINDS = "hook_kinds"
 _KINDS_HAVE = ("__init__", "declaration", "effect", "masking", "process", "work")  # what every kind needs
 OLDEST_PYTHON = (3, 8)
@@ -81,7 +74,7 @@ def build(source: Path, target: Path, kinds: Collection[str] | None = None) -> B
     """
     files = _sources(source, kinds)
     content = archive({"__main__.py": MAIN.encode("ascii"), **files})
-    _replace(target, content)
+    replace_file(target, content, _MODE)  # whatever the umask: nobody but its owner may change what a VM runs
     return Bundle(target, len(content), hashlib.sha256(content).hexdigest(), _version(files))
 
 
@@ -134,32 +127,15 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def _modules(package: Path) -> Iterator[Path]:
-    for directory in ("", "cli", "cli/output"):
-        yield package / directory / "__init__.py"
-    for name in CONTENTS:
-        path = package.joinpath(*name.split("."))
-        if path.is_dir():
-            yield from path.rglob("*.py")
-        else:
+    left_out = [package.joinpath(*name.split(".")) for name in LEFT_OUT]
+    yield package / "__init__.py"
+    for path in (package / name for name in CONTENTS):
+        if not path.is_dir():
             yield path.with_suffix(".py")
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a VM, or a person who copies it, may read it at any time."""
-    temporary: Path | None = None
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(_MODE)  # whatever the umask: nobody but its owner may change what a VM runs
-        temporary.replace(target)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise InputError(f"{target} cannot be written: {error.strerror}.") from error
+            continue
+        for module in {path / "__init__.py", *path.rglob("*.py")}:
+            if not any(one in (module.with_suffix(""), *module.parents) for one in left_out):
+                yield module
 
 
 def _ships(module: str, kinds: Collection[str]) -> bool:

@@ -274,7 +274,7 @@ def test_older_lines_are_counted(tmp_path: Path, policy: Path) -> None:
 
 
 def test_how_far_it_is_is_for_terminals_only(tmp_path: Path, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.cli.output.progress_line.FIRST_SECONDS", 0)
+    monkeypatch.setattr("forewarn.cli.policy.output.progress_line.FIRST_SECONDS", 0)
     path = recording(tmp_path, [line(seconds) for seconds in range(5)])
     assert replay(policy, "--from", path).stderr == ""
     shown = replay(policy, "--from", path, terminal=True).stderr

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.emulator.clock import ScaledClock
+from forewarn.emulator.clock import Clock
 from forewarn.emulator.faults import KINDS, REFUSING
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import EventSpec, Settings
@@ -197,7 +197,7 @@ def test_three_minutes_of_410(begins: str) -> None:
 def test_the_first_answer_takes_two_minutes_se05() -> None:
     """Time is scaled, and timeouts with it: one request is enough, and no later one may take as long."""
     scale = 20.0  # faster, a busy machine would not keep up
-    clock = ScaledClock(scale)
+    clock = Clock(scale)
     settings = Settings(first_response=100.0, first_events=130.0)
     with EmulatorServer(vms=["web_0"], clock=clock, settings=settings) as server:
         server.emulation.model.schedule(EventSpec("Freeze", ("web_0",), duration=5))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli import pause as command
+from forewarn.cli import approval_pause as command
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.hooks.recovery_requests import requesting_user

@@ -29,8 +29,8 @@ def hurry() -> None:
 
     read = run_setup.read
     run_setup.read = lambda *given: (setup := read(*given))._replace(interval=setup.interval / TIMES)
-    capacity, refill, clock = limiter.Limiter.__init__.__defaults__ or ()
-    limiter.Limiter.__init__.__defaults__ = (capacity * TIMES, refill * TIMES, clock)
+    limiter.Limiter.capacity *= TIMES
+    limiter.Limiter.refill_per_second *= TIMES
     transport.Transport.fresh_seconds = float(os.environ.get("FRESH_SECONDS", transport.FRESH_SECONDS))
     retry.FIRST_DELAY_SECONDS /= TIMES
     retry.LONGEST_DELAY_SECONDS /= TIMES

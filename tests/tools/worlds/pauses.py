@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forewarn.cli.pause import hand_over
+from forewarn.cli.approval_pause import hand_over
 from forewarn.policy.pause import DIRECTORY, FILE_NAME, Pause, look
 from tools.worlds.runner_world import World
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from forewarn.events import Document, Event, Vm
 from forewarn.imds.client import READ_TIMEOUT_SECONDS, Client
 from forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, Fault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE
-from forewarn.imds.transport import Response, Transport
+from forewarn.imds.transport import ImdsRequest, Response, Transport
 from forewarn.runner import assembly
 from forewarn.runner.assembly import assemble
 from forewarn.runner.clocks import Stamp
@@ -51,22 +51,14 @@ class WorldTransport(Transport):
         self._document_at = -NEVER
         self._listed: Any = None  # with the latest document
 
-    def exchange(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-        admit: Callable[[], None],
-    ) -> Response:
+    def exchange(self, request: ImdsRequest, timeout: float, admit: Callable[[], None]) -> Response:
         world = self._world
-        if body is not None:
-            return self._approve([each["EventId"] for each in json.loads(body)["StartRequests"]], admit)
-        if not self.paid and "/instance" not in target:
+        if request.body is not None:
+            return self._approve([each["EventId"] for each in json.loads(request.body)["StartRequests"]], admit)
+        if not self.paid and "/instance" not in request.target:
             admit()
         self.paid = False
-        if "/instance" in target:
+        if "/instance" in request.target:
             if world.nameless:
                 raise PassingFault("no answer", "", kind=TIMEOUT)
             world.note("known")

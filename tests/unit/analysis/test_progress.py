@@ -15,7 +15,7 @@ from forewarn.analysis.query.implies import EQUIVALENT, exceptions
 from forewarn.analysis.query.query import query
 from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
-from forewarn.cli.output.progress_line import ProgressLine
+from forewarn.cli.policy.output.progress_line import ProgressLine
 from forewarn.compiler.policies import load_policies
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.policy.artifact import Artifact

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.cli.emulate import command, fail, publish
-from forewarn.cli.emulate.common import add_control_arguments, client_of
+from forewarn.cli.emulate.control import add_control_arguments, client_of
 from forewarn.emulator.actions import schema
 from forewarn.errors import InputError
 
@@ -44,7 +44,7 @@ def test_publish_and_fail_cover_the_schema() -> None:
     assert set(publish._KEYS) == set(event)
     assert set(publish._NOT_OF_FAILED_HARDWARE) == set(event) - set(failure)
     assert set(event) <= options(publish)
-    assert set(fault) - {"status", "vms", "requests"} | {"vm", "request"} <= options(fail)
+    assert set(fault) - {"status"} <= options(fail)
 
 
 def test_commands_use_the_emulators_default_address() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn.cli import main as cli
-from forewarn.cli.history import since_argument
+from forewarn.cli.arguments import since
 from forewarn.events import parse_time
 from forewarn.runner.journal.writer import EventRow
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
@@ -304,12 +304,12 @@ def test_the_last_seven_days_unless_asked_otherwise(recorded: Recorded, history:
     ],
 )
 def test_since_a_moment(text: str, moment: str) -> None:
-    assert since_argument(text).start(0.0) == parse_time(moment).timestamp()
+    assert since(text).start(0.0) == parse_time(moment).timestamp()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("90m", 5400), ("2h", 7200), ("7d", 604800)])
 def test_since_a_span(text: str, seconds: int) -> None:
-    assert since_argument(text).start(1e9) == 1e9 - seconds
+    assert since(text).start(1e9) == 1e9 - seconds
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_since_a_span(text: str, seconds: int) -> None:
 )
 def test_since_what(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="neither a span"):
-        since_argument(text)
+        since(text)
 
 
 @pytest.mark.parametrize("arguments", [("--since", "2w"), ("--limit", "0"), ("--limit", "x"), ("surplus",)])

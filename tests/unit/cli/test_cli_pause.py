@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from forewarn.adhoc import task
 from forewarn.adhoc.decisions import assess
+from forewarn.cli import approval_pause as command
 from forewarn.cli import main as cli
-from forewarn.cli import pause as command
 from forewarn.errors import InputError
 from forewarn.events import Event, Vm
 from forewarn.policy import pause
@@ -74,7 +74,7 @@ def test_it_says_who_paused_until_when_and_why(at: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--for", "0s", "--reason", "x"), "is no time"),
+        (("--for", "0s", "--reason", "x"), "not longer than 0 s"),
         (("--for", "-1h", "--reason", "x"), "argument --for"),
         (("--for", "soon", "--reason", "x"), "is not a duration"),
         (("--for", "721h", "--reason", "x"), "at most 30 d"),

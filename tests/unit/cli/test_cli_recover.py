@@ -30,7 +30,7 @@ HOOK = "run /usr/local/bin/undrain"
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let alice ask, with no runner that takes the request."""
     monkeypatch.setattr(recovery_requests, "requesting_user", lambda _environ: "alice")
-    monkeypatch.setattr(command, "_wait", lambda *_: None)
+    monkeypatch.setattr(command, "poll", lambda *_: None)
 
 
 def failing(recorded: Recorded, event_id: str = "A1B2", **fields: Any) -> EventRow:
@@ -52,12 +52,14 @@ def requests(recorded: Recorded) -> list[dict[str, Any]]:
 def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], None]) -> Iterator[None]:
     """Stand in for a runner: answer each request while the command waits, and remove its file."""
 
-    def wait(directory: str, request_id: str, _clocks: object) -> None:
-        answer(request_id)
-        Inbox(directory, recovery_requests.DIRECTORY, "request").remove(f"{request_id}.json")
+    def poll(*_: object) -> None:
+        inbox = Inbox(recorded.directory, recovery_requests.DIRECTORY, "request")
+        for name in inbox.names() or ():
+            answer(Path(name).stem)
+            inbox.remove(name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "_wait", wait)
+        patch.setattr(command, "poll", poll)
         yield
 
 

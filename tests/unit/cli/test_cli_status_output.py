@@ -15,7 +15,8 @@ from forewarn.cli import main as cli
 from forewarn.cli.output.console import Console
 from forewarn.cli.output.page import Page, wrap
 from forewarn.cli.runner_state import State
-from forewarn.cli.status import examine, show
+from forewarn.cli.status.page import show
+from forewarn.cli.status.report import examine
 from forewarn.events import Event, parse_time
 from forewarn.runner.event_record import TRANSITIONS, EventRecord
 from forewarn.runner.hooks import run as runs

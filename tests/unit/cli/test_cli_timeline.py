@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from forewarn.cli.timeline import describe, generic
+from forewarn.cli.history.entries import describe, generic
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry
 from hypothesis import example, given

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from forewarn.emulator.clock import ManualClock, ScaledClock
+from forewarn.emulator.clock import Clock, ManualClock
 from forewarn.emulator.lifecycle import UnknownNameError, WrongStateError
 from forewarn.emulator.model import Model
 from forewarn.emulator.spec import EventSpec, Settings, VmSpec
@@ -398,7 +398,7 @@ def test_vms_have_different_names() -> None:
 def test_not_before_is_real_time_rounded_up(scale: float) -> None:
     """A client compares NotBefore (whole seconds, SE-16) with its own clock: no start before that."""
     real = ManualClocks(wall=1_800_000_000.25)
-    clock = ScaledClock(scale, real.monotonic, real.wall)
+    clock = Clock(scale, real.monotonic, real.wall)
     model = Model(clock, PAIR)
     model.request("a")
     model.schedule(EventSpec("Reboot", ("a",)))
@@ -412,7 +412,7 @@ def test_not_before_is_real_time_rounded_up(scale: float) -> None:
 
 def test_advanced_clock_moves_not_before_closer() -> None:
     real = ManualClocks(wall=1_800_000_000.0)
-    clock = ScaledClock(1.0, real.monotonic, real.wall)
+    clock = Clock(1.0, real.monotonic, real.wall)
     model = Model(clock, PAIR)
     model.request("a")
     model.schedule(EventSpec("Reboot", ("a",)))
@@ -427,7 +427,7 @@ def test_advanced_clock_moves_not_before_closer() -> None:
 
 def test_events_in_stopped_time_start_on_request() -> None:
     real = ManualClocks(wall=1_800_000_000.7)
-    clock = ScaledClock(0.0, real.monotonic, real.wall)
+    clock = Clock(0.0, real.monotonic, real.wall)
     model = Model(clock, PAIR)
     model.request("a")
     model.schedule(EventSpec("Preempt", ("a",)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 
-from forewarn.emulator.clock import ScaledClock
+from forewarn.emulator.clock import Clock
 from forewarn.emulator.lifecycle import ListedEvent
 from forewarn.emulator.model import Model
 from forewarn.emulator.spec import START_ON, EventSpec, Settings, VmSpec
@@ -35,7 +35,7 @@ class ModelMachine(RuleBasedStateMachine):
         super().__init__()
         self.real = 0.0
         self.scale = 1.0
-        self.clock = ScaledClock(1.0, lambda: self.real, lambda: 1_800_000_000.3 + self.real)
+        self.clock = Clock(1.0, lambda: self.real, lambda: 1_800_000_000.3 + self.real)
         self.model = Model(self.clock, VMS, Settings(switch_off=None))
         for name in NAMES:
             self.model.request(name)

@@ -12,6 +12,7 @@ from forewarn.errors import InputError
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from forewarn.imds.errors import PassingFault
+from forewarn.imds.limiter import READ_RESERVE
 from tools.fixtures.client_bench import EVENT, client_of
 from tools.fixtures.clocks import ManualClocks
 from tools.servers.listened import free_port
@@ -99,7 +100,7 @@ def test_se30_api_versions_of_2017_get_the_incarnation(incarnation: int | str) -
     assert "DocumentIncarnation" not in json.loads(server.requests[3].body)
 
 
-def test_approving_nothing_is_a_defect_of_the_caller() -> None:
+def test_approval_retries_nothing_is_a_defect_of_the_caller() -> None:
     with (
         ScriptedServer(status(200)) as server,
         client_of(server) as client,
@@ -209,7 +210,7 @@ def test_budget_limits_bursts_and_reserves_an_approval() -> None:
         for _ in range(4):
             client.read_once()
         assert clocks.pauses == []
-        assert client.read_delay() == pytest.approx(1)
+        assert client.limiter.delay(READ_RESERVE) == pytest.approx(1)
         client.approve(["a"])
         assert clocks.pauses == []
         client.read_once()

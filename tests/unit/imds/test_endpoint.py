@@ -92,7 +92,7 @@ def test_error_names_the_source_of_the_endpoint() -> None:
 def test_se04_auto_asks_the_leases(
     option: str | None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [discovery.Discovery("http://168.63.129.16", ()), discovery.Discovery(None, ())]
+    found = ["http://168.63.129.16", None]
     monkeypatch.setattr(discovery, "discover", lambda: found.pop(0))
     assert resolve(option, environ) == "http://168.63.129.16"
     assert resolve(option, environ) == "http://169.254.169.254", "no lease calls for another"

@@ -13,7 +13,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
 from forewarn.cli.runner_state import open_state
-from forewarn.cli.status import examine
+from forewarn.cli.status.report import examine
 from forewarn.runner.state import dry_runs
 from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 from tools.worlds.stories import DRAINED, Story, hook, listed, match
@@ -45,7 +45,7 @@ def test_recovery_of_a_returned_event_can_be_ended(
     story.go(3)
     story.cancel_event(first, 90)
     assert [record.event.key for record in story.instance.runner.scheduler.records] == [first.lower()] * 2
-    monkeypatch.setattr(recover_command, "_wait", lambda *_: None)
+    monkeypatch.setattr(recover_command, "poll", lambda *_: None)
     code, _out, err = say(capsys, "recover", "--state", str(tmp_path), first, "--dealt-with", "by hand")
     assert (code, err) == (0, "")
     story.go(2)
@@ -58,7 +58,7 @@ def test_unreadable_journal_is_not_nothing_pending(
 ) -> None:
     tmp_path.chmod(0o700)
     state = Recorded(tmp_path)
-    monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
+    monkeypatch.setattr("forewarn.cli.status.command.Clocks", lambda: state.clocks)
     state.record(
         state="recovering",
         outcome="finished",
@@ -84,7 +84,7 @@ def test_missed_preparation_makes_status_exit_with_1(
     assert record.state == "failed"
     story.instance.runner.health.facts.update(interval_seconds=1.0, pid=os.getpid())
     story.go(1)
-    monkeypatch.setattr("forewarn.cli.status.Clocks", story.world.clocks)
+    monkeypatch.setattr("forewarn.cli.status.command.Clocks", story.world.clocks)
     code, out, _err = say(capsys, "status", "--state", str(tmp_path))
     print(out)
     assert "failed" in out
@@ -156,7 +156,7 @@ def test_unsaved_event_is_shown_after_the_runner_ended(
 ) -> None:
     tmp_path.chmod(0o700)
     state = Recorded(tmp_path)
-    monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
+    monkeypatch.setattr("forewarn.cli.status.command.Clocks", lambda: state.clocks)
     fields = {"journal_trouble": "the disk is full", "unkept": 1, "unkept_events": "Reboot A1B2 (held)", "events": 1}
     state.beat(**fields, pid=4_000_000)
     state.journal.close()

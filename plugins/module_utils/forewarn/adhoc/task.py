@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import ForewarnError, InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION, Document, Event, Vm, format_time
 from ..imds import azure
-from ..imds.approving import approve_patiently
+from ..imds.approval_retries import approve_patiently
 from ..imds.client import FIRST_PATIENCE_SECONDS, FIRST_READ_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Client
 from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
 from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault

@@ -11,7 +11,7 @@ import sys
 
 from ..errors import InputError
 from ..events import Document, Event
-from ..imds.approving import approve_patiently
+from ..imds.approval_retries import approve_patiently
 from .output.console import Console, one_line, write_json
 from .output.progress import waiting
 from .service_options import add_service_arguments, client_of
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             to_send = [listed[key] for key, result in results.items() if result == APPROVED]
             if to_send and not args.despite_pause and os.name == "posix":  # elsewhere no runner works that has a pause
-                from .pause import refuse_if_paused  # here: it needs what Python lacks elsewhere
+                from .approval_pause import refuse_if_paused  # here: it needs what Python lacks elsewhere
 
                 refuse_if_paused()
             for event in to_send:  # a person who names an event has the last word

@@ -10,12 +10,12 @@ import sys
 
 from ..errors import InputError
 from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE, NOTICE_SECONDS, OTHER_NOTICE_SECONDS
-from ..policy.functions.timevalues import SECOND, parse_duration
 from ..runner.clocks import Clocks
 from ..runner.drills import drill
 from ..runner.drills.store import DrillRequest, check
 from ..runner.event_record import LISTED, RECOVERING
 from ..texts import duration_text
+from .arguments import duration
 from .output.console import Console, one_line, write_json
 from .runner_state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
 
@@ -30,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     notices = ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in NOTICE_SECONDS.items())
     parser.add_argument(
         "--notice",
-        type=_seconds,
+        type=duration,
         metavar="TIME",
         help=f"time until NotBefore, such as 1m30s; 0s lists it as Started at once (default, as documented: {notices})",
     )
     parser.add_argument(
         "--duration",
-        type=_seconds,
+        type=duration,
         default=_DURATION,
         metavar="TIME",
         help="how long it stays Started before it is gone; announced as DurationInSeconds (default: 30s)",
@@ -145,13 +145,3 @@ def _doubts(request: DrillRequest, state: State) -> list[str]:
     if fields.get("dry_run") is True:
         doubts.append("the runner works with --dry-run: no hook will run; the log names those that would")
     return doubts
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is negative")
-    return value / SECOND

@@ -32,9 +32,9 @@ from .output.console import Console
 COMMANDS = {
     "run": ("run.command", "poll the service, decide by policy, approve"),
     "events": ("events", "show what is scheduled now"),
-    "status": ("status", "show what is pending, what it waits for, and how the service is"),
+    "status": ("status.command", "show what is pending, what it waits for, and how the service is"),
     "doctor": ("doctor.command", "check what the service needs on this VM, and say what to do"),
-    "history": ("history", "show what happened to events, and why"),
+    "history": ("history.command", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
     "pause": ("pause", "approve nothing on this VM for a while"),
     "resume": ("resume", "end a pause"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -29,6 +28,7 @@ from .runner_state import (
     list_of,
     object_of,
     open_state,
+    poll,
     text_of,
     which_state,
 )
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 # How long to wait for a running runner. It checks once per interval, normally a second.
 PATIENCE_SECONDS = 5.0
-_PAUSE_SECONDS = 0.05
 
 HANDED_OVER = "handed-over"  # a result, as the actions and ``refused`` are
 
@@ -95,10 +94,7 @@ def run(args: argparse.Namespace) -> int:
         asked.append((record, recovery_requests.submit(state.directory, request)))
     codes = []
     for record, request_id in asked if not args.json else asked[-1:]:
-        answer = None
-        if silence is None:
-            _wait(state.directory, request_id, clocks)
-            answer = _answer(state.journal, record, request_id)
+        answer = None if silence is not None else _answer(state.journal, state.directory, record, request_id, clocks)
         codes.append(_report(args, state, record, request_id, action, answer, silence))
     return max(codes)
 
@@ -143,14 +139,11 @@ def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
     )
 
 
-def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
-    end = clocks.monotonic() + PATIENCE_SECONDS
-    while recovery_requests.is_pending(directory, request_id) and clocks.monotonic() < end:
-        time.sleep(_PAUSE_SECONDS)  # for another process: it answers with a file
-
-
-def _answer(journal: JournalReader, record: EventRow, request_id: str) -> JournalEntry | None:
-    """Return the runner's answer to a request, or None while there is no answer."""
+def _answer(
+    journal: JournalReader, directory: str, record: EventRow, request_id: str, clocks: Clocks
+) -> JournalEntry | None:
+    """Wait for the runner's answer to a request, and return it; None if there is none by then."""
+    poll(lambda: None if recovery_requests.is_pending(directory, request_id) else True, PATIENCE_SECONDS, clocks)
     for record_id, kinds in ((record.id, tuple(ANSWERS.values())), (None, (REFUSED,))):
         for entry in journal.entries(record_id=record_id, kinds=kinds, limit=100, newest_first=True):
             if entry.fields.get("request") == request_id:

@@ -13,8 +13,8 @@ from ..policy import pause
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
 from ..runner.hooks.recovery_requests import requesting_user
+from .approval_pause import UNCONFIRMED, as_json, confirmation, directory_of, hand_over
 from .output.console import Console, one_line, write_json
-from .pause import UNCONFIRMED, as_json, directory_of, hand_over, wait
 from .runner_state import add_state_argument
 
 NOT_PAUSED = "not-paused"
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         if found.problem is not None:  # a file that can be read takes the place of the one that cannot
             ended = Pause(f"pause-{os.urandom(4).hex()}", by, "its file could not be read", now, now + 1.0, by)
         hand_over(directory, ended)
-        result = wait(directory, None, clocks)
+        result = confirmation(directory, None, clocks)
     if args.json:
         ended_pause = as_json(found) if found is not None and result != NOT_PAUSED else None
         write_json("resume", {"state": directory, "result": result, "pause": ended_pause})

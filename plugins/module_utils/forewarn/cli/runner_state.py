@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 
 from ..errors import InputError
 from ..events import parse_time
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from ..runner.journal.schema import EventRow
     from ..runner.telemetry.heartbeat import Beat
 
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.05
 _SERVICE_DIRECTORY = "/var/lib/forewarn"
 
 
@@ -136,6 +140,14 @@ def _is_only_a_dry_run(live: str) -> bool:
         return not JournalReader(live).records(open_only=True)
     except InputError:  # the caller then reports this error
         return False
+
+
+def poll(answer: Callable[[], T | None], patience_seconds: float, clocks: Clocks) -> T | None:
+    """Call ``answer`` until it returns what another process has answered, or the time is over; return the last."""
+    end = clocks.monotonic() + patience_seconds
+    while (found := answer()) is None and clocks.monotonic() < end:
+        time.sleep(_POLL_SECONDS)  # the runner answers with a file
+    return found
 
 
 # Records of events

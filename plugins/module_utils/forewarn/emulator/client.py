@@ -41,42 +41,13 @@ class EmulatorClient:
         """Return the endpoint at which a VM finds its service."""
         return f"{self.base_url}/vm/{quote(name, safe='')}"
 
-    def schedule(
-        self,
-        event_type: str,
-        resources: Sequence[str] | str | None = None,
-        *,
-        duration_seconds: int | None = None,
-        source: str | None = None,
-        notice_seconds: float | None = None,
-        description: str | None = None,
-        impact_seconds: float | None = None,
-        gone_after_seconds: float | None = None,
-        start_on: str | None = None,
-        start_delay_seconds: float | None = None,
-        seen_by: str | None = None,
-        event_id: str | None = None,
-        name: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> str:
-        """Schedule an event (see ``spec.EventSpec``; None means the default of its type) and return its EventId."""
-        event = {
-            "type": event_type,
-            "resources": _names(resources),
-            "duration": duration_seconds,
-            "source": source,
-            "notice": notice_seconds,
-            "description": description,
-            "impact": impact_seconds,
-            "gone_after": gone_after_seconds,
-            "start_on": start_on,
-            "start_delay": start_delay_seconds,
-            "seen_by": seen_by,
-            "event_id": event_id,
-            "name": name,
-            "fields": None if fields is None else dict(fields),
-        }
-        return self.schedule_event(event)
+    def schedule(self, event_type: str, resources: Sequence[str] | str | None = None, **values: Any) -> str:
+        """Schedule an event and return its EventId.
+
+        ``values`` are those of the schema's ``event`` (see ``spec.EventSpec``), None for the default of the type. A key
+        may end with ``_seconds``: ``notice_seconds`` is ``notice``.
+        """
+        return self.schedule_event({"type": event_type, "resources": _names(resources), **_keys(values)})
 
     def schedule_event(self, event: Mapping[str, Any]) -> str:
         """Schedule an event and return its EventId; ``event`` has the keys of the schema's ``event``."""
@@ -116,34 +87,14 @@ class EmulatorClient:
         """Return everything: ``now``, ``vms``, ``events``, ``faults``, ``transitions``."""
         return self._call("GET", "state")
 
-    def inject_fault(
-        self,
-        kind: str | int,
-        *,
-        status: int | None = None,
-        times: int | None = None,
-        for_seconds: float | None = None,
-        latency_seconds: float | None = None,
-        retry_after_seconds: float | None = None,
-        vms: Sequence[str] | str | None = None,
-        requests: Sequence[str] | str | None = None,
-        processed: bool | None = None,
-    ) -> None:
-        """Begin a fault; a number as ``kind`` is an HTTP status. ``requests``: some of ``get post instance``."""
-        if isinstance(kind, int) or kind.isdecimal():
-            kind, status = "status", int(kind)
-        body = {
-            "kind": kind,
-            "status": status,
-            "times": times,
-            "for": for_seconds,
-            "latency": latency_seconds,
-            "retry_after": retry_after_seconds,
-            "vms": _names(vms),
-            "requests": _names(requests),
-            "processed": processed,
-        }
-        self._call("POST", "faults", body)
+    def inject_fault(self, kind: str | int, **values: Any) -> None:
+        """Begin a fault; a number as ``kind`` is an HTTP status. ``values`` are those of the schema's ``fault``.
+
+        As in ``schedule``, a key may end with ``_seconds``. ``vms`` and ``requests`` are names, or one name.
+        """
+        status = {"status": int(kind)} if isinstance(kind, int) or kind.isdecimal() else {}
+        body = {"kind": "status" if status else kind, **status, **_keys(values)}
+        self._call("POST", "faults", {**body, "vms": _names(body.get("vms")), "requests": _names(body.get("requests"))})
 
     def clear_faults(self) -> None:
         """End all faults."""
@@ -218,3 +169,7 @@ def _names(names: Sequence[str] | str | None) -> list[str] | None:
     if names is None:
         return None
     return [names] if isinstance(names, str) else list(names)
+
+
+def _keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removesuffix("_seconds"): value for name, value in values.items()}

@@ -11,40 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from ..errors import InputError
 
 
-class Clock(Protocol):
-    """The time of an emulation."""
-
-    scale: float
-
-    @property
-    def paused(self) -> bool:
-        """Whether time moves by ``advance`` only, so that real and emulated seconds are unrelated."""
-
-    def now(self) -> float:
-        """Return the present moment. It never decreases."""
-
-    def wall(self, moment: float) -> float:
-        """Return the real time of a moment, in seconds since 1970, as a client's own clock shows it."""
-
-    def monotonic(self, moment: float) -> float:
-        """Return the real monotonic time of a moment, comparable with ``time.monotonic()`` on this machine."""
-
-    def moment(self, wall: float) -> float:
-        """Return the moment of a real time: the inverse of ``wall``."""
-
-    def advance(self, seconds: float) -> None:
-        """Jump ahead by emulated seconds."""
-
-    def set_scale(self, scale: float) -> None:
-        """Run emulated time ``scale`` times as fast as real time; 0 pauses it."""
-
-
-class ScaledClock:
+class Clock:
     """Runs ``scale`` times as fast as real time; at scale 0 it stands still and only ``advance`` moves it."""
 
     def __init__(
@@ -58,12 +29,15 @@ class ScaledClock:
 
     @property
     def paused(self) -> bool:
+        """Whether time moves by ``advance`` only, so that real and emulated seconds are unrelated."""
         return self.scale == 0
 
     def now(self) -> float:
+        """Return the present moment. It never decreases."""
         return self._base + (self._monotonic() - self._real) * self.scale
 
     def monotonic(self, moment: float) -> float:
+        """Return the real monotonic time of a moment, comparable with ``time.monotonic()`` on this machine."""
         real = self._monotonic()
         distance = (moment - self.now()) / (self.scale or 1.0)
         if distance >= 0:
@@ -72,51 +46,38 @@ class ScaledClock:
         return max(self._real, real + distance)
 
     def wall(self, moment: float) -> float:
+        """Return the real time of a moment, in seconds since 1970, as a client's own clock shows it."""
         return self._wall_offset + self.monotonic(moment)
 
     def moment(self, wall: float) -> float:
+        """Return the moment of a real time: the inverse of ``wall``."""
         return self.now() + (wall - self._wall_offset - self._monotonic()) * (self.scale or 1.0)
 
     def advance(self, seconds: float) -> None:
+        """Jump ahead by emulated seconds. Raises InputError for a span that is negative or too long."""
         if not 0 <= seconds <= 1e10:
             raise InputError(f"time cannot be advanced by {seconds} s.", "Give a number of seconds from 0 up.")
         self._base, self._real = self.now() + seconds, self._monotonic()
 
     def set_scale(self, scale: float) -> None:
+        """Run emulated time ``scale`` times as fast as real time; 0 pauses it. Raises InputError."""
         scale = _checked_scale(scale)
         self._base, self._real = self.now(), self._monotonic()
         self.scale = scale
 
 
-class ManualClock:
-    """A clock that only ``advance`` moves, and wall and monotonic time with it: for tests and rehearsals."""
-
-    paused = False
-    scale = 1.0
+class ManualClock(Clock):
+    """A clock that only ``advance`` moves, and real time with it: for tests and rehearsals."""
 
     def __init__(self, wall: float = 1_800_000_000.0) -> None:
-        self._now = 0.0
-        self._epoch = wall
-
-    def now(self) -> float:
-        return self._now
-
-    def wall(self, moment: float) -> float:
-        return self._epoch + moment
-
-    def monotonic(self, moment: float) -> float:
-        return moment
-
-    def moment(self, wall: float) -> float:
-        return wall - self._epoch
+        self._seconds = 0.0
+        super().__init__(1.0, lambda: self._seconds, lambda: wall)
 
     def advance(self, seconds: float) -> None:
+        """Let emulated and real seconds pass. Raises ValueError if they are negative."""
         if seconds < 0:
             raise ValueError("time does not run backwards")
-        self._now += seconds
-
-    def set_scale(self, scale: float) -> None:
-        self.scale = scale
+        self._seconds += seconds
 
 
 def _checked_scale(scale: float) -> float:

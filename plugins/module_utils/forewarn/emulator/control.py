@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..errors import InputError
 from .actions import check
+from .allowed_hosts import AllowedHosts
 from .emulation import Emulation
-from .hosts import AllowedHosts
 from .lifecycle import UnknownNameError, WrongStateError
 from .service import HttpRequest, HttpResponse, json_response
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from .actions import perform
-from .clock import Clock, ScaledClock
+from .clock import Clock
 from .faults import Faults
 from .lifecycle import EmulatedTime, Transition
 from .model import DEFAULT_VM, Model
@@ -52,7 +52,7 @@ class Emulation:
         on_answer: Callable[[LoggedRequest], None] | None = None,
     ) -> None:
         self.scenario = scenario or Scenario()
-        self.clock: Clock = ScaledClock() if clock is None else clock
+        self.clock = Clock() if clock is None else clock
         self.lock = threading.Condition(threading.RLock())
         self.log = RequestLog(on_answer)
         self._on_transition = on_transition
@@ -131,10 +131,7 @@ class Emulation:
                 "vms": [self._vm_state(vm, events) for vm in model.vms()],
                 "events": events,
                 "faults": [fault.as_dict() for fault in self.faults.present(model.time)],
-                "transitions": [
-                    {"at": entry.at.as_dict(), "kind": entry.kind, "subject": entry.subject, "detail": entry.detail}
-                    for entry in model.transitions
-                ],
+                "transitions": [entry.as_dict() for entry in model.transitions],
             }
 
     def _vm_state(self, vm: VmSpec, events: list[dict[str, Any]]) -> Mapping[str, Any]:

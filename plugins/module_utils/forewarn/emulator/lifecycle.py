@@ -52,6 +52,10 @@ class Transition:
     subject: str
     detail: str = ""
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the transition for JSON."""
+        return {**vars(self), "at": self.at.as_dict()}
+
 
 @dataclass(frozen=True)
 class ListedEvent:

@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import InputError, ServiceError
-from .bodies import BodyError, read_body
-from .clock import Clock, ScaledClock
+from .allowed_hosts import AllowedHosts
+from .clock import Clock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
-from .hosts import AllowedHosts
 from .lifecycle import Transition
+from .request_body import BodyError, read_body
 from .requestlog import LoggedRequest
 from .service import HttpRequest, HttpResponse, Service, json_response
 from .spec import Settings, VmSpec
@@ -64,7 +64,7 @@ class EmulatorServer:
             timeline=base.timeline,
             name=base.name,
         )
-        self.emulation = Emulation(scenario, clock or ScaledClock(time_scale), on_transition, on_answer)
+        self.emulation = Emulation(scenario, clock or Clock(time_scale), on_transition, on_answer)
         listened_on = [host, *(vm_host for vm_host, _port in (listeners or {}).values())]
         service = Service(self.emulation)
         control = Control(self.emulation, AllowedHosts([*listened_on, *allowed_hosts]))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..texts import duration_text
-from .silence import lines, no_connection, one_line
+from .host_errors import lines, no_connection, one_line
 from .status import Event, HostState, listed, mapping
 from .timeline import number_of
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import bundle
+from ..atomic_file import replace_file
 from ..compiler.imports.libraries import imported_files
 from ..compiler.imports.origins import FileOrigin, LocalOrigin
 from ..compiler.paths import find_policies
@@ -59,8 +60,7 @@ def build(
                 content = _build(directory, paths, git, ref, api_version, hooks, cache, reference)
             except ForewarnError as error:
                 content = {"refused": str(error)}
-            (directory / "part").write_text(json.dumps(content), encoding="utf-8")
-            (directory / "part").replace(done)
+            replace_file(done, json.dumps(content).encode("utf-8"))
         result: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
     if "refused" in result:
         raise InputError(result["refused"])

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from .. import __version__
+from ..atomic_file import replace_file
 from ..errors import InputError
 
 MOST = 32  # results of a kind that are kept, the last used ones
@@ -64,10 +65,8 @@ class Cache:
         with suppress(OSError):
             return path.read_text(encoding="ascii")
         found = digest([__version__, sys.version, _package_state()])
-        part = path.with_suffix(f".{os.getpid()}")
-        with suppress(OSError):
-            part.write_text(found, encoding="ascii")
-            part.replace(path)
+        with suppress(InputError):
+            replace_file(path, found.encode("ascii"))
         return found
 
     @contextmanager
@@ -105,11 +104,9 @@ def _find(path: Path, read: Callable[[bytes], Result]) -> Result:
 
 
 def _keep(path: Path, content: bytes) -> None:
-    part = path.with_suffix(f".{os.getpid()}")
-    with suppress(OSError):
+    with suppress(OSError, InputError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
+        replace_file(path, content)
         known = sorted(path.parent.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
         for old in known[MOST:]:
             old.unlink(missing_ok=True)

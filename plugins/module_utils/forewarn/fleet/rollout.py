@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..pages import counted, printable
-from .silence import no_connection, one_line
+from .host_errors import no_connection, one_line
 from .status import PolicyInUse, listed, mapping, names, policy_in_use
 from .table import GOOD, HEADING, PLAIN, TROUBLE, WARNING, TableLine
 

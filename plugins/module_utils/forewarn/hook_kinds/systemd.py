@@ -15,9 +15,9 @@ from typing import Any
 from ..texts import exact_text
 from .declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
 from .effect import EffectSeen, missing, there, undone
-from .systemd_before import RESTARTING, recall, remember, remembered
 from .systemd_blocks import DROP_INS, drop_in, unblock
-from .systemd_down import hold_down, not_down
+from .systemd_memory import RESTARTING, recall, remember, remembered
+from .systemd_stop import hold_down, not_down
 from .systemd_units import look, order
 from .work import HookFailedError, Work
 

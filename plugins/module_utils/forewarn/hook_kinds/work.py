@@ -11,13 +11,14 @@ import os
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
+from ..atomic_file import replace_file
+from ..errors import InputError
 from ..texts import duration_text
 from .masking import Masker
 
@@ -215,14 +216,9 @@ class Work:
             return
         try:
             self._memory_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=str(self._memory_file.parent))
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(dict(self.memory), file)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._memory_file)
-        except OSError as error:
-            raise HookFailedError(f"{self._memory_file} cannot be written: {error.strerror}") from error
+            replace_file(self._memory_file, json.dumps(dict(self.memory)).encode("ascii"), 0o600)
+        except (OSError, InputError) as error:
+            raise HookFailedError(f"{self._memory_file} cannot be written: {error}") from error
 
     def forget(self) -> None:
         """Forget what was remembered, once it is undone."""

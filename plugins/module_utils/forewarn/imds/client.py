@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from functools import partial
-from types import TracebackType
 from typing import TypeVar
 
 from ..errors import InputError
@@ -34,7 +32,7 @@ from .errors import (
 from .identity import INSTANCE_API_VERSION, parse_instance
 from .limiter import READ_RESERVE, Limiter
 from .retry import FaultLog, RetryPolicy
-from .transport import Response, Transport, since_boot
+from .transport import ImdsRequest, Response, Transport, since_boot
 
 # The address is on the host: a connection takes milliseconds, or fails.
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -96,7 +94,7 @@ class Client:
         self.clock = clock
         self.sleep = sleep
         self.log = log
-        self.faults = _fault_log(self._report, clock)
+        self.faults = FaultLog(lambda fault: self._report(str(fault)), self._report_end, clock)
         self._wall = wall
         self._transport = transport or Transport(self.endpoint.host, self.endpoint.port, connect_timeout, age_clock)
         self._read_at: float | None = None  # by the transport's clock: the document that was read last
@@ -104,9 +102,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -117,9 +113,9 @@ class Client:
         if self.log is not None:
             self.log(text)
 
-    def read_delay(self) -> float:
-        """Return the seconds until ``read_once`` can send without waiting for the request budget."""
-        return self.limiter.delay(reserve=READ_RESERVE)
+    def _report_end(self, failures: int, seconds: float) -> None:
+        times = "1 failure" if failures == 1 else f"{failures} failures"
+        self._report(f"The service answers again, after {times} in {duration_text(seconds)}.")
 
     def read_ahead(self) -> None:
         """Send the first request for the document now; the first read takes its answer, and raises its fault.
@@ -129,13 +125,10 @@ class Client:
         """
         with suppress(Fault):
             if self.endpoint.is_address and self.limiter.take(reserve=READ_RESERVE):
-                self._transport.begin(self._target("scheduledevents", self.api_version), _HEADERS, self._timeout())
+                self._transport.begin(self._request("scheduledevents", self.api_version), self._timeout())
 
     def read_once(self) -> Document:
-        """Read the document in one attempt (SE-01). Raises PassingFault or LastingFault.
-
-        Waits for the request budget if it is used up; ``read_delay`` returns the waiting time.
-        """
+        """Read the document in one attempt (SE-01), once the budget allows it. Raises PassingFault or LastingFault."""
         return self._read(self._timeout())
 
     def read(self, patience_seconds: float = FIRST_PATIENCE_SECONDS) -> Document:
@@ -160,12 +153,9 @@ class Client:
         content: dict[str, object] = {"StartRequests": [{"EventId": event_id} for event_id in event_ids]}
         if self.api_version.startswith("2017-") and incarnation is not None:
             content["DocumentIncarnation"] = incarnation
-        body = json.dumps(content).encode()
+        request = self._request("scheduledevents", self.api_version, json.dumps(content).encode())
         try:
-            target = self._target("scheduledevents", self.api_version)
-            headers = {**_HEADERS, "Content-Type": "application/json"}
-            allow = partial(self._allow, not_after)
-            response = self._transport.exchange("POST", target, headers, body, self._timeout(), allow)
+            response = self._transport.exchange(request, self._timeout(), lambda: self._allow(not_after))
             if not 200 <= response.status < 300:
                 raise self._fault(response, "approving")
         except Fault as fault:
@@ -241,16 +231,17 @@ class Client:
             ) from error
 
     def _get(self, resource: str, api_version: str, timeout: float) -> Response:
-        return self._transport.exchange(
-            "GET", self._target(resource, api_version), _HEADERS, None, timeout, self._admit_read
-        )
+        return self._transport.exchange(self._request(resource, api_version), timeout, self._admit_read)
 
-    def _target(self, resource: str, api_version: str) -> str:
-        return f"{self.endpoint.prefix}/metadata/{resource}?api-version={api_version}"
+    def _request(self, resource: str, api_version: str, body: bytes | None = None) -> ImdsRequest:
+        target = f"{self.endpoint.prefix}/metadata/{resource}?api-version={api_version}"
+        if body is None:
+            return ImdsRequest("GET", target, _HEADERS)
+        return ImdsRequest("POST", target, {**_HEADERS, "Content-Type": "application/json"}, body)
 
     def _admit_read(self) -> None:
         while not self.limiter.take(reserve=READ_RESERVE):
-            self.sleep(self.read_delay())
+            self.sleep(self.limiter.delay(reserve=READ_RESERVE))
 
     def _fault(self, response: Response, doing: str) -> Fault:
         """Make the fault of an answer that is not 200."""
@@ -298,14 +289,6 @@ def _quoted(body: str) -> str:
         return text
     whole_words = text[: _LONGEST_QUOTE + 1].rpartition(" ")[0]
     return (whole_words or text[:_LONGEST_QUOTE]) + " …"
-
-
-def _fault_log(log: Callable[[str], None], clock: Callable[[], float]) -> FaultLog:
-    def over(failures: int, seconds: float) -> None:
-        times = "1 failure" if failures == 1 else f"{failures} failures"
-        log(f"The service answers again, after {times} in {duration_text(seconds)}.")
-
-    return FaultLog(lambda fault: log(str(fault)), over, clock)
 
 
 def _retry_after(response: Response) -> float | None:

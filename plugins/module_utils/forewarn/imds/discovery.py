@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -39,33 +41,19 @@ class Lease:
     routed: bool = False
 
 
-@dataclass(frozen=True)
-class Discovery:
-    """``endpoint`` is None if no lease replaces the default. ``looked_at`` has one line per file."""
+def discover(root: Path = Path("/"), now: datetime | None = None) -> str | None:
+    """Return the endpoint that a lease below ``root`` has, None if no lease replaces the default.
 
-    endpoint: str | None
-    looked_at: tuple[str, ...]
-
-
-def discover(root: Path = Path("/"), now: datetime | None = None) -> Discovery:
-    """Look through the leases below ``root``. Files that are missing, unreadable or garbage are skipped.
-
-    The sources are tried in turn. If a source has several leases, the last valid one in the file changed last counts.
+    Files that are missing, unreadable or garbage are skipped. The sources are tried in turn. If a source has several
+    leases, the last valid one in the file changed last counts. ``now`` is an aware time.
     """
     now = now or datetime.now(timezone.utc)
-    looked_at = []
     for patterns, parse in _SOURCES:
-        found = None
-        for path in _files(root, patterns):
-            lease = _parse_file(path, parse, now)
-            looked_at.append(f"{path}: {_describe(lease)}")
-            if lease is not None and lease.address is not None:
-                found = lease
-        if found is not None:
-            return Discovery(None if found.routed else f"http://{found.address}", tuple(looked_at))
-    if not looked_at:
-        looked_at.append("no DHCP lease found")
-    return Discovery(None, tuple(looked_at))
+        leases = [_parse_file(path, parse, now) for path in _files(root, patterns)]
+        found = [lease for lease in leases if lease is not None and lease.address is not None]
+        if found:
+            return None if found[-1].routed else f"http://{found[-1].address}"
+    return None
 
 
 def parse_dhclient(text: str, now: datetime) -> Lease | None:
@@ -121,22 +109,13 @@ _SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
 
 def _files(root: Path, patterns: tuple[str, ...]) -> list[Path]:
     """Return the files that match, the most recently changed last."""
-    paths = {path for pattern in patterns for path in root.glob(pattern) if _is_file(path)}
-    return sorted(paths, key=lambda path: (_changed_at(path), path))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # its directory can be listed, but not entered
-        return False
-
-
-def _changed_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # gone or not accessible: sort it as the oldest
-        return 0.0
+    found: list[tuple[float, Path]] = []
+    for path in {path for pattern in patterns for path in root.glob(pattern)}:
+        with suppress(OSError):  # it is gone, or its directory can be listed, but not entered
+            state = path.stat()
+            if stat.S_ISREG(state.st_mode):
+                found.append((state.st_mtime, path))
+    return [path for _changed_at, path in sorted(found)]
 
 
 def _parse_file(path: Path, parse: _Parse, now: datetime) -> Lease | None:
@@ -146,12 +125,6 @@ def _parse_file(path: Path, parse: _Parse, now: datetime) -> Lease | None:
         return parse(text, now)
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def _describe(lease: Lease | None) -> str:
-    if lease is None or lease.address is None:
-        return "no valid lease with option 245"
-    return f"option 245 is {lease.address}" + (", but 169.254.169.254 is routed" if lease.routed else "")
 
 
 def _lease_of(options: dict[str, str]) -> Lease:

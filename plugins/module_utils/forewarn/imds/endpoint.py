@@ -87,7 +87,7 @@ def resolve(option: str | None, environ: Mapping[str, str]) -> str:
     if chosen == AUTO:
         from .discovery import discover  # not at the top: seldom used, and the runner must start fast
 
-        return discover().endpoint or DEFAULT_ENDPOINT
+        return discover() or DEFAULT_ENDPOINT
     try:
         return parse_endpoint(chosen).url
     except InputError as error:

@@ -24,16 +24,12 @@ class Limiter:
     approvals, so that approvals go first. ``clock`` is monotonic, in seconds. Thread-safe.
     """
 
-    def __init__(
-        self,
-        capacity: float = CAPACITY,
-        refill_per_second: float = REFILL_PER_SECOND,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.capacity = capacity
-        self.refill_per_second = refill_per_second
+    capacity = CAPACITY
+    refill_per_second = REFILL_PER_SECOND
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._tokens = capacity
+        self._tokens = self.capacity
         self._counted_at = clock()
         self._lock = allocate_lock()
 

@@ -73,15 +73,15 @@ def _chance() -> float:
 class FaultLog:
     """Reports a fault if it differs in kind or status from the previous one, and reports its end.
 
-    So a service that is away for minutes causes two lines, not hundreds. ``over`` gets the number of failed
+    So a service that is away for minutes causes two lines, not hundreds. ``on_end`` gets the number of failed
     attempts and their duration in seconds.
     """
 
     def __init__(
-        self, news: Callable[[Fault], None], over: Callable[[int, float], None], clock: Callable[[], float]
+        self, on_fault: Callable[[Fault], None], on_end: Callable[[int, float], None], clock: Callable[[], float]
     ) -> None:
-        self._news = news
-        self._over = over
+        self._on_fault = on_fault
+        self._on_end = on_end
         self._clock = clock
         self._last: tuple[str, int | None] | None = None
         self._since = 0.0
@@ -95,7 +95,7 @@ class FaultLog:
         kind = (fault.kind, fault.status)
         if kind != self._last:
             self._last = kind
-            self._news(fault)
+            self._on_fault(fault)
 
     def succeeded(self) -> None:
         """Report the end of the fault, if there was one."""
@@ -103,4 +103,4 @@ class FaultLog:
             return
         self._last = None
         failures, self._failures = self._failures, 0
-        self._over(failures, self._clock() - self._since)
+        self._on_end(failures, self._clock() - self._since)

@@ -28,6 +28,15 @@ def since_boot() -> float:
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
+class ImdsRequest(NamedTuple):
+    """A request: ``target`` is the path with its query, ``body`` is None for a GET."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
 class Response(NamedTuple):
     """A complete answer. Header names are in lower case; the values of a repeated header are joined.
 
@@ -118,20 +127,18 @@ class _Connection(http.client.HTTPConnection):
         self._clock = clock
         self._parts: list[bytes] = []  # of the request that is put together
 
-    def request_of(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    def encoded(self, request: ImdsRequest) -> bytes:
         """Return a request in one piece: no server shall wait for the rest of one that was begun in time."""
         self._parts = []
-        self.request(method, target, body, headers)
+        self.request(request.method, request.target, request.body, request.headers)
         return b"".join(self._parts)
 
     def send(self, data: Any) -> None:
-        """Keep a part of the request for ``request_of``."""
+        """Keep a part of the request for ``encoded``."""
         self._parts.append(data)
 
     def connect(self) -> None:
-        # As bytes: a text would go through the IDNA codec, whose import delays the start by 2 ms.
-        address = (self.host.encode("ascii"), self.port)
-        plain = socket.create_connection(address, self.timeout)  # type: ignore[arg-type]  # may be
+        plain = socket.create_connection((self.host, self.port), self.timeout)
         self.sock = _BoundedSocket(fileno=plain.detach())
         self.sock.clock = self._clock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -158,42 +165,34 @@ class Transport:
         self._connection.close()
         self._begun = None
 
-    def begin(self, target: str, headers: Mapping[str, str], timeout: float) -> None:
+    def begin(self, request: ImdsRequest, timeout: float) -> None:
         """Send a GET whose answer the next ``exchange`` for the same target takes. Raises PassingFault.
 
         Connecting takes ``BEGIN_SECONDS`` at most, and the request fits into the buffer of a new connection.
         """
         opened = self._open(min(self._connect_timeout, BEGIN_SECONDS))
         try:
-            opened.ask(self._connection.request_of("GET", target, None, headers), timeout, lambda: None)
+            opened.ask(self._connection.encoded(request), timeout, lambda: None)
         except OSError as error:
             self.close()
             raise self._fault(error, "asking", timeout) from error
-        self._begun = target
+        self._begun = request.target
 
-    def exchange(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-        admit: Callable[[], None],
-    ) -> Response:
+    def exchange(self, request: ImdsRequest, timeout: float, admit: Callable[[], None]) -> Response:
         """Send a request and return the complete answer of any status. ``timeout`` (seconds) is for both together.
 
         A GET is sent again, once, if the server has dropped the kept connection. Anything else is sent once at the
         most: what it rests on may have changed since. ``admit`` is called right before a request is written, and can
         raise a Fault to call it off. Raises PassingFault.
         """
-        awaited = method == "GET" and self._begun == target  # its answer may be there already
+        awaited = request.method == "GET" and self._begun == request.target  # its answer may be there already
         kept = self._connection.sock
         if not awaited and kept is not None and (self._begun is not None or not kept.idle()):
             self.close()
-        if method == "GET" and self._connection.sock is not None:
+        if request.method == "GET" and self._connection.sock is not None:
             with suppress(_ClosedError):
-                return self._send(method, target, headers, body, timeout, admit)
-        return self._send(method, target, headers, body, timeout, admit)
+                return self._send(request, timeout, admit)
+        return self._send(request, timeout, admit)
 
     def _open(self, connect_timeout: float) -> _BoundedSocket:
         if self._connection.sock is None:
@@ -204,15 +203,7 @@ class Transport:
                 raise self._fault(error, "connecting", connect_timeout) from error
         return self._connection.sock
 
-    def _send(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-        admit: Callable[[], None],
-    ) -> Response:
+    def _send(self, request: ImdsRequest, timeout: float, admit: Callable[[], None]) -> Response:
         begun, self._begun = self._begun is not None, None
         opened = self._open(self._connect_timeout)
         complete = False
@@ -221,7 +212,7 @@ class Transport:
                 if begun:
                     opened.start(timeout)
                 else:
-                    opened.ask(self._connection.request_of(method, target, body, headers), timeout, admit)
+                    opened.ask(self._connection.encoded(request), timeout, admit)
                 response = self._connection.getresponse()
             except ConnectionError as error:
                 text = f"{self._where} closed the connection without an answer."

@@ -27,7 +27,7 @@ from ..output.progress import waiting
 from ..run import command as run_command
 from ..run.setup import Setup, read
 from ..runner_state import open_state
-from ..status import examine
+from ..status.report import examine
 from . import handlers
 from . import machine as doctor_machine
 from . import policy as doctor_policy

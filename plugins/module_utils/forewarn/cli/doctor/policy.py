@@ -13,7 +13,7 @@ from ...policy.engine import PolicySet
 from ...runner.hooks import credentials
 from ...runner.hooks.needs import examine
 from ..run import next_start
-from ..status import RUNNING
+from ..status.report import RUNNING
 from .check import OK, TROUBLE, WARNING, Check, Machine
 
 _SHOWN_NAMES = 5

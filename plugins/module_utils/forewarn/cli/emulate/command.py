@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``forewarn emulate``: serve an emulated Scheduled Events service until SIGINT or SIGTERM.
 
-The commands that drive it meanwhile are in ``emulate_*.py``.
+The other commands of this package drive it meanwhile.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import select
 import signal
-import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ...atomic_file import replace_file
 from ...emulator.emulation import Scenario
 from ...emulator.lifecycle import Transition
 from ...emulator.requestlog import LoggedRequest
@@ -29,12 +28,14 @@ from ...emulator.server import EmulatorServer, check_loopback
 from ...emulator.spec import VmSpec
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
+from ...runner.signals import StopSignals
 from ...runner.telemetry.log_writer import Forms, LogWriter, write_all
 from ..output.console import Console
-from .common import DEFAULT_ADDRESS
+from .control import DEFAULT_ADDRESS
 
 # How long to wait at the end until the log is written; a reader that stalls gets no more of it.
 _LOG_PATIENCE_SECONDS = 2.0
+_LONGEST_WAIT_SECONDS = 0.5  # until it is looked again at what is due
 _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 
 
@@ -106,8 +107,10 @@ def run(args: argparse.Namespace) -> int:
         if not equals:
             raise InputError(f"--vm-listen {option!r} has no '='.", "Write it like web_0=127.0.0.1:8001.")
         listeners[name] = _address(address, args.allow_remote)
-    with _Signals() as signals:
-        log = _Log(args.json, signals)
+    hangup = signal.getsignal(signal.SIGHUP)
+    with StopSignals() as stop:
+        signal.signal(signal.SIGHUP, hangup)  # which would ask a runner to reload
+        log = _Log(args.json, stop.wake)
         server = EmulatorServer(
             scenario,
             host,
@@ -121,64 +124,28 @@ def run(args: argparse.Namespace) -> int:
         with server:
             log.listening(server)
             with _ready_file(args.ready_file, server.url):
-                _serve(server, signals)
+                _serve(server, stop, log)
             log.stopped()
     log.close(_LOG_PATIENCE_SECONDS)
     return 0
 
 
-def _serve(server: EmulatorServer, signals: _Signals) -> None:
-    """Play each transition when it is due, so that the log shows it then, until a signal arrives."""
+def _serve(server: EmulatorServer, stop: StopSignals, log: _Log) -> None:
+    """Play each transition when it is due, so that the log shows it then, until a signal arrives.
+
+    Raises BrokenPipeError once nobody reads the log any more.
+    """
     emulation = server.emulation
-    wait = 0.0
-    while not signals.came(wait):
+    while stop.received is None and not log.broken:
         with emulation.lock:
             emulation.model.settle()
             due, scale = emulation.model.next_due(), emulation.clock.scale
-            wait = 0.5
+            wait = _LONGEST_WAIT_SECONDS
             if due is not None and scale:
                 wait = min(wait, max(0.0, (due - emulation.clock.now()) / scale))
-
-
-class _Signals:
-    """Waits for SIGINT, SIGTERM, and the reader of our output to go away."""
-
-    def __init__(self) -> None:
-        self._reader, self._writer = socket.socketpair()
-        self._writer.setblocking(False)
-        self._old: dict[int, Any] = {}
-        self._old_fd = -1
-        self.broken_pipe = False
-
-    def __enter__(self) -> _Signals:
-        self._old_fd = signal.set_wakeup_fd(self._writer.fileno())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._old[number] = signal.signal(number, _ignore)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._old_fd)
-        self._reader.close()
-        self._writer.close()
-
-    def pipe_broke(self) -> None:
-        """Note that the reader of the output is gone."""
-        self.broken_pipe = True
-        with contextlib.suppress(OSError):  # it has ended by then
-            self._writer.send(b"\0")
-
-    def came(self, timeout: float) -> bool:
-        """Wait up to ``timeout`` seconds; return whether a signal came. Raises BrokenPipeError if nobody reads."""
-        ready, _writable, _failed = select.select([self._reader], [], [], timeout)
-        if self.broken_pipe:
-            raise BrokenPipeError
-        return bool(ready)
-
-
-def _ignore(_number: int, _frame: object) -> None:
-    """Do nothing: the wake-up descriptor reports the signal."""
+        stop.wait(wait)
+    if log.broken:
+        raise BrokenPipeError
 
 
 class _Log:
@@ -187,10 +154,11 @@ class _Log:
     A thread writes them: a reader that stalls delays neither requests nor the end.
     """
 
-    def __init__(self, as_json: bool, signals: _Signals) -> None:
+    def __init__(self, as_json: bool, on_broken: Callable[[], None]) -> None:
+        self.broken = False  # nobody reads it any more
         self._json = as_json
         self._console = Console(sys.stdout)
-        self._signals = signals
+        self._on_broken = on_broken
         self._encoding = sys.stdout.encoding or "utf-8"
         self._descriptor = sys.stdout.fileno()
         self._writer = LogWriter(self._deliver, self._about_lost)
@@ -247,8 +215,7 @@ class _Log:
     def transition(self, transition: Transition) -> None:
         """Log what happened to an event or a deployment."""
         if self._json:
-            values = {"kind": transition.kind, "subject": transition.subject, "detail": transition.detail}
-            self._write_json("transition", {"at": transition.at.as_dict(), **values})
+            self._write_json("transition", transition.as_dict())
             return
         text = f"{transition.subject} {self._console.style(transition.kind, 'bold')}"
         self._write(f"{_clock_time(transition.at.wall)} {text} {self._console.style(transition.detail)}".rstrip())
@@ -285,7 +252,8 @@ class _Log:
         try:
             write_all(self._descriptor, forms[-1])
         except BrokenPipeError:
-            self._signals.pipe_broke()
+            self.broken = True
+            self._on_broken()
             raise
 
 
@@ -314,12 +282,7 @@ def _ready_file(path: Path | None, url: str) -> Iterator[None]:
     if path is None:
         yield
         return
-    try:
-        draft = path.with_name(path.name + ".new")
-        draft.write_text(url + "\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"--ready-file {path} cannot be written: {error.strerror}.", "Check the directory.") from error
+    replace_file(path, f"{url}\n".encode())
     try:
         yield
     finally:

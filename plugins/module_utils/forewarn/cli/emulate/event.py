@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import add_control_arguments, client_of, report
+from .control import add_control_arguments, client_of, report_event
 
 _DONE = {"cancel": "cancelled", "start": "started", "finish": "finished"}
 
@@ -21,6 +21,4 @@ def run(args: argparse.Namespace) -> int:
     """Change the event, and report it."""
     with client_of(args) as client:
         {"cancel": client.cancel, "start": client.start, "finish": client.finish}[args.command](args.event)
-        event = client.event(args.event)
-    report(args, _DONE[args.command], event)
-    return 0
+        return report_event(args, client, args.event, _DONE[args.command])

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...emulator.faults import KINDS, REQUESTS
 from ...errors import InputError
-from ..output.console import Console, write_json
-from .common import add_control_arguments, client_of, count, seconds
-from .status import show_faults
+from ..arguments import count
+from .control import add_control_arguments, client_of, report_state, seconds, show_faults
 
-_OPTIONS = ("times", "for", "latency", "retry_after", "vm", "request", "processed")
+_OPTIONS = ("times", "for", "latency", "retry_after", "vms", "requests", "processed")  # as the schema has them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--for", type=seconds, metavar="TIME", help="for this time (default: until --clear)")
     parser.add_argument("--latency", type=seconds, metavar="TIME", help="delay answers by this time")
     parser.add_argument("--retry-after", type=seconds, metavar="TIME", help="value of the header Retry-After")
-    parser.add_argument("--vm", action="append", metavar="NAME", help="requests of this VM only; may be repeated")
     parser.add_argument(
-        "--request", action="append", choices=REQUESTS, help="requests of this kind only; may be repeated"
+        "--vm", dest="vms", action="append", metavar="NAME", help="requests of this VM only; may be repeated"
+    )
+    parser.add_argument(
+        "--request",
+        dest="requests",
+        action="append",
+        choices=REQUESTS,
+        help="requests of this kind only; may be repeated",
     )
     parser.add_argument(
         "--processed", action="store_true", default=None, help="the request takes effect; only its answer is lost"
@@ -50,22 +54,8 @@ def run(args: argparse.Namespace) -> int:
         if args.clear:
             client.clear_faults()
         else:
-            client.inject_fault(
-                args.kind,
-                times=args.times,
-                for_seconds=values["for"],
-                latency_seconds=args.latency,
-                retry_after_seconds=args.retry_after,
-                vms=args.vm,
-                requests=args.request,
-                processed=args.processed,
-            )
-        state = client.state()
-    if args.json:
-        write_json("emulate-state", state)
-    else:
-        show_faults(Console(sys.stdout), state)
-    return 0
+            client.inject_fault(args.kind, **values)
+        return report_state(args, client, show_faults)
 
 
 def _kind(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from ...texts import exact_text
-from .common import add_control_arguments, client_of, report, seconds
+from .control import add_control_arguments, client_of, report_event, seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +21,4 @@ def run(args: argparse.Namespace) -> int:
     """Make the event affect its VMs again, and report it."""
     with client_of(args) as client:
         client.secondary_impact(args.event, args.duration)
-        event = client.event(args.event)
-    report(args, f"affected for another {exact_text(args.duration)}", event)
-    return 0
+        return report_event(args, client, args.event, f"affected for another {exact_text(args.duration)}")

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InputError
+from ..arguments import count
 from ..output.console import Console, write_json
 from ..output.page import iso
-from .common import add_control_arguments, client_of, count
+from .control import add_control_arguments, client_of
 
 _HEADER = ("NUMBER", "RECEIVED", "VM", "METHOD", "PATH", "API VERSION", "STATUS", "INCARNATION", "TOOK", "NOTES")
 _STYLES = {"2": "green", "3": "cyan", "4": "yellow", "5": "red", "-": "red"}

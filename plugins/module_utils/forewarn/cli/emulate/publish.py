@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...events import EVENT_TYPE_SINCE, NOTICE_SECONDS, UNKNOWN_DURATION
 from ...texts import duration_text
 from ..output.page import iso
-from .common import add_control_arguments, client_of, report, seconds
+from .control import add_control_arguments, client_of, report_event, seconds
 
 # Options that are keys of an event in the scenario's schema, and those that --hardware-failure excludes.
 _KEYS = (
@@ -93,9 +93,7 @@ def run(args: argparse.Namespace) -> int:
             event_id = client.schedule_fault_domains(event, args.pause or 0.0)
         else:
             event_id = client.schedule_event(event)
-        published = client.event(event_id)
-    report(args, "published", published, f", {_start(published)}")
-    return 0
+        return report_event(args, client, event_id, "published", f", {_start(client.event(event_id))}")
 
 
 def _check(args: argparse.Namespace, event: dict[str, Any]) -> None:

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from ..output.console import Console, write_json
-from .common import add_control_arguments, client_of
+from .control import add_control_arguments, client_of, report_state
 
 _DONE = {
     "switch-off": "The service is off. The next request switches it on again.",
@@ -25,9 +23,4 @@ def run(args: argparse.Namespace) -> int:
     """Switch the service off, or reset the emulation."""
     with client_of(args) as client:
         {"switch-off": client.switch_off, "reset": client.reset}[args.command]()
-        state = client.state()
-    if args.json:
-        write_json("emulate-state", state)
-    else:
-        Console(sys.stdout).line(_DONE[args.command])
-    return 0
+        return report_state(args, client, lambda console, _state: console.line(_DONE[args.command]))

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...texts import exact_text
 from ..output.console import Console, one_line, write_json
 from ..output.page import iso, resources_text
-from .common import add_control_arguments, client_of
+from .control import add_control_arguments, client_of, report_state, show_faults, show_time
 
 _VM_HEADER = ("VM", "GROUP", "FAULT DOMAIN", "INCARNATION", "LISTED", "AFFECTED BY")
 _EVENT_HEADER = ("TYPE", "STATUS", "NOT BEFORE", "SOURCE", "RESOURCES", "NAME", "EVENT ID")
@@ -28,56 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show everything, or one event."""
     with client_of(args) as client:
-        if args.event is not None:
-            _show_event(args, client.event(args.event))
-        else:
-            _show_state(args, client.state())
+        if args.event is None:
+            return report_state(args, client, _show_state)
+        _show_event(args, client.event(args.event))
     return 0
 
 
-def time_text(state: Mapping[str, Any]) -> str:
-    """Return a sentence on the emulated time."""
-    scale = state["time_scale"]
-    pace = "runs as real time does" if scale == 1 else f"runs {scale:g} times as fast as real time"
-    pace = pace if scale else "stands still until it is advanced"
-    return f"{exact_text(state['elapsed'])} of emulated time since the start; it {pace}."
-
-
-def show_faults(console: Console, state: Mapping[str, Any]) -> None:
-    """Write a line for each fault."""
-    if not state["faults"]:
-        console.line("No request fails.")
-    for fault in state["faults"]:
-        console.line(console.style("fault:", "red") + one_line(f" {_fault_text(fault, state['now']['emulated'])}"))
-
-
-def _show_state(args: argparse.Namespace, state: Mapping[str, Any]) -> None:
-    if args.json:
-        write_json("emulate-state", state)
-        return
-    console = Console(sys.stdout)
-    console.line(time_text(state))
+def _show_state(console: Console, state: Mapping[str, Any]) -> None:
+    show_time(console, state)
     console.line()
     console.table(_VM_HEADER, [_vm_row(vm) for vm in state["vms"]])
     console.line()
     _show_events(console, state["events"])
     console.line()
     show_faults(console, state)
-
-
-def _fault_text(fault: Mapping[str, Any], now: float) -> str:
-    texts = [f"status {fault['status']}" if fault["kind"] == "status" else fault["kind"]]
-    if fault["latency"]:
-        texts.append(f"{exact_text(fault['latency'])} late")
-    if fault.get("retry_after") is not None:
-        texts.append(f"Retry-After {exact_text(fault['retry_after'])}")
-    if fault["processed"]:
-        texts.append("processed anyway")
-    texts += [f"requests {', '.join(fault['requests'])}"] if fault.get("requests") else []
-    texts += [f"of {', '.join(fault['vms'])}"] if fault.get("vms") else []
-    texts += [f"for another {exact_text(fault['until'] - now)}"] if fault.get("until") is not None else []
-    texts += [f"times left: {fault['left']}"] if fault.get("left") is not None else []
-    return ", ".join(texts)
 
 
 def _vm_row(vm: Mapping[str, Any]) -> tuple[str, ...]:

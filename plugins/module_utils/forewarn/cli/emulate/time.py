@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...errors import InputError
-from ..output.console import Console, write_json
-from .common import add_control_arguments, client_of, seconds
-from .status import time_text
+from .control import add_control_arguments, client_of, report_state, seconds, show_time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +28,4 @@ def run(args: argparse.Namespace) -> int:
             client.set_time_scale(args.scale)
         if args.advance is not None:
             client.advance(args.advance)
-        state = client.state()
-    if args.json:
-        write_json("emulate-state", state)
-    else:
-        Console(sys.stdout).line(time_text(state))
-    return 0
+        return report_state(args, client, show_time)

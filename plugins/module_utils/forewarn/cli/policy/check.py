@@ -11,8 +11,8 @@ from ...compiler.cel.expression import CODES as EXPRESSION_CODES
 from ...compiler.findings import CODES, Finding, fails, render
 from ...compiler.policies import Compilation, compile_policies
 from ..output.console import Console
-from ..output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, write_report
 from .common import add_policy_arguments, findings_summary, plural, show_findings
+from .output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...atomic_file import replace_file
 from ...compiler.findings import Finding, render
 from ...errors import InputError
 from ...events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
@@ -107,11 +108,8 @@ def write_html(file: str, page: str) -> None:
     """Write a page to the file of ``--html``. Raises InputError if it cannot be written."""
     if file == "-":
         sys.stdout.write(page)
-        return
-    try:
-        Path(file).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}") from error
+    else:
+        replace_file(Path(file), page.encode("utf-8"))
 
 
 def is_same_file(one: Path, other: Path) -> bool:

@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
+from ...atomic_file import replace_file
 from ...compiler.policies import compile_policies
 from ...errors import InputError
-from ..output.atomic_file import replace_file
 from ..output.console import Console
 from .common import add_policy_arguments, is_same_file, plural, show_findings
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "-":
         sys.stdout.write(content)
         return 0
-    replace_file(Path(args.output), content)
+    replace_file(Path(args.output), content.encode("utf-8"))
     count = plural(len(compilation.artifact["policies"]), "policy")
     Console(sys.stdout).line(f"{args.output}: {count}, {compilation.artifact['digest']}")
     return 0

@@ -18,11 +18,11 @@ from ...analysis.report.page import difference_page
 from ...compiler.wording import closest
 from ...policy.params import from_options
 from ..output.console import Console, write_json
-from .analysis import analysed
 from .common import add_api_version, add_html, add_param, write_html
 from .diff_forbid import Forbidden, show_forbidden
 from .diff_report import as_json, as_markdown, as_sarif, show
 from .revision import load
+from .run_analysis import analysed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

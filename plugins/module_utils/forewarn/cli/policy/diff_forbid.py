@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
 from ..output.console import Console
-from .answer import notes, show_groups, show_no_value, show_verdict, words
+from .event_groups import notes, show_groups, show_no_value, show_verdict, words
 
 CODE = "forbidden-change"  # of a result in SARIF
 

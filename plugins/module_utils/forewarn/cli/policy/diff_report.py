@@ -16,8 +16,8 @@ from ...analysis.diff.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE
 from ...analysis.event_space.regions import ANY
 from ...texts import escaped
 from ..output.console import Console
-from ..output.sarif import sarif_location, sarif_log, sarif_rule
 from .diff_forbid import CODE, Forbidden
+from .output.sarif import sarif_location, sarif_log, sarif_rule
 
 _WORDS = {
     MORE: "more permissive: events start that waited before, or with less done before",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...atomic_file import replace_file
 from ...compiler.findings import render
 from ...compiler.paths import find_files, is_test
 from ...compiler.policy_file.equivalence import compiled_alike
@@ -19,7 +20,6 @@ from ...compiler.requirements import require_libraries
 from ...compiler.yaml.format import formatted, means_the_same
 from ...compiler.yaml.tree import MOST_BYTES, YamlFile, read_bytes
 from ...errors import ForewarnError, InputError
-from ..output.atomic_file import replace_file
 from ..output.console import Console
 from .common import plural
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     elif not args.check:
         for file in changed:
-            replace_file(Path(file.path), file.after)
+            replace_file(Path(file.path), file.after.encode("utf-8"))
     if not args.diff:
         _show(changed, len(files), console, check=args.check)
     return int(args.check and bool(changed))

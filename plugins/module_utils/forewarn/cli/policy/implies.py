@@ -17,10 +17,10 @@ from ...errors import InputError
 from ...policy.artifact import Artifact, load_file
 from ...policy.params import from_options
 from ..output.console import Console, write_json
-from .analysis import analysed
-from .answer import show_basis, show_groups, show_verdict
 from .common import add_api_version, add_param
+from .event_groups import show_basis, show_groups, show_verdict
 from .revision import load
+from .run_analysis import analysed
 
 _CLAIMS = {
     IMPLIES: ("whatever {0} approves, {1} approves",),

@@ -13,9 +13,9 @@ from ...analysis.query.query import query
 from ...compiler.policies import load_policies
 from ...policy.params import from_options
 from ..output.console import Console, write_json
-from .analysis import analysed
-from .answer import show_basis, show_groups, show_verdict
 from .common import add_param, add_policy_arguments
+from .event_groups import show_basis, show_groups, show_verdict
+from .run_analysis import analysed
 
 _TEXTS = {
     NONE: "no event: it is proven that the expression holds for none",

@@ -28,11 +28,11 @@ from ...runner.clocks import Clocks
 from ...runner.journal.reader import JournalReader
 from ...runner.journal.schema import FILE_NAME
 from ...runner.telemetry import heartbeat
-from ..history import since_argument
+from .. import arguments
 from ..output.console import Console
-from ..output.progress_line import ProgressLine
 from ..runner_state import text_of
 from .common import add_facts, add_policy_arguments, given_vm, plural
+from .output.progress_line import ProgressLine
 from .replay_report import show, time_text, write_json
 
 _SHOWN_BAD = 10
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_facts(parser)
     parser.add_argument(
         "--since",
-        type=since_argument,
+        type=arguments.since,
         metavar="TIME",
         help="only events listed since then: 90m, 2h, 3d, or a UTC time, 2026-11-01 or 2026-11-01T10:00Z",
     )

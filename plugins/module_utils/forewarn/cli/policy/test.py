@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...atomic_file import replace_file
 from ...compiler.paths import find_policies, find_tests
 from ...compiler.testing.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ...errors import InputError
 from ..output.console import Console, write_json
-from ..output.junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
 from .common import plural, show_findings
+from .output.junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
 from .test_coverage import add_suggestions, gaps_as_json, left_out, show_gaps, write_suggestions
 
 if TYPE_CHECKING:  # a plain run of tests does not import the analysis
@@ -190,10 +191,7 @@ def _write_junit(outcome: PolicyTestRun, path: Path) -> None:
             for one in outcome.findings
         ]
         suites.append(JUnitSuite("files", cases))
-    try:
-        path.write_text(junit_xml(suites), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    replace_file(path, junit_xml(suites).encode("utf-8"))
 
 
 def _junit_case(result: Result) -> JUnitCase:

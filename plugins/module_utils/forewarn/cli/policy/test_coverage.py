@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...atomic_file import replace_file
 from ...compiler.paths import is_test, tested_by
 from ...compiler.testing.policytest import PolicyTestRun
 from ...errors import InputError
@@ -32,7 +33,7 @@ def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], s
         if suggest is not None:
             raise
         return [], f"coverage needs the Python package z3-solver: {error.hint}"
-    from .analysis import analysed
+    from .run_analysis import analysed
 
     return analysed(lambda progress: _find_gaps(outcome, suggest, progress)), None
 
@@ -78,16 +79,13 @@ def add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) ->
             problems.error(f"{found.path}: {found.trouble}")
     if not suggestions:
         return
-    try:
-        if path.exists():
-            text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
-        else:
-            policies = outcome.tested[0].tests.policies
-            alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
-            text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    if path.exists():
+        text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
+    else:
+        policies = outcome.tested[0].tests.policies
+        alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
+        text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
+    replace_file(path, text.encode("utf-8"))
     problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")
 
 

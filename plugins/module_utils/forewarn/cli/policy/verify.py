@@ -21,9 +21,9 @@ from ...compiler.policies import Compilation, PolicyError, compile_policies
 from ...policy.artifact import load
 from ...policy.params import from_options
 from ..output.console import Console
-from ..output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
-from .analysis import analysed
 from .common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
+from .output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
+from .run_analysis import analysed
 from .verify_notes import in_one_sentence, note_groups
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}

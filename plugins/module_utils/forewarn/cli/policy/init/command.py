@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ....errors import InputError
 from ...output.console import Console
-from ...output.repository_paths import repository_of
+from ..output.repository_paths import repository_of
 from .files import CI_FILES, policy_text, tests_text, workflow_text
 from .questions import QUESTIONS, answers_of, asked, checked
 

@@ -9,12 +9,12 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from ..policy import approval
-from ..texts import duration_text, exact_text
-from .runner_state import list_of, number_of, object_of, reason_of, text_of
+from ...policy import approval
+from ...texts import duration_text, exact_text
+from ..runner_state import list_of, number_of, object_of, reason_of, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry
+    from ...runner.journal.reader import JournalEntry
 
 DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 # Kinds of entries that concern all events listed at the time.

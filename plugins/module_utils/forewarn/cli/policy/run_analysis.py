@@ -13,8 +13,8 @@ from typing import Any
 from ...analysis.progress import Progress
 from ...analysis.proof import AnalysisError
 from ...errors import ForewarnError
-from ..output.progress_line import ProgressLine
 from .defect_report import write_report
+from .output.progress_line import ProgressLine
 
 _ISSUES = "https://github.com/forewarn/forewarn.azure/issues"
 

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..runner.journal.reader import JournalReader
-from ..runner.state import dry_runs
-from .output.page import Page
-from .runner_state import hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
+from ...runner.journal.reader import JournalReader
+from ...runner.state import dry_runs
+from ..output.page import Page
+from ..runner_state import hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal.schema import EventRow
+    from ...runner.journal.schema import EventRow
 
 SAME, DIFFERENT, ONE_ALONE = "same", "different", "one-alone"
 _KINDS = ("decision", "approved", "would-run", "would-approve")

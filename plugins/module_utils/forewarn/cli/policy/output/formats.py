@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
-from ...errors import InputError
-from ..policy.common import is_same_file
-from .console import Console, json_text
+from ....atomic_file import replace_file
+from ....errors import InputError
+from ...output.console import Console, json_text
+from ..common import is_same_file
 from .github_commands import github_command
 from .junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
 from .sarif import sarif_location, sarif_log, sarif_rule
@@ -93,10 +94,7 @@ def write_report(report: FindingsReport, style: str, output: Path | None) -> Non
         return
     if any(is_same_file(output, Path(file)) for file in report.files):
         raise InputError(f"{output} is a policy: it would be overwritten", "Name another file for --output.")
-    try:
-        output.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror}") from error
+    replace_file(output, text.encode("utf-8", "backslashreplace"))
     report.show(Console(sys.stdout))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
+from .... import __version__
 from .repository_paths import uri_of
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shared by the commands that drive a running emulator: its address, option values, and output."""
+"""What the commands that drive a running emulator share: its address, values of options, and output."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import argparse
 import ipaddress
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...emulator.client import EmulatorClient
 from ...emulator.spec import parse_duration
 from ...errors import InputError
+from ...texts import exact_text
 from ..output.console import Console, one_line, write_json
 
 DEFAULT_ADDRESS = "127.0.0.1:8254"
@@ -62,22 +63,60 @@ def seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 15m, 1h30m or 7d") from error
 
 
-def count(text: str) -> int:
-    """Read a number from 1 up, for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
-
-
-def report(args: argparse.Namespace, done: str, event: Mapping[str, Any], more: str = "") -> None:
-    """Report what was done to an event: a line for people, or the event as JSON."""
+def report_event(args: argparse.Namespace, client: EmulatorClient, event_id: str, done: str, more: str = "") -> int:
+    """Report what was done to an event: a line for people, or the event as JSON. Return the exit code."""
+    event = client.event(event_id)
     if args.json:
         write_json("emulate-event", {"event": event})
-        return
+        return 0
     console = Console(sys.stdout)
     name = f"{event['name']}, " if event["name"] else ""
     text = f" {event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}"
     console.line(console.style(f"{done}:", "green") + one_line(text))
+    return 0
+
+
+def report_state(
+    args: argparse.Namespace, client: EmulatorClient, show: Callable[[Console, Mapping[str, Any]], None]
+) -> int:
+    """Report the state of the emulator: what ``show`` writes for people, or all of it as JSON. Return the exit code."""
+    state = client.state()
+    if args.json:
+        write_json("emulate-state", state)
+    else:
+        show(Console(sys.stdout), state)
+    return 0
+
+
+def show_time(console: Console, state: Mapping[str, Any]) -> None:
+    """Write a sentence on the emulated time."""
+    scale = state["time_scale"]
+    pace = "runs as real time does" if scale == 1 else f"runs {scale:g} times as fast as real time"
+    pace = pace if scale else "stands still until it is advanced"
+    console.line(f"{exact_text(state['elapsed'])} of emulated time since the start; it {pace}.")
+
+
+def show_faults(console: Console, state: Mapping[str, Any]) -> None:
+    """Write a line for each fault."""
+    if not state["faults"]:
+        console.line("No request fails.")
+    for fault in state["faults"]:
+        console.line(console.style("fault:", "red") + one_line(f" {_fault_text(fault, state['now']['emulated'])}"))
+
+
+def _fault_text(fault: Mapping[str, Any], now: float) -> str:
+    texts = [f"status {fault['status']}" if fault["kind"] == "status" else fault["kind"]]
+    if fault["latency"]:
+        texts.append(f"{exact_text(fault['latency'])} late")
+    if fault.get("retry_after") is not None:
+        texts.append(f"Retry-After {exact_text(fault['retry_after'])}")
+    if fault["processed"]:
+        texts.append("processed anyway")
+    texts += [f"requests {', '.join(fault['requests'])}"] if fault.get("requests") else []
+    texts += [f"of {', '.join(fault['vms'])}"] if fault.get("vms") else []
+    texts += [f"for another {exact_text(fault['until'] - now)}"] if fault.get("until") is not None else []
+    texts += [f"times left: {fault['left']}"] if fault.get("left") is not None else []
+    return ", ".join(texts)
 
 
 def _check_host(host: str, allow_remote: bool) -> None:

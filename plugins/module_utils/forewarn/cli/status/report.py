@@ -1,91 +1,50 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn status``: the state of the runner, the pending events, and what they wait for. See docs/seeing.md."""
+"""The content of ``forewarn status --json``, from the runner's heartbeat, its journal, and what is on disk."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..events import MAX_PROBLEMS
-from ..policy import pause
-from ..policy.pause import Pause
-from ..runner.clocks import Clocks
-from ..runner.journal import doubts
-from ..runner.operator_pause import FACT
-from ..runner.state import dry_runs
-from ..runner.telemetry import heartbeat
-from ..texts import duration_text
-from . import failing_recoveries
-from .open_event import Waiting, failure
-from .output.console import Console, one_line, write_json
-from .output.page import Page, announced_text, iso, resources_text
-from .pause import as_json as pause_as_json
-from .run import next_start
-from .runner_state import (
+from ...errors import InputError
+from ...events import MAX_PROBLEMS
+from ...policy import pause
+from ...policy.pause import Pause
+from ...runner.clocks import Clocks
+from ...runner.journal import doubts
+from ...runner.operator_pause import FACT
+from ...runner.state import dry_runs
+from ...runner.telemetry import heartbeat
+from ...texts import duration_text
+from .. import failing_recoveries
+from ..approval_pause import as_json
+from ..open_event import Waiting, failure
+from ..output.page import iso
+from ..run import next_start
+from ..runner_state import (
     State,
-    add_state_argument,
     hook_text,
     list_of,
     not_before_of,
     number_of,
     object_of,
-    open_state,
     plan_of,
     record_as_json,
     stamp_of,
     text_of,
-    which_state,
 )
 
 if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalReader
-    from ..runner.journal.schema import EventRow
+    from ...runner.journal.reader import JournalReader
+    from ...runner.journal.schema import EventRow
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
-UNKEPT_NAMED = 3  # at most, by the heartbeat
 _LATE_INTERVALS, _LATE_SECONDS = 3, 15.0  # a beat follows a poll, which may take its timeout of some seconds
 # How long to report a recovery that failed under an earlier version, which then ended it.
 _REMEMBERED_SECONDS = 86400.0
-
-_DIGITS = 12  # of a commit: enough to tell commits apart
-_WIDEST = 28  # columns of a cell whose text comes from the service
-_HEADER = ("TYPE", "STATE", "STARTS", "LASTS", "SOURCE")
-_STATE_STYLES = {
-    "held": ("yellow",),
-    "preparing": ("cyan",),
-    "prepared": ("green",),
-    "failed": ("bold", "red"),
-    "approved": ("green",),
-    "started": ("bold",),
-    "recovering": ("cyan",),
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_state_argument(parser)
-    parser.add_argument("--json", action="store_true", help="write one JSON object")
-    parser.epilog = (
-        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, something "
-        "was lost, the service's document cannot be read in full, a reload was refused, a hook lacks what it needs, a "
-        "preparation or a recovery has failed, or what is on disk is not what runs, or would not start; 2 for bad "
-        "usage, or if no runner has worked here."
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Show the status; return 1 if something needs attention."""
-    report = examine(open_state(args.state, args.dry_run), Clocks(), which_state(args))
-    if args.json:
-        write_json("status", report)
-    else:
-        show(Page(Console(sys.stdout)), report)
-    return 1 if report["problems"] else 0
 
 
 def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
@@ -141,12 +100,12 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"{unkept} listed {'event is' if unkept == 1 else 'events are'} not in the journal: {named}")
     unread = int(number_of(fields, "document_problems") or 0)
     if unread:
-        problems.append(_unread_text(unread, text_of(fields, "document_problem")))
+        problems.append(unread_text(unread, text_of(fields, "document_problem")))
     damaged = doubts.read(state.directory)
     problems += [doubt.in_words() for doubt in damaged]
     failing_ids = {recovery["life_id"] for recovery in fails}
     others = [event for event in (*events, *failed) if event["life_id"] not in failing_ids]
-    problems += [f"{_name(event)}: {event['failure']}" for event in others if event["failure"]]
+    problems += [f"{name_of(event)}: {event['failure']}" for event in others if event["failure"]]
     problems += [failing_recoveries.sentence(recovery) for recovery in fails]
     return {
         "at": iso(clocks.wall(), "milliseconds"),
@@ -156,7 +115,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "service": service,
         "journal": {"trouble": trouble or None, "read": state.journal is not None},
         "unkept": {"number": unkept, "events": named},
-        "pause": None if paused is None else pause_as_json(paused),
+        "pause": None if paused is None else as_json(paused),
         "document": {"problems": unread, "first": text_of(fields, "document_problem") or None},
         "damaged": [
             {"file": doubt.file, "event_keys": doubt.keys, "reason": doubt.reason, "text": doubt.in_words()}
@@ -176,13 +135,10 @@ def _pause(directory: str, fields: Mapping[str, Any], clocks: Clocks) -> Pause |
     return found if found is not None and found.lasts(clocks.wall()) else None
 
 
-def _unread_text(number: int, first: str) -> str:
+def unread_text(number: int, first: str) -> str:
     many = f"more than {MAX_PROBLEMS}" if number > MAX_PROBLEMS else str(number)
     of = "" if number < 2 else f" (the first of {many} problems)"
     return f"the service's document cannot be read in full: {first}{of}"
-
-
-# The runner
 
 
 def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
@@ -275,9 +231,6 @@ def _short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else duration_text(seconds)
 
 
-# The events
-
-
 def _event(record: EventRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:
     not_before = not_before_of(object_of(record.data, "event"))
     return {
@@ -318,147 +271,5 @@ def _failed_recoveries(journal: JournalReader, clocks: Clocks) -> list[dict[str,
     return found[::-1]
 
 
-def _name(event: Mapping[str, Any]) -> str:
+def name_of(event: Mapping[str, Any]) -> str:
     return f"{text_of(event['event'], 'EventType') or 'event'} {event['event_id']}"
-
-
-# For people
-
-
-def show(page: Page, report: Mapping[str, Any]) -> None:
-    """Write the report."""
-    _show_runner(page, report)
-    page.line()
-    events, unkept = report["events"], report["unkept"]
-    if unkept["number"]:
-        number = f"{unkept['number']} {'event' if unkept['number'] == 1 else 'events'}"
-        text = f"{number} not in the journal, and held where there are hooks: {unkept['events']}"
-        page.line(text + (", …" if unkept["number"] > UNKEPT_NAMED else ""), "bold", "red")
-    if not report["journal"]["read"]:
-        page.line("The pending events are not known: the journal cannot be read.", "bold", "red")
-    unread = report["document"]
-    if unread["problems"]:
-        text = _unread_text(unread["problems"], unread["first"] or "the reason is not known")
-        page.line(f"There may be more than is shown: {text}", "bold", "red")
-    if not (events or unkept["number"] or unread["problems"]) and report["journal"]["read"]:
-        page.line("Nothing is pending.")
-    elif events:
-        if report["runner"]["condition"] != RUNNING:
-            page.line("As the runner left it:", "yellow")
-        _show_events(page, events)
-    if report["failing_recoveries"]:
-        page.line()
-        page.line("Failing recoveries:", "bold", "red")
-        failing_recoveries.show(page, report["failing_recoveries"])
-    if report["damaged"]:
-        page.line()
-        page.line("Lost, and held until somebody has dealt with it:", "bold", "red")
-        for doubt in report["damaged"]:
-            page.hanging("  ", doubt["text"])
-    if report["failed_recoveries"]:
-        page.line()
-        page.line("Not recovered, in the last 24 hours:", "bold", "red")
-        for event in report["failed_recoveries"]:
-            page.hanging("  ", f"{_name(event)}: {event['failure']}")
-
-
-def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
-    runner, service = report["runner"], report["service"]
-    running = runner["condition"] == RUNNING
-    about = [f"process {runner['pid']}" if running and runner["pid"] else "", f"forewarn {runner['version']}"]
-    about += [f"on {runner['vm']}" if runner["vm"] else ""]
-    known = ", ".join(text for text in about if text) if runner["version"] else ""
-    page.hanging(_label("runner"), runner["text"], *(("green",) if running else ("bold", "red")))
-    if known:
-        page.hanging(_label(""), known)
-    if runner["dry_run"]:
-        page.hanging(_label(""), "a dry run: it approves nothing and runs no hooks", "yellow")
-    style = "green" if service["state"] == "ok" and running else "red"
-    page.hanging(_label("service"), service["text"] if running else f"not asked; {service['answered']}", style)
-    if runner["policy"]:
-        texts = [", ".join(runner["policies"]), runner["policy"], _source_text(runner["source"] or {})]
-        for number, text in enumerate(text for text in texts if text):
-            page.hanging(_label("" if number else "policy"), text)
-    if report["pause"] is not None:
-        colour = ("bold", "red") if report["pause"]["problem"] else ("yellow",)
-        page.hanging(_label("paused"), report["pause"]["text"], *colour)
-    for text in runner["missing"]:
-        page.hanging(_label("hooks"), f"one lacks what it needs: {text}", "bold", "red")
-    if report["on_disk"] is not None:
-        for text in next_start.problems(runner, report["on_disk"], running=running):
-            page.hanging(_label("on disk"), text, "bold", "red")
-    if running and runner["reload_problem"]:
-        text = f"the last reload was refused, and the runner keeps its configuration: {runner['reload_problem']}"
-        page.hanging(_label("reload"), text, "yellow")
-    if running and runner["group"]:
-        said, styles = _group_text(runner["group"])
-        page.hanging(_label("group"), said, *styles)
-    if running and runner["sink"]:
-        said, styles = _sink_text(runner["sink"])
-        page.hanging(_label("sink"), said, *styles)
-    trouble = report["journal"]["trouble"]
-    if trouble:
-        page.hanging(_label("journal"), trouble, "bold", "red")
-
-
-def _group_text(group: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return what this VM holds in the store of its group, with its style."""
-    slots, waiting, ended = (int(number_of(group, name) or 0) for name in ("slots", "waiting", "taking_back"))
-    text = f"{text_of(group, 'name')}, {text_of(group, 'store')}"
-    text += f": a slot for {slots} {'event' if slots == 1 else 'events'}" if slots else ""
-    text += f"; {waiting} {'waits' if waiting == 1 else 'wait'} for a slot" if waiting else ""
-    text += f"; for {ended} it has still to be given back" if ended else ""
-    problem = text_of(group, "problem")
-    return (f"{text}: {problem}", ("bold", "red")) if problem else (text, ())
-
-
-def _sink_text(sink: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return how far a sink is, with its style."""
-    behind, lost, rejected = (int(number_of(sink, name) or 0) for name in ("behind", "lost", "rejected"))
-    text = f"{text_of(sink, 'url')}, {f'{behind} entries behind' if behind else 'has everything'}"
-    text += f"; {lost} were lost before they were sent" if lost else ""
-    text += f"; {rejected} were rejected" if rejected else ""
-    problem = text_of(sink, "problem")
-    return (f"{text}: {problem}", ("yellow",)) if problem else (text, ("yellow",) if lost or rejected else ())
-
-
-def _source_text(source: Mapping[str, Any]) -> str:
-    """Return where policies came from, or ""."""
-    ref, commit, repository = (text_of(source, name) for name in ("ref", "commit", "repository"))
-    known = [ref, f"commit {commit[:_DIGITS]}" if commit else "", f"of {repository}" if repository else ""]
-    changes = "with changes that are not in it" if source.get("modified") is True else ""
-    text = " ".join(part for part in known if part)
-    return ", ".join(part for part in (text, changes) if part)
-
-
-def _label(name: str) -> str:
-    return f"{name:<9}"
-
-
-def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
-    """Write a row for each event, and below it what does not fit into columns."""
-    rows = [_HEADER, *(_row(event) for event in events)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
-    margin = " " * (widths[0] + 2)
-    page.columns(_HEADER, widths, [("bold",)] * len(_HEADER))
-    for event, row in zip(events, rows[1:]):
-        styles = [("bold",), _STATE_STYLES.get(event["state"], ()), (), (), ()]
-        page.columns(row, widths, styles)
-        if event["drill"]:
-            page.hanging(margin, "a drill: nothing is approved", "yellow")
-        page.hanging(f"{margin}waits for  ", event["waits_for"], *(("red",) if event["failure"] else ()))
-        if event["would"]:
-            page.hanging(f"{margin}would      ", "; ".join(event["would"]), "yellow")
-        page.hanging(f"{margin}affects    ", resources_text(list_of(event["event"], "Resources")))
-        page.hanging(f"{margin}id         ", event["event_id"])
-
-
-def _row(event: Mapping[str, Any]) -> tuple[str, ...]:
-    fields = event["event"]
-    return (
-        one_line(text_of(fields, "EventType") or "?")[:_WIDEST],
-        one_line(event["state"])[:_WIDEST],
-        event["starts"],
-        announced_text(number_of(fields, "DurationInSeconds")),
-        one_line(text_of(fields, "EventSource") or "-")[:_WIDEST],
-    )

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..events import parse_time
-from ..runner.clocks import Clocks, Stamp
-from ..runner.journal.reader import JournalReader
-from ..runner.state import dry_runs
-from ..texts import duration_text, exact_text
-from . import history_compare
-from .open_event import failure
-from .output.console import Console, write_json
-from .output.page import Page, announced_text, cut, iso, resources_text
-from .runner_state import (
+from ...errors import InputError
+from ...runner.clocks import Clocks, Stamp
+from ...runner.journal.reader import JournalReader
+from ...runner.state import dry_runs
+from ...texts import duration_text, exact_text
+from .. import arguments
+from ..open_event import failure
+from ..output.console import Console, write_json
+from ..output.page import Page, announced_text, cut, iso, resources_text
+from ..runner_state import (
     add_state_argument,
     event_id_of,
     list_of,
@@ -34,18 +32,16 @@ from .runner_state import (
     state_directory,
     text_of,
 )
-from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
+from . import compare
+from .entries import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
 
 if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry
-    from ..runner.journal.schema import EventRow
+    from ...runner.journal.reader import JournalEntry
+    from ...runner.journal.schema import EventRow
 
 DEFAULT_SECONDS = 7 * 86400.0
 RUNS = ("runner-started", "runner-stopped")
 
-_SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
 # Unless one event is asked for, texts are cut, and only the first and last lines of a hook's output are shown.
 _MOST_CHARACTERS = 600
 _FIRST_LINES, _LAST_LINES = 3, 7
@@ -54,27 +50,16 @@ _CLOCK_SET_SECONDS = 2.0
 _SENT = ("approved", "approval-failed")
 
 
-class Span(NamedTuple):
-    """``--since``: seconds back, or a moment (seconds since 1970)."""
-
-    back: float | None
-    moment: float | None
-
-    def start(self, now: float) -> float:
-        """Return its start in seconds since 1970."""
-        return now - (self.back or 0.0) if self.moment is None else self.moment
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_argument(parser)
     parser.add_argument(
         "--since",
-        type=since_argument,
+        type=arguments.since,
         metavar="TIME",
         help="how far back: 90m, 2h, 3d, or a UTC time, 2026-11-01 or 2026-11-01T10:00Z (default: 7d)",
     )
     parser.add_argument("--event", metavar="ID", help="one event, by the beginning of its id; shown in full")
-    parser.add_argument("--limit", type=_limit, metavar="N", help="the newest N events only")
+    parser.add_argument("--limit", type=arguments.count, metavar="N", help="the newest N events only")
     parser.add_argument("--documents", action="store_true", help="also show each document that the service returned")
     parser.add_argument(
         "--compare",
@@ -94,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     dry_run = dry_runs.is_marked(directory)
     since = None
     if args.since is not None or args.event is None:
-        since = (args.since or Span(DEFAULT_SECONDS, None)).start(Clocks().wall())
+        since = (args.since or arguments.Since(DEFAULT_SECONDS, None)).start(Clocks().wall())
     if args.compare is not None:
         return _compare(args, directory, since)
     records = journal.records(since_wall=since, event=args.event, limit=args.limit)
@@ -132,36 +117,12 @@ def run(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace, directory: str, since: float | None) -> int:
     if args.documents:
         raise InputError("--compare shows two runners, --documents only one.", "Use one of them.")
-    rows = history_compare.run(directory, args.compare, since, args.event, args.limit)
+    rows = compare.run(directory, args.compare, since, args.event, args.limit)
     if args.json:
         write_json("history-compare", {"events": rows})
     else:
-        history_compare.show(Page(Console(sys.stdout)), rows)
-    return 1 if any(row["verdict"] == history_compare.DIFFERENT for row in rows) else 0
-
-
-def since_argument(text: str) -> Span:
-    """Read ``--since``. Raises argparse.ArgumentTypeError."""
-    span = _SPAN.fullmatch(text)
-    if span:
-        return Span(int(span.group(1)) * _UNITS[span.group(2)], None)
-    time = _TIME.fullmatch(text)
-    try:
-        if time is None:
-            raise ValueError
-        date, minutes, seconds, zone = time.groups()
-        moment = parse_time(f"{date}T{minutes or '00:00'}{seconds or ':00'}{zone or 'Z'}")
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a span (90m, 2h, 3d) nor a time (2026-11-01, 2026-11-01T10:00Z)"
-        ) from None
-    return Span(None, moment.timestamp())
-
-
-def _limit(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of events")
-    return int(text)
+        compare.show(Page(Console(sys.stdout)), rows)
+    return 1 if any(row["verdict"] == compare.DIFFERENT for row in rows) else 0
 
 
 # For programs

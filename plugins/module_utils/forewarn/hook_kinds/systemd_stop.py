@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .systemd_before import remembered
 from .systemd_blocks import block, is_blocked
+from .systemd_memory import remembered
 from .systemd_units import look, order
 from .work import Work
 

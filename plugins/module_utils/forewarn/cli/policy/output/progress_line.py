@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TextIO
 
-from .console import one_line
+from ...output.console import one_line
 
 FIRST_SECONDS = 1.0  # after which the line appears
 _NEXT_SECONDS = 0.2  # between two changes of it

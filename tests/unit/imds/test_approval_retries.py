@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from forewarn.imds import errors, transport
-from forewarn.imds.approving import approve_patiently
+from forewarn.imds.approval_retries import approve_patiently
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from forewarn.texts import exact_text
@@ -72,9 +72,11 @@ def test_nor_is_one_that_is_answered_otherwise(code: int) -> None:
     sent: list[str] = []
 
     class Refusing(transport.Transport):
-        def exchange(self, method: str, *given: Any, **_more: Any) -> transport.Response:
-            given[-1]()
-            sent.append(method)
+        def exchange(
+            self, request: transport.ImdsRequest, timeout: float, admit: Callable[[], None]
+        ) -> transport.Response:
+            admit()
+            sent.append(request.method)
             return transport.Response(code, "Reason", {}, b"", self.clock())
 
     client = Client("http://127.0.0.1:9", transport=Refusing("127.0.0.1", 9, 1.0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from forewarn.cli.output.progress_line import ProgressLine
+from forewarn.cli.policy.output.progress_line import ProgressLine
 
 ERASE = "\r\033[K"
 

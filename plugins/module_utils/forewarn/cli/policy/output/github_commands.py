@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .console import clean
+from ...output.console import clean
 from .repository_paths import in_repository
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
