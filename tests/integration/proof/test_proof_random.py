@@ -22,7 +22,8 @@ from forewarn.compiler.policies import load_policies
 from forewarn.policy.functions.timevalues import format_duration
 from tools.fixtures.policy_files import SHIPPED
 from tools.generators.random_events import case
-from tools.judges.class_agreement import agrees
+from tools.judges.class_agreement import agrees, joint_decision
+from tools.judges.event_classes import EventClasses
 from tools.suite.sizes import SEED
 
 pytestmark = pytest.mark.full
@@ -33,8 +34,9 @@ EVENTS = 100_000
 def test_random_events_are_decided_as_their_class(path: Path) -> None:
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
-    decided, engine, chance = (
+    decided, classes, engine, chance = (
         Decided(reading, space),
+        EventClasses(reading, space),
         Engine(reading.artifact, reading.fixed),
         random.Random(20_26 + SEED),
     )
@@ -43,11 +45,11 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
     answers: Counter[tuple[str, str | None]] = Counter()
     for _ in range(EVENTS // len(SHIPPED)):
         event, document, facts, params = case(space, types, chance)
-        number = space.locate(event, facts, params, ())
+        number = classes.locate(event, facts, params, ())
         assert number is not None, (event, facts, params)
         given = {k: format_duration(v) if types[k] == "duration" else v for k, v in params.items()}
         decision = engine.decide(Witness(event.as_dict(), document, facts, given))
-        assert agrees(decided.outcome(number), decision), (space.values(number), event, decision)
+        assert agrees(joint_decision(decided, number), decision), (space.values(number), event, decision)
         outcomes[number] += 1
         answers[decision.output, decision.rule] += 1
     print(f"{path.stem}: {sum(outcomes.values()):,} events of {len(outcomes):,} classes, {len(answers)} decisions")

@@ -75,9 +75,6 @@ class Place(Flag):
     def __init__(self) -> None:
         super().__init__("place", title="This VM", part="who")
 
-    def get(self, case: Case) -> Any:
-        return LEADER if case.vm.get("name") is MISSING else case.place
-
     def impossible(self, space: Space) -> int:
         """Return the classes in which Resources does and does not have this VM, or has it twice."""
         result = space.having("vm.name", MISSING) & ~space.having(self.name, LEADER)
@@ -110,8 +107,6 @@ class Place(Flag):
 
 class Named(Flag):
     """Whether Resources has a name, in these very letters."""
-
-    lacking = False
 
     def __init__(self, vm: str) -> None:
         super().__init__(f"names:{vm}", vm, title=f"Resources names {quoted(vm)}", part="who")

@@ -4,25 +4,21 @@
 """The space of event classes: the product of dimensions, sets of classes as bits of Python integers.
 
 A class is a number below ``Space.count``; bit N of a set says whether class N is in it. ``Space.reachable`` leaves out
-what the service never sends (``CONSTRAINTS``). For one class, ``witness`` gives an event that belongs to it with the
-facts about VM and time, and ``locate`` finds the class of a concrete case.
+what the service never sends (docs/service-facts.md). For one class, ``witness`` gives an event that belongs to it, with
+the facts about VM and time.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Tuple, TypeVar
 
 from ...errors import InputError
-from ...events import Event
-from ...policy.decision import Facts
 from . import concrete
-from .case import Case, observed
 from .domains import MISSING, DomainValue
-from .resources import OTHER_CASE
-from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, Dimension, Opaque, Symbol, case_of
+from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, Dimension, Symbol, case_of
 
 S = TypeVar("S", bound=Symbol)
 
@@ -36,32 +32,17 @@ Cell = Tuple[Tuple[str, int], ...]
 _WHOLE = frozenset(("event.DurationInSeconds", "event.EventSource", "event.Description", "event.ResourceType"))
 _WHOLE |= {"event.EventId", "notice", "age", "now"}
 
-# What the service's documentation rules out (docs/service-facts.md).
-CONSTRAINTS = (
-    "an event has the fields and types of its api-version (EventSource since 2019-08-01, DurationInSeconds since "
-    "2020-07-01, Preempt since 2017-11-01, Terminate since 2019-01-01)",
-    "NotBefore is blank once an event has started, and notice is 0s",
-    "DurationInSeconds is -1 or more",
-    "Resources names at least one VM, each once; the leader is the first of them",
-    "affects_me and leader are known exactly where the VM's name is",
-    "NotBefore, age and now lie within a century; times are whole microseconds",
-    "no text, list or loop reaches the evaluator's limits",
-)
-
 
 class Space:
     """All classes over ``dimensions``, or those of a ``cell``, where some dimensions have one value."""
 
     def __init__(self, dimensions: Sequence[Dimension], api_version: str, cell: Cell = ()) -> None:
-        self._whole = {dimension.name: dimension for dimension in dimensions}
         self.cell = cell
-        self._only = dict(cell)
+        only = dict(cell)
         self.dimensions = tuple(
-            one._replace(values=(one.values[self._only[one.name]],)) if one.name in self._only else one
-            for one in dimensions
+            one._replace(values=(one.values[only[one.name]],)) if one.name in only else one for one in dimensions
         )
         self.api_version = api_version
-        self.opaque_terms = {one.name: one for one in self.symbols(Opaque)}
         self.by_name = {dimension.name: dimension for dimension in self.dimensions}
         self.count = math.prod(len(dimension.values) for dimension in self.dimensions)
         self.all = (1 << self.count) - 1
@@ -181,54 +162,9 @@ class Space:
             yield place
             place = digits.find("1", place + 1)
 
-    def witness(self, number: int, instead: Mapping[Symbol, Any] | None = None) -> concrete.Witness:
-        """Return an event of a class. What an opaque dimension says is true of it only by chance.
-
-        ``instead`` has concrete values that replace those of the class.
-        """
-        case = case_of(self._values(number))
-        for symbol, value in (instead or {}).items():
-            symbol.put(case, value)
-        return concrete.witness(case, self.api_version)
-
-    def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
-        """Return the class of a concrete case, None if the service never sends it (or another slice has it).
-
-        ``params`` are converted values; ``roots`` as policy.view makes them, for expressions that are not understood.
-        """
-        case = observed(event, facts, params)
-        notice = self.by_name.get(NOTICE.name)
-        if notice is not None and notice.values[0].low == 0 and case.notice is not MISSING:
-            case.notice = max(0, case.notice)  # nothing asks how long ago NotBefore was
-        number = 0
-        for dimension in self.dimensions:
-            place = self._place(self._whole[dimension.name], case, roots)
-            if dimension.name in self._only:
-                place = 0 if place == self._only[dimension.name] else None
-            if place is None:
-                return None
-            number += place * self._strides[dimension.name]
-        return number if self.reachable >> number & 1 else None
-
-    def _place(self, dimension: Dimension, case: Case, roots: tuple[Any, ...]) -> int | None:
-        if isinstance(dimension.symbol, Opaque):
-            return 0 if dimension.symbol.holds(roots) else 1
-        actual = dimension.symbol.get(case)
-        same = [place for place, value in enumerate(dimension.values) if _is(value.concrete, actual)]
-        if same and (actual is MISSING or not (dimension.ordered and dimension.values[same[0]].interval)):
-            return same[0]
-        if actual is MISSING:
-            return None
-        if not dimension.ordered:
-            for place, value in enumerate(dimension.values):
-                if value.label.endswith(OTHER_CASE) and value.concrete.lower() == actual.lower():
-                    return place  # a VM's name
-            labels = [value.label for value in dimension.values]
-            return labels.index("any other") if "any other" in labels else None
-        inside = [place for place, value in enumerate(dimension.values) if _within(value, actual)]
-        peers = (self._whole[peer].symbol.get(case) for peer in dimension.peers) if inside else ()
-        rivals = sorted({one for one in peers if _within(dimension.values[inside[0]], one)})
-        return inside[rivals.index(actual)] if inside else None
+    def witness(self, number: int) -> concrete.Witness:
+        """Return an event of a class. What an opaque dimension says is true of it only by chance."""
+        return concrete.witness(case_of(self._values(number)), self.api_version)
 
 
 def without(classes: int, others: int) -> int:
@@ -248,12 +184,6 @@ def _spread(classes: int, stride: int, size: int, *, left: bool) -> int:
 
 def _is(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and one == other and one is not MISSING)
-
-
-def _within(value: DomainValue, actual: Any) -> bool:
-    if value.concrete is MISSING or actual is MISSING:
-        return False
-    return (value.low is None or value.low <= actual) and (value.high is None or actual <= value.high)
 
 
 def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]:

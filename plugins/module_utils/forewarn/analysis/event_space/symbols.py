@@ -21,7 +21,6 @@ from ...events import (
     event_types,
     has_field,
 )
-from ...policy.evaluation_error import EvaluationError
 from ...policy.functions.standard import INT_MAX, INT_MIN
 from ...policy.functions.timevalues import (
     MAX_DURATION,
@@ -72,7 +71,6 @@ class Symbol(abc.ABC):
 
     kind = "text"
     bounds: frozenset[int] = frozenset()  # where the values of ordered symbols are cut that are compared with it
-    lacking: Any = MISSING  # its value where a case has none
     absent = "missing"  # the word for that
 
     def __init__(self, name: str, key: str | None = None, *, spoken: str = "", title: str = "", part: str = "") -> None:
@@ -85,10 +83,6 @@ class Symbol(abc.ABC):
     def entries(self, case: Case) -> dict[str, Any]:
         """Return that of a case among which its value is."""
         return vars(case)
-
-    def get(self, case: Case) -> Any:
-        """Return the value in a case, MISSING for none."""
-        return self.entries(case).get(self.key, self.lacking)
 
     def put(self, case: Case, value: Any) -> None:
         """Let a case have a value."""
@@ -343,14 +337,6 @@ class Opaque(Flag):
     def __init__(self, number: int, source: str, atom: Any, reads: frozenset[str]) -> None:
         super().__init__(f"opaque:{number}", title=source)
         self.source, self.atom, self.reads = source, atom, reads
-
-    def holds(self, roots: tuple[Any, ...]) -> bool:
-        """Return whether it is true, or for no test whether it has a value, given the values of program.ROOTS."""
-        try:
-            value = self.atom.value(roots)
-        except EvaluationError:
-            return False
-        return value is not False or not self.atom.is_test
 
     def put(self, case: Case, value: Any) -> None:
         """Leave a case as it is: what a class claims of such an expression is true by chance only."""

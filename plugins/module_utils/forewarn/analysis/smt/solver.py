@@ -208,11 +208,3 @@ class Solver:
         if isinstance(formula, bool):
             return formula
         return bool(require().is_true(model.eval(formula, True)))
-
-    def smt2(self, *formulas: Formula) -> str:
-        """Return a question in the language SMT-LIB 2, for other solvers."""
-        self._solver.push()
-        self._solver.add(*[formula for formula in formulas if formula is not True])
-        text = str(self._solver.to_smt2())
-        self._solver.pop()
-        return text
