@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.engine import Engine
-from forewarn.analysis.event_space.concrete import Witness
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.witness import Witness
 from forewarn.compiler.policies import load_policies
 from forewarn.policy.functions.timevalues import format_duration
 from tools.fixtures.policy_files import SHIPPED

@@ -94,7 +94,7 @@ def test_the_engine_decides_random_events_as_z3_says(part: int, tmp_path: Path) 
         proof = Proof([artifact])
         events = [one for _ in range(EVENTS) if (one := _event(text, artifact, chance)) is not None]
         formulas = [[*fixed(proof.inputs, {}, one), *_params(proof, given)] for one, given, _decision in events]
-        texts = proof.problem.texts._listed[:]
+        texts = proof.problem.texts.listed[:]
         for (case_, given, decision), inputs in zip(events, formulas):
             here = conj([*inputs, *not_listed(proof.inputs, case_, texts)])
             counts["events"] += 1

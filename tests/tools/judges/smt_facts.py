@@ -15,7 +15,7 @@ from forewarn.analysis.smt.terms import Formula, neg
 
 def facts_of(problem: Problem) -> list[Formula]:
     """Return what is true of everything that was made so far."""
-    problem.complete()
+    problem.add_text_facts()
     return [one for one in (*problem.facts, *problem.definitions) if one is not True]
 
 

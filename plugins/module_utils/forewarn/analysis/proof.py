@@ -15,14 +15,15 @@ from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
 from .claims import Claim, claims
 from .engine import Engine
-from .event_space.concrete import SAMPLE_TIMES, Witness
+from .event_space.concrete import SAMPLE_TIMES
 from .smt.effort import set_aside
 from .smt.encode.decisions import FAILED, Decisions
 from .smt.encode.inputs import Inputs
 from .smt.encode.params import Params
 from .smt.encode.problem import Problem
-from .smt.solver import Found, Solver, SolverAnswer
+from .smt.solver import Solver, SolverAnswer, SolverResult
 from .smt.terms import Formula, between, conj, disj, implies, same
+from .witness import Witness
 
 _USUAL_NOTICE = 15 * 60 * 1_000_000  # µs (SE-20)
 _MICROSECOND = 1_000  # ns
@@ -125,7 +126,7 @@ class Proof:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed of parameters, of expressions that cost too much, and of the time, for people."""
-        timed = "now" in self.problem.read or {"notice", "NotBefore"} <= self.problem.read
+        timed = "now" in self.problem.inputs_read or {"notice", "NotBefore"} <= self.problem.inputs_read
         return (*self.params.assumptions, *([_ASSUMED_TODAY] if timed else []))
 
     def ask(self, *formulas: Formula) -> SolverAnswer:
@@ -172,7 +173,7 @@ class Proof:
             raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
         return solver
 
-    def _confirmed(self, found: Found, confirm: Confirm | None) -> Shown | None:
+    def _confirmed(self, found: SolverResult, confirm: Confirm | None) -> Shown | None:
         witness = found.witness
         if witness is None:
             return None
@@ -192,7 +193,7 @@ class Proof:
                 return False
         return bool(self.solver.holds(model, decided.approved)) == (decision.output != HOLD)
 
-    def _disagreement(self, found: Found) -> AnalysisError:
+    def _disagreement(self, found: SolverResult) -> AnalysisError:
         witness = found.witness
         event = "an event" if witness is None else json.dumps(witness.as_dict(), ensure_ascii=False)
         outcomes = [

@@ -115,7 +115,7 @@ def test_another_event_of_a_model() -> None:
     beside = asked.beside(model, other)
     assert beside is not None
     assert beside.event["EventType"] == "Reboot"
-    assert problem.asked
+    assert problem.closed
 
 
 def test_a_question_in_the_language_of_other_solvers() -> None:

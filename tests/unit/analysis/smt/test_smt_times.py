@@ -136,7 +136,7 @@ def test_a_time_that_is_not_known_is_in_one_zone_or_another() -> None:
 def test_a_time_known_to_lie_in_the_exact_years_has_a_value_in_every_zone(low: int, high: int, exact: bool) -> None:
     problem = Problem()
     time = problem.integer("time", low, high)
-    problem.lies(time, low, high)
+    problem.note_range(time, low, high)
     for zone in ("Europe/Berlin", "America/New_York"):
         found = accessor(problem, "hours", time, zone)
         assert (not problem.opaque) is exact
@@ -156,7 +156,7 @@ def test_a_time_that_is_not_known_has_the_fields_that_it_has(zone: str | None, d
     found = sorted({begin, min(last, begin + data.draw(steps)), min(last, begin + data.draw(steps))})
     problem = Problem()
     time = problem.integer("time", found[0], found[-1])
-    problem.lies(time, found[0], found[-1])
+    problem.note_range(time, found[0], found[-1])
     fields = {function: accessor(problem, function, time, zone) for function in sorted(ACCESSORS)}
     solver = z3.SimpleSolver(ctx=problem.context)
     solver.add(problem.facts)

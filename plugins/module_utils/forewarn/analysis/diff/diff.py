@@ -25,7 +25,7 @@ from ..progress import Progress, silent
 from ..proof import Proof, Shown
 from ..smt.effort import within_limits
 from ..smt.encode.decisions import Decisions, OutcomeFormula
-from ..smt.encode.problem import Untranslated
+from ..smt.encode.problem import OpaqueValue
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg, same
 from .behaviour import behaviour
@@ -198,7 +198,7 @@ def _differ(proof: Proof, old: Sequence[OutcomeFormula], new: Sequence[OutcomeFo
     parts: list[Formula] = []
     for pair in zip(*limited):
         names = [match.limit_value.value for match in pair if match.limit_value is not None]
-        if names and (len(names) < len(pair) or any(isinstance(name, Untranslated) for name in names)):
+        if names and (len(names) < len(pair) or any(isinstance(name, OpaqueValue) for name in names)):
             return True
         codes = list(map(proof.problem.texts.code, names))
         parts += [neg(same(*codes))] if codes else []

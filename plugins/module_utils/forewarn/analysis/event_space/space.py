@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Tuple, TypeVar
 
 from ...errors import InputError
+from ..witness import Witness
 from . import concrete
 from .domains import MISSING, DomainValue
 from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, Dimension, Symbol, case_of
@@ -162,7 +163,7 @@ class Space:
             yield place
             place = digits.find("1", place + 1)
 
-    def witness(self, number: int) -> concrete.Witness:
+    def witness(self, number: int) -> Witness:
         """Return an event of a class. What an opaque dimension says is true of it only by chance."""
         return concrete.witness(case_of(self._values(number)), self.api_version)
 

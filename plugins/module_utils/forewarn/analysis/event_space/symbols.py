@@ -27,10 +27,9 @@ from ...policy.functions.timevalues import (
     MAX_TIMESTAMP,
     MIN_DURATION,
     MIN_TIMESTAMP,
-    format_duration,
-    format_timestamp,
 )
 from ...policy.params import convert
+from ..witness import as_json
 from .case import Case
 from .domains import LONGEST, MAX_DOUBLE, MISSING, ORDERED, DomainValue, after, intervals, merged_range, show, texts
 
@@ -298,8 +297,7 @@ class Param(Symbol):
 
     def put(self, case: Case, value: Any) -> None:
         super().put(case, value)
-        writes = {"duration": format_duration, "timestamp": format_timestamp}.get(self.type)
-        case.given[self.key] = value if writes is None else writes(value)
+        case.given[self.key] = as_json(self.type, value)
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if "enum" in self.declaration:

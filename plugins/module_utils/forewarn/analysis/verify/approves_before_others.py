@@ -15,12 +15,12 @@ from typing import Any
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, APPROVERS, GROUPS, Decision
 from ...policy.forms import every_match
-from ..event_space.concrete import Witness
 from ..event_space.policies import read
 from ..progress import Progress
 from ..proof import Proof, Shown
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
+from ..witness import Witness
 from .all_policies import awaits_all, nobody_approves, prepared
 from .finding import ProofFinding
 from .search import TYPES, Search, at_rule

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...compiler.testing.second_opinion import CODE, HINT, SecondOpinion
-from ..event_space.concrete import Witness
 from ..proof import Shown
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
+from ..witness import Witness
 from .finding import ProofFinding
 from .rules import Seen
 from .search import Search, at_rule

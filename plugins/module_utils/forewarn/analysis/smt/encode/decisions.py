@@ -17,11 +17,11 @@ from ....policy.forms import read_form
 from ....policy.program import is_conditional
 from ...limits import named
 from ..terms import Formula, conj, disj, neg, same
-from .expressions import Translation
+from .expressions import ExpressionEncoder
 from .inputs import Inputs
 from .operands import ConditionPart
 from .params import Params
-from .problem import Problem, Translated
+from .problem import Encoding, Problem
 
 # How an outcome comes about: a rule decides; its condition, its explanation or the group of its limit has no value; the
 # type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
@@ -33,7 +33,7 @@ FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}
 
 class MatchFormulas(NamedTuple):
     """One match of a policy. ``met``, ``failed``, ``unexplained`` and ``ungrouped`` are about its condition, its
-    explanation and the group of its limit alone, without truths that ``Problem.named`` made; ``reached`` says where it
+    explanation and the group of its limit alone, without truths that ``Problem.define`` made; ``reached`` says where it
     is tried. ``inner`` are the matches of a nested rule, ``condition`` has the operands. ``limit_group`` is the same
     for expressions of groups that have the same value, ``limit_value`` the value; both are None without one.
     """
@@ -50,7 +50,7 @@ class MatchFormulas(NamedTuple):
     inner: tuple[MatchFormulas, ...] | None
     condition: ConditionPart | None
     limit_group: str | None
-    limit_value: Translated | None
+    limit_value: Encoding | None
 
     @property
     def undecided(self) -> Formula:
@@ -86,7 +86,7 @@ class OutcomeFormula(NamedTuple):
 class PolicyOutcomes(NamedTuple):
     """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
 
-    ``asked``: where its rules are tried at all, without truths that ``Problem.named`` made.
+    ``asked``: where its rules are tried at all, without truths that ``Problem.define`` made.
     """
 
     name: str
@@ -109,9 +109,9 @@ class Decisions:
         accepted = params.accepted(version)
         self.policies = tuple(_Walk(inputs, params, data, version, accepted).outcomes() for data in policies)
         problem, name = inputs.problem, f"{inputs.number} of version {version}"
-        self.held = problem.named(f"held, {name}", self.where(lambda one: one.output == HOLD))
+        self.held = problem.define(f"held, {name}", self.where(lambda one: one.output == HOLD))
         self.approved = conj((neg(self.held), self.where(lambda one: one.output == APPROVE)))
-        self.approved = problem.named(f"approved, {name}", self.approved)
+        self.approved = problem.define(f"approved, {name}", self.approved)
         self.uncovered = conj((neg(self.held), neg(self.approved)))  # every policy abstains
 
     def where(self, test: Callable[[OutcomeFormula], object]) -> Formula:
@@ -128,7 +128,7 @@ class _Walk:
         self._inputs, self._data, self._accepted = inputs, data, accepted
         self._problem: Problem = inputs.problem
         self._prefix = f"{data['name']} in version {version} for {inputs.number}"
-        self._translation = Translation(inputs, lambda name: params.value(version, data["name"], name))
+        self._translation = ExpressionEncoder(inputs, lambda name: params.value(version, data["name"], name))
         self._translation.file = data["source"]
         self._outcomes: list[OutcomeFormula] = []
         self._number = 0
@@ -202,7 +202,7 @@ class _Walk:
             return False
         return self._translation.error(data["explanation"])
 
-    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Translated | None]:
+    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Encoding | None]:
         """Return what stands for the name of the group of a match's limit, and the name."""
         if not _names_group(data):
             return None, None
@@ -221,7 +221,7 @@ class _Walk:
             self._outcomes.append(OutcomeFormula(self._data["name"], how, output, match, when))
 
     def _named(self, what: str, formula: Formula) -> Formula:
-        return self._problem.named(f"{what}, {self._prefix}", formula)
+        return self._problem.define(f"{what}, {self._prefix}", formula)
 
 
 def _names_group(data: Mapping[str, Any]) -> bool:

@@ -22,13 +22,11 @@ from ....policy.functions.timevalues import (
     MAX_TIMESTAMP,
     MIN_DURATION,
     MIN_TIMESTAMP,
-    format_duration,
-    format_timestamp,
 )
 from ....policy.params import check_bounds, check_names, convert
 from ..terms import Formula, between, conj, disj, implies, ite, require, same
 from .members import Members
-from .problem import Problem, TextList, Translated, Untranslated, bool_of_any
+from .problem import Encoding, OpaqueValue, Problem, TextList, any_text
 
 _RANGES = {
     "int": (INT_MIN, INT_MAX),
@@ -41,7 +39,6 @@ _MODEST = {
     "duration": (-365 * _DAY, 365 * _DAY),
     "timestamp": (30 * 365 * _DAY, 130 * 365 * _DAY),
 }
-_WRITES = {"duration": format_duration, "timestamp": format_timestamp}
 
 
 class _Param(NamedTuple):
@@ -85,21 +82,21 @@ class Params:
         self._accepted = [self._accepts(version) for version in range(len(versions))]
         problem.facts.append(disj(self._accepted))  # otherwise nothing runs
 
-    def value(self, version: int, policy: str | None, name: str) -> Translated:
+    def value(self, version: int, policy: str | None, name: str) -> Encoding:
         """Return the value that a policy of a version reads; without a policy, that of the first that declares it."""
         param = self._params[name]
         entries = [one for of, by, one in param.declared if of == version and policy in (None, by)]
         if param.members is not None:
-            return Translated(self._list(name, param.members, param.given, entries))
+            return Encoding(self._list(name, param.members, param.given, entries))
         if param.term is None:
-            return Translated(Untranslated(f"params.{name}, or {entries[0]['default'] if entries else None}"))
+            return Encoding(OpaqueValue(f"params.{name}, or {entries[0]['default'] if entries else None}"))
         if param.given is True or not entries or "default" not in entries[0]:
-            return Translated(param.term)
+            return Encoding(param.term)
         default = convert(entries[0]["default"], param.type)
         value = ite(param.given, self._code(param.term), self._code(default))
         if param.choices:
-            self._problem.chosen(value, param.choices)
-        return Translated(value)
+            self._problem.note_choices(value, param.choices)
+        return Encoding(value)
 
     def owners(self, version: int, name: str) -> list[str]:
         """Return the policies that declare a parameter, one for each of its defaults."""
@@ -147,7 +144,7 @@ class Params:
         for kind, term, given in self.varying().values():
             if kind in _MODEST:
                 low, high = _MODEST[kind]
-                whole = term % 10**9 == 0 if kind in _WRITES else True  # seconds
+                whole = term % 10**9 == 0 if kind in ("duration", "timestamp") else True  # seconds
                 found.append(implies(given, conj((between(low, term, high), whole))))
         return found
 
@@ -180,7 +177,7 @@ class Params:
             listed = (text for entry in entries for text in (*entry["enum"], entry.get("default")) if text is not None)
             choices = tuple(dict.fromkeys(listed))
             if given is True:
-                self._problem.chosen(term, choices)
+                self._problem.note_choices(term, choices)
         return _Param(kind, term, given, places, choices)
 
     def _given(self, name: str, defaults: Collection[str]) -> Formula:
@@ -201,7 +198,7 @@ class Params:
         if kind == "bool":
             return self._problem.boolean(f"params.{name}{self._whose}")
         if kind == "string":
-            return self._problem.texts.variable(f"params.{name}{self._whose}", bool_of_any)
+            return self._problem.texts.variable(f"params.{name}{self._whose}", any_text)
         if kind == "double":
             term = self._problem.real(f"params.{name}{self._whose}")
             low, high = (exact(self._problem, one) for one in (-sys.float_info.max, sys.float_info.max))
@@ -251,12 +248,6 @@ def _check_pattern(name: str, value: Any) -> None:
 def exact(problem: Problem, value: float) -> Any:
     """Return a double as a number of z3."""
     return require().RealVal(str(Fraction(value)), problem.context)
-
-
-def as_json(kind: str, value: Any) -> Any:
-    """Return a converted value of a parameter as JSON has it."""
-    write = _WRITES.get(kind)
-    return value if write is None else write(value)
 
 
 def _allowed(places: Sequence[Any]) -> str:
