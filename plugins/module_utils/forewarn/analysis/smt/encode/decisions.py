@@ -207,7 +207,7 @@ class _Walk:
         if not _names_group(data):
             return None, None
         group = data["limit"]["group"]
-        return self._translation.key(group), self._translation.value(group)
+        return self._translation.expression_key(group), self._translation.value(group)
 
     def _ungrouped(self, data: Mapping[str, Any]) -> Formula:
         """Return where the group of a match's limit has no name."""

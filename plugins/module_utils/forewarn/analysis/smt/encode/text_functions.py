@@ -43,6 +43,24 @@ class TextFunction:
         """Whether it is CEL's int(), of the text or of what functions make of it."""
         return self.key.startswith("string_to_int(")
 
+    def then(
+        self,
+        key: str,
+        function: Callable[[Any], Any],
+        type_: str,
+        constants: Sequence[Any] = (),
+        *,
+        relation: tuple[str, Any] | None = None,
+        total: bool = True,
+    ) -> TextFunction:
+        """Return the function that applies another one to the value of this one."""
+        inner, name = self.function, key.partition("(")[0]
+        composed = function if self.key == _IDENTITY else lambda text: function(inner(text))
+        case = name if self.key == _IDENTITY and name in ("lower_ascii", "upper_ascii") else None
+        return TextFunction(
+            self.term, key, composed, type_, (*self.constants, *constants), relation, total and self.total, case
+        )
+
     def relation_of(self, kind: str, part: Any) -> tuple[str, Any] | None:
         """Return the relation of a text of which this function's value has a relation, None if there is none.
 
