@@ -11,9 +11,10 @@ from typing import Any
 from forewarn.analysis.event_space.case import FURTHER_DOWN, LEADER, NOT_LISTED, Case
 from forewarn.analysis.event_space.domains import MISSING, DomainValue
 from forewarn.analysis.event_space.policies import Reading
-from forewarn.analysis.event_space.resources import OTHER_CASE, Named, Place
+from forewarn.analysis.event_space.resources import OTHER_CASE, Place, ResourceListed
 from forewarn.analysis.event_space.space import Space
-from forewarn.analysis.event_space.symbols import NOTICE, Dimension, Opaque, Symbol
+from forewarn.analysis.event_space.symbol_table import Dimension, Symbol
+from forewarn.analysis.event_space.symbols import NOTICE, Opaque
 from forewarn.events import Event
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluation_error import EvaluationError
@@ -92,7 +93,7 @@ class EventClasses:
 def _value_in(symbol: Symbol, case: Case) -> Any:
     if isinstance(symbol, Place) and case.vm.get("name") is MISSING:
         return LEADER
-    return symbol.entries(case).get(symbol.key, False if isinstance(symbol, Named) else MISSING)
+    return symbol.entries(case).get(symbol.key, False if isinstance(symbol, ResourceListed) else MISSING)
 
 
 def _holds(symbol: Opaque, roots: tuple[Any, ...]) -> bool:

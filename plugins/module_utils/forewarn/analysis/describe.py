@@ -21,7 +21,8 @@ from .event_space.expressions import ReadMatch
 from .event_space.policies import Reading
 from .event_space.regions import ANY, Cube, cubes, words
 from .event_space.space import Space
-from .event_space.symbols import EVENT_TYPE, NOW, Dimension
+from .event_space.symbol_table import Dimension
+from .event_space.symbols import EVENT_TYPE, NOW
 from .proof import Proof
 from .smt.encode.cells import cell, number
 from .smt.solver import SolverAnswer

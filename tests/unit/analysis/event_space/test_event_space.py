@@ -15,7 +15,8 @@ from forewarn.analysis.event_space.domains import DomainValue
 from forewarn.analysis.event_space.policies import Reading, read
 from forewarn.analysis.event_space.regions import cubes
 from forewarn.analysis.event_space.space import Space
-from forewarn.analysis.event_space.symbols import Dimension, Param
+from forewarn.analysis.event_space.symbol_table import Dimension
+from forewarn.analysis.event_space.symbols import Param
 from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError

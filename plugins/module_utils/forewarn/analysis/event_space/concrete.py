@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...events import Vm, format_time, has_field
 from ...policy.evaluate import ABSENT
 from ...policy.functions.timevalues import SECOND
 from ..witness import EVENT_ID, Witness, time_of, witness_of
-from .case import LEADER, NOT_LISTED, USUAL_NOW, Case, known
+from .case import FURTHER_DOWN, LEADER, NOT_LISTED, USUAL_NOW, Case, known
 from .domains import MISSING
-from .resources import VM, listing, spelling, unasked
+from .spellings import VM, spelling
 
 _USUAL_NOTICE = 15 * 60 * SECOND  # SE-20
 _HOUR = 3600 * SECOND
@@ -38,7 +39,7 @@ def roots(case: Case, params: Mapping[str, Any]) -> tuple[Any, ...]:
         notice = max(0, case.notice)
     if event.get("EventStatus") == "Started":
         notice = 0
-    event["Resources"] = listing(case, None)
+    event["Resources"] = _listing(case, None)
     vm = known(case.vm)
     if case.tags_known:
         vm["tags"] = known(case.tags)
@@ -59,7 +60,7 @@ def witness(case: Case, api_version: str) -> Witness:
         "EventId": EVENT_ID,
         "EventType": "Freeze",
         "ResourceType": "VirtualMachine",
-        "Resources": listing(case, listed),
+        "Resources": _listing(case, listed),
         "EventStatus": "Scheduled",
         "NotBefore": "",
         "EventSource": "Platform",
@@ -77,6 +78,26 @@ def witness(case: Case, api_version: str) -> Witness:
     tags = None
     if case.tags_known:
         # 'policy explain' cannot be given a VM without any tag, so it has one that nobody asks for.
-        tags = known(case.tags) or {next(key for key in unasked("other") if key not in case.tags): "x"}
+        tags = known(case.tags) or {next(key for key in _unasked("other") if key not in case.tags): "x"}
     vm = Vm(**known({**case.vm, "name": name}), tags=tags)
     return witness_of(event, api_version, vm, case.now // 1000, case.age // 1000, case.given)
+
+
+def _listing(case: Case, vm: str | None) -> list[str]:
+    """Return the names that an event lists: ``vm`` at its place, those asked for, and others up to the number."""
+    named = [name for name, has in case.named.items() if has]
+    taken = {name.lower() for name in (*case.named, vm or VM, str(case.vm.get("name", VM)))}
+    others = (name for name in _unasked("vm_") if name.lower() not in taken)
+    if vm is not None and case.place != NOT_LISTED:
+        rest = [name for name in named if name != vm]
+        named = [*(rest[:1] or [next(others)]), vm, *rest[1:]] if case.place == FURTHER_DOWN else [vm, *rest]
+    while len(named) < (1 if case.count is None else case.count):
+        named.append(next(others))
+    return named
+
+
+def _unasked(stem: str) -> Iterator[str]:
+    """Yield names that begin with a stem."""
+    if not stem.endswith("_"):
+        yield stem
+    yield from (f"{stem}{number}" for number in itertools.count(1))

@@ -17,7 +17,7 @@ from .expressions import Reader, ReadMatch
 from .param_domains import Entry, settle
 from .space import Space, slices
 from .symbol_table import SymbolTable
-from .symbols import Param
+from .symbols import EVENT_STATUS, EVENT_TYPE, Param
 
 
 class Invariant(NamedTuple):
@@ -93,11 +93,13 @@ def read_together(
         for name in ("EventType", "EventStatus")
     }
     symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
+    for symbol in (EVENT_TYPE, EVENT_STATUS):
+        symbols.use(symbol)
     for name in dict.fromkeys(name for limits in settled.limits for name in limits):
-        symbols.asked(Param(name, settled.varying[name]))
+        symbols.use(Param(name, settled.varying[name]))
     for name, entry in settled.varying.items():
         if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
-            symbols.asked(Param(name, entry))
+            symbols.use(Param(name, entry))
     return [
         _read(artifact, symbols, given, invariants)._replace(limits=limits)
         for artifact, limits in zip(artifacts, settled.limits)

@@ -12,9 +12,10 @@ import itertools
 from typing import Any, NamedTuple
 
 from ..event_space.atoms import Atom, Term
+from ..event_space.class_sets import without
 from ..event_space.concrete import roots
-from ..event_space.space import Space, without
-from ..event_space.symbols import case_of
+from ..event_space.space import Space
+from ..event_space.symbol_table import case_of
 
 
 class Sets(NamedTuple):

@@ -12,10 +12,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 from ...policy.decision import ABSTAIN, HOLD
+from ..event_space.class_sets import without
 from ..event_space.expressions import ReadMatch
 from ..event_space.param_domains import refuses
 from ..event_space.policies import Reading, ReadPolicy
-from ..event_space.space import Space, without
+from ..event_space.space import Space
 from .conditions import Evaluation
 
 # How a region came about.

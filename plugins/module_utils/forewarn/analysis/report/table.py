@@ -22,8 +22,7 @@ from ..event_space.case import Case
 from ..event_space.concrete import witness
 from ..event_space.policies import Reading, read_together
 from ..event_space.space import Space
-from ..event_space.symbol_table import SymbolTable
-from ..event_space.symbols import case_of
+from ..event_space.symbol_table import SymbolTable, case_of
 from ..hook_wording import hook_texts
 from ..limits import limit_words
 from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
