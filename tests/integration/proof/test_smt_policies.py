@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.policy_outcome import ERROR, EXPLANATION
 from forewarn.analysis.proof import Proof, Shown
 from forewarn.analysis.report.decisions import Decided
-from forewarn.analysis.smt.encode.decisions import ERROR, EXPLANATION, OutcomeFormula
+from forewarn.analysis.smt.encode.decisions import OutcomeFormula
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from forewarn.compiler.policies import load_policies

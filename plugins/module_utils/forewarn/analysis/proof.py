@@ -13,11 +13,13 @@ from ..errors import InputError
 from ..events import event_types
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
+from .artifacts import extra_values
 from .claims import Claim, claims
 from .engine import Engine
 from .event_space.concrete import SAMPLE_TIMES
+from .policy_outcome import FAILED
 from .smt.effort import set_aside
-from .smt.encode.decisions import FAILED, Decisions
+from .smt.encode.decisions import Decisions
 from .smt.encode.inputs import Inputs
 from .smt.encode.params import Params
 from .smt.encode.problem import Problem
@@ -51,6 +53,11 @@ class Shown(NamedTuple):
     model: Any
 
 
+def decision_dict(decision: Decision) -> dict[str, Any]:
+    """Return a decision for JSON, without the hooks."""
+    return {name: getattr(decision, name) for name in ("output", "policy", "rule", "reason")}
+
+
 class Unproven(NamedTuple):
     """Neither is there an event that shows it, nor is proven that there is none."""
 
@@ -82,7 +89,7 @@ class Proof:
         last = self.decisions[-1]
         self.claims: tuple[Claim, ...] = tuple(claims(last, self.params, versions[-1], invariants))
         self.params.assumptions += set_aside(self.problem.effort.aside, self.problem.opaque)
-        self.extra = _extra(versions)
+        self.extra = extra_values(data for one in versions for data in one.data["policies"])
         self.normal = self.inputs.normal(self.extra)
         soon = between(_MODEST_TIMES[0], self.inputs.now_us, _MODEST_TIMES[1])
         self.soon = conj((soon, *self.params.modest()))
@@ -163,6 +170,10 @@ class Proof:
         what = ", ".join(self.not_understood) or "what a function makes of an unknown text, or a double,"
         return Unproven(f"{what} may have any value, and no event was found that shows it")
 
+    def with_given(self, witness: Witness) -> Witness:
+        """Return a witness with the parameters that are given for all events: they are part of each decision."""
+        return witness._replace(params={**self.given, **witness.params})
+
     def decide(self, witness: Witness, version: int = 0) -> Decision:
         """Return the engine's decision; a version that refuses the parameters approves nothing."""
         return self._engines[version].decide(witness)
@@ -240,13 +251,3 @@ class Proof:
             same(inputs.text("EventSource")[0], code("Platform")) if inputs.asked("EventSource") else True,
         ]
         return tuple(one for one in preferred if one is not True)
-
-
-def _extra(versions: Sequence[Artifact]) -> dict[str, tuple[str, ...]]:
-    """Return the types and statuses that policies declare beside the documented ones."""
-    found: dict[str, dict[str, None]] = {}
-    for artifact in versions:
-        for data in artifact.data["policies"]:
-            for field, texts in data.get("extra_values", {}).items():
-                found.setdefault(field, {}).update(dict.fromkeys(texts))
-    return {field: tuple(texts) for field, texts in found.items()}

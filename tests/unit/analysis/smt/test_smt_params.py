@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.policy_outcome import ERROR, RULE
 from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.smt.encode.decisions import ERROR, RULE
 from forewarn.analysis.smt.encode.params import Params, exact
 from forewarn.analysis.smt.encode.problem import OpaqueValue, Problem, TextList
 from forewarn.analysis.smt.solver import SolverAnswer

@@ -20,9 +20,9 @@ from ...compiler.testing.policytest import Tested
 from ...compiler.yaml.tree import Mapping as YamlMapping
 from ...errors import InputError
 from ...events import format_time, has_field
-from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
+from ..artifacts import without_invariants
 from ..progress import Progress, silent
 from ..proof import Proof, Shown, Unproven
 from ..smt.effort import within_limits
@@ -111,8 +111,7 @@ class _GapSearch:
         self._params = {name: value for name, value in common.get("params", {}).items() if name in declared}
         # The solver knows little of lists, and nothing of maps.
         listed = {name: value for name, value in self._params.items() if declared[name].startswith(("list(", "map("))}
-        policies = [{**data, "invariants": []} for data in tested.artifact.data["policies"]]
-        artifact = Artifact({**tested.artifact.data, "policies": policies}, "", tested.artifact.api_version)
+        artifact = without_invariants(tested.artifact, tested.artifact.data["policies"])
         self._proof = Proof([artifact], listed)
         self._preferred = self._proof.params.usual(self._params)
         self._policy_sets: dict[str, PolicySet] = {}

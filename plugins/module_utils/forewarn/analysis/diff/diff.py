@@ -11,18 +11,17 @@ description are one change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...policy.artifact import Artifact
 from ...policy.decision import Decision
 from ..contexts import Context, contexts
 from ..describe import Wording, reads
-from ..event_space.expressions import ReadMatch
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
 from ..progress import Progress, silent
-from ..proof import Proof, Shown
+from ..proof import Proof, Shown, decision_dict
 from ..smt.effort import within_limits
 from ..smt.encode.decisions import Decisions, OutcomeFormula
 from ..smt.encode.problem import OpaqueValue
@@ -207,7 +206,7 @@ def _differ(proof: Proof, old: Sequence[OutcomeFormula], new: Sequence[OutcomeFo
 
 def _unnamed(one: OutcomeFormula) -> OutcomeFormula:
     """Return an outcome as if all expressions that name a group had the same value."""
-    return one if one.match is None else one._replace(match=one.match._replace(limit_group=None))
+    return one if one.match is None else replace(one, match=replace(one.match, limit_group=None))
 
 
 def _may_differ(before: Decisions, after: Decisions) -> Formula:
@@ -252,7 +251,7 @@ def _change(
             continue
         if isinstance(shown, Shown):
             change.rule = change.rule or _rule(proof, shown.decisions[1])
-            sides = [_decided(one) for one in shown.decisions]
+            sides = [decision_dict(one) for one in shown.decisions]
             change.parts.append(Part(when, usual, shown.witness.as_dict(), sides[0], sides[1], certain=True))
         else:
             change.parts.append(Part(when, usual, None, None, None, certain=False, why=shown.why))
@@ -267,16 +266,10 @@ def _about(readings: Sequence[Reading], pairs: Sequence[_Pair]) -> set[str]:
         name
         for decided, reading in zip(deciding, readings)
         for policy in reading.policies
-        for match in _every(policy.matches)
+        for match in policy.every()
         if (policy.name, match.path) in decided
         for name in reads(match)
     }
-
-
-def _every(matches: tuple[ReadMatch, ...]) -> Iterator[ReadMatch]:
-    for match in matches:
-        yield match
-        yield from _every(match.inner or ())
 
 
 def _rule(proof: Proof, decision: Decision) -> tuple[str, str, str, int, int] | None:
@@ -285,7 +278,3 @@ def _rule(proof: Proof, decision: Decision) -> tuple[str, str, str, int, int] | 
             if (policy.name, match.path) == (decision.policy, decision.rule):
                 return policy.name, match.path, policy.data["source"], match.data["line"], match.data["column"]
     return None
-
-
-def _decided(one: Decision) -> dict[str, Any]:
-    return {"output": one.output, "policy": one.policy, "rule": one.rule, "reason": one.reason}

@@ -15,12 +15,14 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...policy import forms as f
 from ...policy.evaluation_error import EvaluationError
 from ...policy.program import is_conditional
 from ..limits import named
+from ..policy_outcome import PolicyMatch
 from .atoms import Atom, Expressions, Term
 from .case import Case
 from .domains import LONGEST
@@ -54,18 +56,13 @@ def _is_total(form: f.Form) -> bool:
     )
 
 
-class ReadMatch(NamedTuple):
-    """One match: the artifact's entry, its path of ids, its number in the file, and its expressions as terms."""
+@dataclass(frozen=True, eq=False)
+class ReadMatch(PolicyMatch["ReadMatch"]):
+    """One match, with its expressions as terms; a limit is true where its group has a name."""
 
-    data: Mapping[str, Any]
-    path: str
-    number: int
     condition: Term | None  # None: always
     explanation: Term | None  # true where it has a value
-    limit: Term | None  # true where its group has a name
-    conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
-    inner: tuple[ReadMatch, ...] | None
-    limit_group: Any = None  # the same for expressions of groups that have the same value
+    limit: Term | None
 
 
 class _Variable(NamedTuple):
@@ -104,9 +101,8 @@ class Reader:
                 group = self.key(self._form(data["limit"]["group"]))
                 limit = self._term(self._form(named(data["limit"]["group"])))
             inner = self.block(data["rule"], path + ".", numbers) if "rule" in data else None
-            found.append(
-                ReadMatch(data, path, number, condition, explanation, limit, is_conditional(form), inner, group)
-            )
+            conditional = is_conditional(form)
+            found.append(ReadMatch(path, data, number, conditional, group, inner, condition, explanation, limit))
         return tuple(found)
 
     def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ...policy.artifact import Artifact
 from ...policy.params import bind
+from ..artifacts import extra_values
+from ..policy_outcome import with_inner
 from .atoms import Term
 from .expressions import Reader, ReadMatch
 from .param_domains import Entry, settle
@@ -40,6 +42,10 @@ class ReadPolicy(NamedTuple):
     data: Mapping[str, Any]
     matches: tuple[ReadMatch, ...]
     known: Mapping[str, frozenset[str]]
+
+    def every(self) -> Iterator[ReadMatch]:
+        """Yield all matches in the order of the file."""
+        return with_inner(self.matches)
 
 
 class Reading(NamedTuple):
@@ -86,12 +92,8 @@ def read_together(
     Parameters ``at_default`` have their default in each version, if the versions differ in them.
     """
     given = dict(params or {})
-    policies = [data for artifact in artifacts for data in artifact.data["policies"]]
     settled = settle([artifact.data["policies"] for artifact in artifacts], given, at_default)
-    extra = {
-        name: tuple(dict.fromkeys(value for data in policies for value in data.get("extra_values", {}).get(name, ())))
-        for name in ("EventType", "EventStatus")
-    }
+    extra = extra_values(data for artifact in artifacts for data in artifact.data["policies"])
     symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
     for symbol in (EVENT_TYPE, EVENT_STATUS):
         symbols.use(symbol)
@@ -127,12 +129,9 @@ def _read(
         claims += [_claim(entry, data["source"], symbols, fixed) for entry in data.get("invariants", ())]
     for entry in further:
         claims.append(_claim(entry, entry["source"], symbols, everything))
-    used = {name: value for name, value in given.items() if _declares(artifact, name)}
+    declared = {entry["name"] for entry in artifact.params}
+    used = {name: value for name, value in given.items() if name in declared}
     return Reading(artifact, tuple(policies), tuple(claims), symbols, used)
-
-
-def _declares(artifact: Artifact, name: str) -> bool:
-    return any(entry["name"] == name for data in artifact.data["policies"] for entry in data["params"])
 
 
 def _claim(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Tuple
 
 from ...compiler.cel.environment import question_declarations
 from ...compiler.cel.expression import check
-from ...compiler.cel.types import BOOL, ExpressionFinding, Type
+from ...compiler.cel.types import BOOL, ExpressionFinding
 from ...compiler.findings import Report, SourceText, render
 from ...errors import InputError
 from ...policy.artifact import Artifact
@@ -41,13 +41,7 @@ def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
 
     Raises InputError with all mistakes, each with a caret.
     """
-    types: dict[str, Type] = {}
-    extra: dict[str, tuple[str, ...]] = {}
-    for artifact in versions:
-        more_types, more_values = declared(artifact)
-        types.update(more_types)
-        for name, values in more_values.items():
-            extra[name] = tuple(dict.fromkeys((*extra.get(name, ()), *values)))
+    types, extra = declared(versions)
     change = len(versions) > 1
     checked = check(source, question_declarations(versions[-1].api_version, types, extra, change=change), BOOL)
     if checked.form is None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from ...policy.decision import ABSTAIN, APPROVE, HOLD
 from ..diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE
-from .decisions import RULE, Region
+from ..policy_outcome import RULE
+from .decisions import Region
 
 APPROVED, PREPARED, HELD, IN_DOUBT, UNCOVERED = "approve", "prepared", "hold", "in-doubt", "uncovered"
 NEWLY_APPROVED, NO_LONGER_APPROVED = "newly-approved", "no-longer-approved"

@@ -8,8 +8,8 @@ Sets of classes are integers (see space). Every class of ``space.reachable`` is 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...policy.decision import ABSTAIN, HOLD
 from ..event_space.class_sets import without
@@ -17,41 +17,15 @@ from ..event_space.expressions import ReadMatch
 from ..event_space.param_domains import refuses
 from ..event_space.policies import Reading, ReadPolicy
 from ..event_space.space import Space
+from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, NO_RULE, REFUSED, RULE, PolicyOutcome
 from .conditions import Evaluation
 
-# How a region came about.
-RULE, ERROR, EXPLANATION, LIMIT, DOUBT, NO_RULE = "rule", "error", "explanation", "limit", "doubt", "no-rule"
-REFUSED = "refused"
 
+@dataclass(frozen=True, eq=False)
+class Region(PolicyOutcome[ReadMatch]):
+    """The classes that one policy treats alike, for one reason."""
 
-class Region(NamedTuple):
-    """The classes that one policy treats alike, for one reason.
-
-    ``how``: RULE: the match decided; ERROR: its condition, EXPLANATION: its explanation, LIMIT: the group of its limit
-    could not be evaluated, so hold; DOUBT: unknown EventType or EventStatus, so hold; NO_RULE: abstain; REFUSED: a
-    parameter has a value that the policies do not run with, so nothing is approved.
-    """
-
-    policy: str
-    how: str
-    output: str
-    match: ReadMatch | None
     classes: int
-
-    @property
-    def rule(self) -> str | None:
-        """The rule's path, as decisions name it."""
-        return None if self.match is None else self.match.path
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """The artifact's entry of the match that decided, empty where none did."""
-        return self.match.data if self.how == RULE and self.match is not None else {}
-
-    @property
-    def limit_group(self) -> Hashable:
-        """What stands for the name of the limit's group."""
-        return None if self.match is None else self.match.limit_group
 
 
 class PolicyRegions(NamedTuple):

@@ -13,7 +13,8 @@ from ...policy.program import ROOTS
 from ..event_space.resources import PLACE, VM_NAME
 from ..event_space.symbol_table import Dimension
 from ..event_space.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN
-from .decisions import DOUBT, ERROR, LIMIT, NO_RULE, Region
+from ..policy_outcome import DOUBT, ERROR, LIMIT, NO_RULE
+from .decisions import Region
 
 
 class Reads:
