@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.diff import diff
+from forewarn.analysis.diff.change import Change, Part
 from forewarn.analysis.diff.kinds import HELD, LESS
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
@@ -69,8 +70,8 @@ def test_less_is_what_is_held_now_or_prepared_no_longer(tmp_path: Path, cache: C
 def test_only_what_an_event_of_the_service_shows_is_less(
     tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch, usual: bool, certain: bool
 ) -> None:
-    part = diff.Part("x", usual, {}, {}, {}, certain)
-    change = diff.Change("approve → hold", LESS, None, [part], kinds=(HELD,))
+    part = Part("x", usual, {}, {}, {}, certain)
+    change = Change("approve → hold", LESS, None, [part], kinds=(HELD,))
     monkeypatch.setattr(diff, "compare", lambda *_policies: diff.Difference(LESS, (change,), (), ()))
     found = changes(artifact(tmp_path, FREEZES, REBOOTS), artifact(tmp_path, FREEZES), cache)
     assert bool(found.less) == (usual and certain)

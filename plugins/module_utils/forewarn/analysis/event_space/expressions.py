@@ -64,6 +64,11 @@ class ReadMatch(PolicyMatch["ReadMatch"]):
     explanation: Term | None  # true where it has a value
     limit: Term | None
 
+    def reads(self) -> set[str]:
+        """Return the names of the inputs that its condition, explanation and limit read."""
+        terms = (self.condition, self.explanation, self.limit)
+        return set().union(*(term.reads() for term in terms if term is not None))
+
 
 class _Variable(NamedTuple):
     expression: Mapping[str, Any]

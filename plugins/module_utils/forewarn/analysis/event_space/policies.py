@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
@@ -60,6 +60,11 @@ class Reading(NamedTuple):
     symbols: SymbolTable
     fixed: Mapping[str, Any]
     limits: Mapping[str, Entry] = {}
+
+    def reads_of(self, rules: Container[tuple[str, str | None]]) -> set[str]:
+        """Return the names of the inputs that some rules read, which are named by policy and path."""
+        matches = ((policy.name, match) for policy in self.policies for match in policy.every())
+        return set().union(*(match.reads() for policy, match in matches if (policy, match.path) in rules))
 
     def spaces(self) -> Iterator[Space]:
         """Yield the event space, that of all who share the table, in slices where it is large.

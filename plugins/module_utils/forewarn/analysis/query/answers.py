@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..contexts import Context
-from ..describe import Wording, reads, term_reads
+from ..describe import Wording
 from ..event_space.policies import Reading
-from ..event_space.regions import ANY
 from ..progress import Progress, silent
 from ..proof import Confirm, Proof, Shown, Unproven, decision_dict
 from ..smt.solver import SolverAnswer
@@ -122,7 +121,7 @@ def _groups(
             progress("groups of events", number, len(parts))
             shown = proof.shows(inside, part, confirm=confirm)
             if shown is not None:
-                words = " and ".join(one for one in (context.words, when) if one not in ("", ANY)) or ANY
+                words = context.joined(when)
                 found.append(_group(proof, words, shown, always=always, usual=among is not True))
     return tuple(found), complete
 
@@ -170,7 +169,7 @@ def _about(proof: Proof, readings: Sequence[Reading], formula: Formula, *, earli
         for invariant in reading.invariants
         if invariant.source == SOURCE
         for term in invariant.terms.values()
-        for name in term_reads(term)
+        for name in term.reads()
     }
     for decisions, reading in zip(proof.decisions, readings):
         deciding = {
@@ -183,5 +182,5 @@ def _about(proof: Proof, readings: Sequence[Reading], formula: Formula, *, earli
             matches = list(policy.every())
             places = [place for place, match in enumerate(matches) if (policy.name, match.path) in deciding]
             for place in range(places[-1] + 1) if earlier and places else places:
-                found |= reads(matches[place])
+                found |= matches[place].reads()
     return found

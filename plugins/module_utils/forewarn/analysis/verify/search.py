@@ -13,7 +13,7 @@ from typing import Any
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
 from ..claims import Claim
-from ..describe import Wording, reads, term_reads
+from ..describe import Wording
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
 from ..progress import Progress, silent
@@ -108,7 +108,7 @@ class Search:
         """Return the names of the inputs that a rule reads."""
         if not self._reads:
             for one in self._reading.policies:
-                self._reads.update({(one.name, read.path): reads(read) for read in one.every()})
+                self._reads.update({(one.name, match.path): match.reads() for match in one.every()})
         return self._reads[policy.name, match.path]
 
     def claim_reads(self, claim: Claim) -> set[str]:
@@ -119,7 +119,7 @@ class Search:
             for one in self._reading.invariants
             if (one.name, one.source, one.line, one.column) == place
             for term in one.terms.values()
-            for name in term_reads(term)
+            for name in term.reads()
         }
 
     def outcomes(self, output: str) -> Iterator[tuple[PolicyOutcomes, OutcomeFormula, MatchFormulas]]:

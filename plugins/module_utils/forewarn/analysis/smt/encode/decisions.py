@@ -96,6 +96,14 @@ class Decisions:
         self.approved = problem.define(f"approved, {name}", self.approved)
         self.uncovered = conj((neg(self.held), neg(self.approved)))  # every policy abstains
 
+    def rule(self, policy: str | None, path: str | None) -> tuple[PolicyOutcomes, MatchFormulas] | None:
+        """Return a rule with its policy, by the names that decisions of the engine have; None if there is none."""
+        for one in self.policies:
+            for match in one.every():
+                if (one.name, match.path) == (policy, path):
+                    return one, match
+        return None
+
     def where(self, test: Callable[[OutcomeFormula], object]) -> Formula:
         """Return where a policy has an outcome that passes a test."""
         return disj(one.when for policy in self.policies for one in policy.outcomes if test(one))
