@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.encode.problem import Translated
+from forewarn.analysis.smt.encode.problem import Encoding
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import Declarations
 from tools.docs.cel_spec import Case, read_cases, read_type, read_value
@@ -88,7 +88,7 @@ def test_every_case_has_its_value_and_no_other(cases: list[dict[str, Any]]) -> N
         for some in [*_variants(form)] or [{}]:
             judge = Question()
             fixed: list[Any] = []
-            known: dict[str, Translated] = {}
+            known: dict[str, Encoding] = {}
             names = {one: f"lit{number}" for number, one in enumerate(some)}
             scalars = [
                 (name, str(variables[name]), given[name]) for name in variables if str(variables[name]) in SCALARS
@@ -96,9 +96,9 @@ def test_every_case_has_its_value_and_no_other(cases: list[dict[str, Any]]) -> N
             scalars += [(names[one], form[1], form[4]) for one, form in some.items()]
             for name, type_, value in scalars:
                 term = judge.free(name, type_)
-                known[name] = Translated(term)
+                known[name] = Encoding(term)
                 fixed.append(judge.equals(term, value))
-            known.update({name: Translated(given[name]) for name in variables if name not in known})
+            known.update({name: Encoding(given[name]) for name in variables if name not in known})
             judge.translate(source, hidden(form, names), known)
             answer = judge.agreement(fixed, outcome)
             counts[answer] += 1

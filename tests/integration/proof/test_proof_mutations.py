@@ -25,6 +25,7 @@ from forewarn.policy.artifact import Artifact, load
 from forewarn.policy.decision import Decision
 from tools.fixtures.policy_files import SHIPPED
 from tools.generators.mutations import mutants
+from tools.judges.class_agreement import approved
 from tools.suite.sizes import SEED, SIZE
 
 pytestmark = pytest.mark.in_turn(2)
@@ -110,4 +111,4 @@ def test_decided_is_what_is_compared() -> None:
     assert differing_classes(first, second) > 100
     before, after = read_together([first, second])
     (space,) = before.spaces()
-    assert Decided(before, space).approve != Decided(after, space).approve
+    assert approved(Decided(before, space)) != approved(Decided(after, space))

@@ -15,7 +15,7 @@ import pytest
 from forewarn.analysis.diff.diff import Difference, compare
 from forewarn.analysis.diff.kinds import INCOMPARABLE, LESS, MORE, UNPROVEN
 from forewarn.analysis.event_space.policies import Reading, read, read_together
-from forewarn.analysis.report.decisions import Decided, JointDecision
+from forewarn.analysis.report.decisions import Decided
 from forewarn.analysis.verify.verify import verify
 from forewarn.errors import InputError
 from forewarn.events import Document
@@ -25,7 +25,8 @@ from forewarn.policy.engine import PolicySet
 from forewarn.policy.view import DocumentView
 from tools.fixtures.policy_files import loaded
 from tools.generators.wild_policies import LONG, Case, case, other, policy
-from tools.judges.class_agreement import agrees
+from tools.judges.class_agreement import JointDecision, agrees, joint_decision
+from tools.judges.event_classes import EventClasses
 from tools.suite.sizes import SEED, SIZE, enough, seeds
 
 EVENTS = 40
@@ -45,14 +46,16 @@ def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
         return None
 
 
-def outcomes(decided: list[Decided], policies: PolicySet, document: Document, facts: Facts) -> Iterator[JointDecision]:
+def outcomes(
+    decided: list[tuple[Decided, EventClasses]], policies: PolicySet, document: Document, facts: Facts
+) -> Iterator[JointDecision]:
     """Yield the outcome that the analysis gives each class of a document's first event."""
     params = dict(policies._policies[0].params)
     event, roots = document.events[0], DocumentView(document, facts).roots(document.events[0], params)
-    for one in decided:
-        number = one.space.locate(event, facts, params, roots)
+    for one, classes in decided:
+        number = classes.locate(event, facts, params, roots)
         if number is not None:
-            yield one.outcome(number)
+            yield joint_decision(one, number)
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -65,8 +68,8 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
         reading = read(artifact)
         if size(reading) > MOST:
             continue
-        understood = {name for name in reading.symbols.specs if not name.startswith("opaque:")}
-        if chance.random() < 0.5 and len(reading.symbols.opaque_terms) > 1:  # as in a space that is large otherwise
+        understood = {name for name in reading.symbols.uses if not name.startswith("opaque:")}
+        if chance.random() < 0.5 and len(reading.symbols.opaque) > 1:  # as in a space that is large otherwise
             monkeypatch.setattr("forewarn.analysis.event_space.space._WHOLE", understood)
             monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // 3)
         else:
@@ -74,10 +77,10 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
             monkeypatch.setattr(
                 "forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20))
             )
-        decided = [Decided(reading, space) for space in reading.spaces()]
+        decided = [(Decided(reading, space), EventClasses(reading, space)) for space in reading.spaces()]
         counts["policies"] += 1
         counts["sliced"] += len(decided) > 1
-        counts["sliced by what is not understood"] += any("opaque:" in one[0] for one in decided[0].space.cell)
+        counts["sliced by what is not understood"] += any("opaque:" in one[0] for one in decided[0][0].space.cell)
         findings = [(one.code, one.rule, one.message) for one in verify(artifact).findings]
         codes = {code for code, _rule, _message in findings}
         dead = [rule for code, rule, _message in findings if code in ("shadowed-rule", "unsatisfiable-rule")]

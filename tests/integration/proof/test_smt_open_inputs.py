@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from forewarn.analysis.policy_outcome import ERROR
 from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.smt.encode.decisions import ERROR
 from forewarn.compiler.policies import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet

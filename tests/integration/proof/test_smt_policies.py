@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.event_space.policies import read
+from forewarn.analysis.policy_outcome import ERROR, EXPLANATION
 from forewarn.analysis.proof import Proof, Shown
 from forewarn.analysis.report.decisions import Decided
-from forewarn.analysis.smt.encode.decisions import ERROR, EXPLANATION, OutcomeFormula
+from forewarn.analysis.smt.encode.decisions import OutcomeFormula
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from forewarn.compiler.policies import load_policies
@@ -32,6 +33,7 @@ from tools.fixtures.policy_files import SHIPPED, loaded
 from tools.generators.fixed_inputs import Case, fixed, not_listed
 from tools.generators.wild_policies import case, policy
 from tools.judges.second_solver import answer
+from tools.judges.smt_facts import smt2
 from tools.suite.sizes import NAME, SEED, SIZE, enough
 
 POLICIES = SIZE.smt_policies
@@ -93,7 +95,7 @@ def test_the_engine_decides_random_events_as_z3_says(part: int, tmp_path: Path) 
         proof = Proof([artifact])
         events = [one for _ in range(EVENTS) if (one := _event(text, artifact, chance)) is not None]
         formulas = [[*fixed(proof.inputs, {}, one), *_params(proof, given)] for one, given, _decision in events]
-        texts = proof.problem.texts._listed[:]
+        texts = proof.problem.texts.listed[:]
         for (case_, given, decision), inputs in zip(events, formulas):
             here = conj([*inputs, *not_listed(proof.inputs, case_, texts)])
             counts["events"] += 1
@@ -126,7 +128,7 @@ def test_outcomes_agree_with_a_second_solver(part: int, tmp_path: Path) -> None:
             counts[kind] += 1
             if kind == "unproven" or (kind == "shown" and chance.random() < 0.8):
                 continue
-            said = answer(proof.solver.smt2(one.when))
+            said = answer(smt2(proof.solver, one.when))
             counts[f"{kind}: {said} for cvc5"] += 1
             assert said != ("sat" if kind == "never" else "unsat"), (text, one)
     print(dict(counts))
@@ -143,7 +145,7 @@ def test_outcomes_by_the_classes(part: int, tmp_path: Path) -> None:
     for text, artifact, _chance in _artifacts(part, tmp_path):
         reading = read(artifact)
         sizes = math.prod(len(dimension.values) for dimension in reading.symbols.dimensions())
-        if sizes > MOST or reading.symbols.opaque_terms:
+        if sizes > MOST or reading.symbols.opaque:
             counts["too large" if sizes > MOST else "not understood"] += 1
             continue
         proof = Proof([artifact])

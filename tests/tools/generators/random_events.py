@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from forewarn.analysis.event_space.domains import LONGEST, MISSING
-from forewarn.analysis.event_space.resources import Named
+from forewarn.analysis.event_space.resources import ResourceListed
 from forewarn.analysis.event_space.space import Space
 from forewarn.analysis.event_space.symbols import Tag
 from forewarn.events import Event, Vm, event_types, format_time, has_field, parse_document
@@ -51,7 +51,7 @@ def case(space: Space, types: Mapping[str, str], chance: random.Random) -> tuple
         lead = max(-LONGEST, min(LONGEST, lead))
     age = max(0, around(space, "age", steps, [0, 60 * second], chance))
     count = max(1, around(space, "count", (0, 1, -1), [1, 2, 3], chance))
-    named = [name.vm for name in space.symbols(Named) if chance.random() < 0.5]
+    named = [name.vm for name in space.symbols(ResourceListed) if chance.random() < 0.5]
     vm_name = text(space, "vm.name", ["vm_0", MISSING], chance)
     if vm_name is not MISSING and chance.random() < 0.3:
         vm_name = "".join(chance.choice((one, one.swapcase())) for one in vm_name)

@@ -6,11 +6,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from forewarn.analysis.report.decisions import JointDecision
-from forewarn.policy.decision import Decision
+from forewarn.analysis.report.decisions import Decided, Region
+from forewarn.policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, Decision, joint_group
 from forewarn.policy.interpolated import holds_values
+
+
+class JointDecision(NamedTuple):
+    """The joint decision of all policies for a class, like the engine's Decision."""
+
+    output: str
+    policy: str | None
+    rule: str | None
+    how: str | None
+    approver: str
+    group: str
+    prepare: tuple[Mapping[str, Any], ...]
+    recover: tuple[Mapping[str, Any], ...]
+    notify: tuple[Mapping[str, Any], ...]
+    rules: tuple[tuple[str, str, str | None], ...]  # of every policy: its name, output and rule
+
+
+def joint_decision(decided: Decided, number: int) -> JointDecision:
+    """Return the joint decision for a class."""
+    bit = 1 << number
+    return combine([next(one for one in policy.regions if one.classes & bit) for policy in decided.policies])
+
+
+def approved(decided: Decided) -> int:
+    """Return the classes that all policies together approve."""
+    return sum(classes for regions, classes in decided.regions() if combine(regions).output == APPROVE)
+
+
+def combine(regions: Sequence[Region]) -> JointDecision:
+    """Combine the policies' regions of one class, by the rule of policy.engine."""
+    acting = [one for one in regions if one.output != ABSTAIN]
+    deciding = next((one for one in regions if one.output == HOLD), None)
+    if deciding is None:
+        deciding = next((one for one in regions if one.output == APPROVE), None)
+    data = [one.data for one in acting]
+    hooks = {kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in PHASES}
+    groups = [entry.get("group", GROUPS[0]) for entry in data]
+    return JointDecision(
+        HOLD if deciding is None else deciding.output,
+        None if deciding is None else deciding.policy,
+        None if deciding is None else deciding.rule,
+        None if deciding is None else deciding.how,
+        min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
+        joint_group(groups, prepares=bool(hooks["prepare"])),
+        hooks["prepare"],
+        hooks["recover"],
+        hooks["notify"],
+        tuple((one.policy, one.output, one.rule) for one in regions),
+    )
 
 
 def agrees(outcome: JointDecision, decision: Decision) -> bool:

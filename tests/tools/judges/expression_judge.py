@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.analysis.smt.encode.problem import Translated
+from forewarn.analysis.smt.encode.problem import Encoding
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
 from forewarn.policy.evaluate import UNSET, Builder, Scope, guarded
@@ -59,13 +59,13 @@ def judged(expression: Expression, cases: Sequence[Case], counts: Counter[str]) 
     assert expression.form is not None
     judge = Question()
     params = {name: judge.free(f"params.{name}", type_) for name, type_ in SCALAR_PARAMS.items()}
-    known = {name: Translated(term) for name, term in params.items()} | {
-        name: Translated(one) for name, one in LISTS.items()
+    known = {name: Encoding(term) for name, term in params.items()} | {
+        name: Encoding(one) for name, one in LISTS.items()
     }
     judge.translate(expression.source, expression.form, parameter=known.__getitem__, variables=expression.variables)
     formulas = [fixed(judge.inputs, params, one) for one in cases]
     outcomes = [expression.outcome(one.roots()) for one in cases]
-    texts = judge.problem.texts._listed[:]
+    texts = judge.problem.texts.listed[:]
     for one, formula in zip(cases, formulas):
         formula += not_listed(judge.inputs, one, texts)
     wrong = []

@@ -9,13 +9,24 @@ from typing import Any
 
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.encode.problem import Problem
+from forewarn.analysis.smt.solver import Solver
 from forewarn.analysis.smt.terms import Formula, neg
 
 
 def facts_of(problem: Problem) -> list[Formula]:
     """Return what is true of everything that was made so far."""
-    problem.complete()
+    problem.add_text_facts()
     return [one for one in (*problem.facts, *problem.definitions) if one is not True]
+
+
+def smt2(solver: Solver, *formulas: Formula) -> str:
+    """Return a question in the language SMT-LIB 2, for other solvers."""
+    own: Any = solver._solver
+    own.push()
+    own.add(*[formula for formula in formulas if formula is not True])
+    text = str(own.to_smt2())
+    own.pop()
+    return text
 
 
 class Facts:

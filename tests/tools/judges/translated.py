@@ -13,9 +13,9 @@ from enum import Enum
 from typing import Any
 
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.encode.expressions import Translation
+from forewarn.analysis.smt.encode.expressions import ExpressionEncoder
 from forewarn.analysis.smt.encode.inputs import Inputs
-from forewarn.analysis.smt.encode.problem import NOTHING, NUMBERS, Problem, Translated, Untranslated
+from forewarn.analysis.smt.encode.problem import NOTHING, NUMBERS, Encoding, OpaqueValue, Problem
 from forewarn.analysis.smt.encode.resources import Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.policy.functions.lists import equal
@@ -53,18 +53,18 @@ class Question:
         self.problem = Problem()
         self.inputs = Inputs(self.problem, api_version)
         self._type = ""
-        self._value = Translated(NOTHING)
+        self._value = Encoding(NOTHING)
 
     def translate(
         self,
         source: str,
         form: Any,
-        known: Mapping[str, Translated] | None = None,
-        parameter: Callable[[str], Translated] | None = None,
+        known: Mapping[str, Encoding] | None = None,
+        parameter: Callable[[str], Encoding] | None = None,
         variables: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """Translate an expression with its policy variables, which are as an artifact has them."""
-        translation = Translation(self.inputs, parameter or _none, known)
+        translation = ExpressionEncoder(self.inputs, parameter or _none, known)
         for name, expression in (variables or {}).items():
             translation.declare(name, expression)
         self._type = form[1]
@@ -78,7 +78,7 @@ class Question:
     @property
     def open(self) -> bool:
         """Whether the expression or a part of it may have any value."""
-        return bool(self.problem.opaque) or isinstance(self._value.value, (Untranslated, Resources))
+        return bool(self.problem.opaque) or isinstance(self._value.value, (OpaqueValue, Resources))
 
     def free(self, name: str, type_: str) -> Any:
         """Return a value of a type that z3 chooses."""
@@ -103,7 +103,7 @@ class Question:
         return conj((neg(error), self._is(value, outcome, self._type)))
 
     def _is(self, term: Any, value: Any, type_: str) -> Formula:
-        if isinstance(term, (Untranslated, Resources)):
+        if isinstance(term, (OpaqueValue, Resources)):
             return True
         if isinstance(term, tuple):
             element = type_[len("list(") : -1]
@@ -126,7 +126,7 @@ class Question:
         """Ask z3 both ways about several outcomes, each with its fixed values."""
         right = [self.is_outcome(outcome) for _fixed, outcome in cases]
         facts = self.inputs.facts()
-        self.problem.complete()
+        self.problem.add_text_facts()
         facts += [*self.problem.facts, *self.problem.definitions]
         return [self._agreement([*facts, *fixed], one) for (fixed, _outcome), one in zip(cases, right)]
 
@@ -137,7 +137,7 @@ class Question:
         if possible == z3.unsat:
             return Agreement.IMPOSSIBLE
         if other == z3.unsat:
-            return Agreement.OPEN if isinstance(self._value.value, Untranslated) else Agreement.EXACT
+            return Agreement.OPEN if isinstance(self._value.value, OpaqueValue) else Agreement.EXACT
         return Agreement.OPEN if self.open else Agreement.VAGUE
 
     def _check(self, formulas: Sequence[Formula]) -> Any:
@@ -151,7 +151,7 @@ class Question:
         return solver.check()
 
 
-def _none(name: str) -> Translated:
+def _none(name: str) -> Encoding:
     raise KeyError(name)
 
 

@@ -13,11 +13,11 @@ from forewarn.analysis.diff.diff import Difference, compare
 from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read
-from forewarn.analysis.report.decisions import Decided, combine
+from forewarn.analysis.report.decisions import Decided
 from forewarn.analysis.report.table import verification_table
 from forewarn.compiler.findings import blocks
 from tools.fixtures.policy_files import HEAD, compiled, loaded, verified
-from tools.judges.class_agreement import agrees
+from tools.judges.class_agreement import agrees, combine
 
 RULE = "    - {{id: a, condition: affects_me, output: {output}{more}}}\n    - {{id: rest, output: hold}}\n"
 DRAIN = ", prepare: [{run: [/bin/drain]}], recover: [{run: [/bin/undrain]}]"

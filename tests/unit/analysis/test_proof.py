@@ -217,7 +217,7 @@ def test_nothing_is_translated_after_the_first_question(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="after the first question"):
         proof.decided(proof.inputs)
     with pytest.raises(RuntimeError, match="after the first question"):
-        proof.problem.named("a truth", proof.normal)
+        proof.problem.define("a truth", proof.normal)
 
 
 def test_conditions_alone_have_the_same_answers(tmp_path: Path) -> None:

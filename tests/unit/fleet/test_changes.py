@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.diff import diff
+from forewarn.analysis.diff.change import Change, Part
 from forewarn.analysis.diff.kinds import HELD, LESS
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
@@ -69,8 +70,8 @@ def test_less_is_newly_held_or_unprepared(tmp_path: Path, cache: Cache, number: 
 def test_only_certain_usual_events_count_as_less(
     tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch, usual: bool, certain: bool
 ) -> None:
-    part = diff.Part("x", usual, {}, {}, {}, certain)
-    change = diff.Change("approve → hold", LESS, None, [part], kinds=(HELD,))
+    part = Part("x", usual, {}, {}, {}, certain)
+    change = Change("approve → hold", LESS, None, [part], kinds=(HELD,))
     monkeypatch.setattr(diff, "compare", lambda *_policies: diff.Difference(LESS, (change,), (), ()))
     found = changes(artifact(tmp_path, FREEZES, REBOOTS), artifact(tmp_path, FREEZES), cache)
     assert bool(found.less) == (usual and certain)

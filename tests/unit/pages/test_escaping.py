@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff.diff import Change, Difference, Part
+from forewarn.analysis.diff.change import Change, Part
+from forewarn.analysis.diff.diff import Difference
 from forewarn.analysis.diff.kinds import MORE
 from forewarn.analysis.report.page import difference_page, verification_page
 from forewarn.analysis.verify.finding import ProofFinding

@@ -23,6 +23,8 @@ from forewarn.policy.view import DocumentView
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.fixtures.policy_data import artifact, policy
+from tools.judges.class_agreement import joint_decision
+from tools.judges.event_classes import EventClasses
 from tools.suite.sizes import enough, examples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -233,7 +235,8 @@ def test_nested_policies_mean_what_the_documentation_says() -> None:
         made = data.draw(blocks(meanings))
         compiled = artifact(policy(*made.matches, name="nest", variables=made.variables))
         policies = PolicySet(compiled)
-        decideds = [Decided(reading, space) for reading in [read(compiled)] for space in reading.spaces()]
+        reading = read(compiled)
+        decideds = [(Decided(reading, one), EventClasses(reading, one)) for one in reading.spaces()]
         for case in data.draw(st.lists(cases(), min_size=4, max_size=8)):
             document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [case.fields]}))
             _compare(made, Reference(meanings, case), policies, document, Facts(NOW, Vm(name=case.vm_name)), count)
@@ -266,13 +269,17 @@ def _compare(
 
 
 def _compare_classes(
-    made: Rules, reference: Reference, decideds: list[Decided], document: Document, facts: Facts
+    made: Rules,
+    reference: Reference,
+    decideds: list[tuple[Decided, EventClasses]],
+    document: Document,
+    facts: Facts,
 ) -> None:
     event: Event = document.events[0]
     view = DocumentView(document, facts)
     found = [
-        decided.outcome(number)
-        for decided in decideds
-        if (number := decided.space.locate(event, facts, {}, view.roots(event, {}))) is not None
+        joint_decision(decided, number)
+        for decided, classes in decideds
+        if (number := classes.locate(event, facts, {}, view.roots(event, {}))) is not None
     ]
     assert [outcome.rules for outcome in found] == [(("nest", *reference.answer(made.matches)),)]

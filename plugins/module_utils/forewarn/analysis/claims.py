@@ -17,12 +17,12 @@ from ..policy.forms import Field, Form, read_form
 from ..policy.params import bind
 from ..policy.program import ROOTS
 from ..policy.view import DocumentView
-from .event_space.concrete import Witness
 from .smt.encode.decisions import Decisions
-from .smt.encode.expressions import Translation
+from .smt.encode.expressions import ExpressionEncoder
 from .smt.encode.params import Params
-from .smt.encode.problem import Translated
+from .smt.encode.problem import Encoding
 from .smt.terms import Formula, conj, disj, neg
+from .witness import Witness
 
 _DECISION = ("decision", APPROVE, HOLD)  # what an invariant may read beside what rules may
 
@@ -104,13 +104,13 @@ def _claim(
 ) -> Claim:
     expression = entry["expression"]
 
-    def parameter(name: str) -> Translated:
+    def parameter(name: str) -> Encoding:
         return params.value(decisions.version, owners[name], name)
 
     violated, failing = [], []
     for decision, where in ((APPROVE, decisions.approved), (HOLD, neg(decisions.approved))):
-        known = {name: Translated(value) for name, value in zip(_DECISION, (decision, APPROVE, HOLD))}
-        value, error = Translation(decisions.inputs, parameter, known).value(expression)
+        known = {name: Encoding(value) for name, value in zip(_DECISION, (decision, APPROVE, HOLD))}
+        value, error = ExpressionEncoder(decisions.inputs, parameter, known).value(expression)
         violated.append(conj((where, neg(error), neg(value))))
         failing.append(conj((where, error)))
     place = expression.get("file", source), expression["line"], expression["column"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .event_space.policies import Reading, read_together
+from .event_space.regions import ANY
 from .proof import Proof
 from .smt.terms import Formula, conj, neg
 
@@ -19,6 +20,10 @@ class Context(NamedTuple):
     words: str
     given: Formula
     readings: Sequence[Reading]
+
+    def joined(self, words: str) -> str:
+        """Return the words for events, with those for which parameters are given."""
+        return " and ".join(one for one in (self.words, words) if one not in ("", ANY)) or ANY
 
 
 def contexts(proof: Proof, invariants: Sequence[Mapping[str, Any]] = ()) -> Iterator[Context]:

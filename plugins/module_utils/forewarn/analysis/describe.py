@@ -15,13 +15,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..events import event_types
-from .event_space.atoms import Term
 from .event_space.domains import MISSING
-from .event_space.expressions import ReadMatch
 from .event_space.policies import Reading
 from .event_space.regions import ANY, Cube, cubes, words
 from .event_space.space import Space
-from .event_space.symbols import EVENT_TYPE, NOW, Dimension
+from .event_space.symbol_table import Dimension
+from .event_space.symbols import EVENT_TYPE, NOW
 from .proof import Proof
 from .smt.encode.cells import cell, number
 from .smt.solver import SolverAnswer
@@ -212,15 +211,3 @@ def _plain(dimension: Dimension) -> Dimension:
     for value in dimension.values:
         values.setdefault((value.low, value.high), value)
     return dimension._replace(values=tuple(values.values()), peers=())
-
-
-def reads(match: ReadMatch) -> set[str]:
-    """Return the names of the inputs that a rule's condition, explanation and limit read."""
-    terms = (match.condition, match.explanation, match.limit)
-    return {name for term in terms if term is not None for name in term_reads(term)}
-
-
-def term_reads(term: Term) -> set[str]:
-    """Return the names of the inputs that a term reads."""
-    own = set(term.atom.dims) if term.atom is not None else set()
-    return own.union(*map(term_reads, term.terms))

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet
-from .event_space.concrete import Witness
+from .witness import Witness
 
 
 class Engine:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from ..compiler.cel.environment import invariant_declarations
 from ..compiler.cel.expression import ExpressionError, check
 from ..compiler.cel.types import BOOL, Type, parse_type
 from ..compiler.policy_file.params import text
+from ..compiler.yaml import tree
 from ..compiler.yaml.scalars import as_expression
-from ..compiler.yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode
+from ..compiler.yaml.tree import Scalar, YamlFile, YamlNode
 from ..errors import InputError
 from ..policy.artifact import Artifact
+from .artifacts import extra_values
 
 _FORM = "It is a list, or a mapping with a list 'invariants', of {name: …, expression: …}."
 
@@ -30,7 +32,7 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
     if file.report.findings:
         first = file.report.findings[0]
         raise InputError(f"{first.where}: {first.message}", first.suggestion)
-    types, extra = declared(artifact)
+    types, extra = declared([artifact])
     declarations = invariant_declarations(artifact.api_version, types, extra)
     claims, mistakes = [], []
     for number, item in enumerate(_items(file.root, path), 1):
@@ -52,20 +54,17 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
     return claims
 
 
-def declared(artifact: Artifact) -> tuple[dict[str, Type], dict[str, tuple[str, ...]]]:
-    types = {entry["name"]: parse_type(entry["type"]) for entry in artifact.params}
-    extra: dict[str, tuple[str, ...]] = {}
-    for data in artifact.data["policies"]:
-        for name, values in data.get("extra_values", {}).items():
-            extra[name] = tuple(dict.fromkeys((*extra.get(name, ()), *values)))
-    return types, extra
+def declared(versions: Sequence[Artifact]) -> tuple[dict[str, Type], dict[str, tuple[str, ...]]]:
+    """Return what expressions about policies may read: the types of parameters, and the extra types and statuses."""
+    types = {entry["name"]: parse_type(entry["type"]) for artifact in versions for entry in artifact.params}
+    return types, extra_values(data for artifact in versions for data in artifact.data["policies"])
 
 
-def _items(root: YamlNode | None, path: Path) -> Iterator[Mapping]:
-    listed = root.get("invariants") if isinstance(root, Mapping) else root
-    if not isinstance(listed, Sequence):
+def _items(root: YamlNode | None, path: Path) -> Iterator[tree.Mapping]:
+    listed = root.get("invariants") if isinstance(root, tree.Mapping) else root
+    if not isinstance(listed, tree.Sequence):
         raise InputError(f"{path}: no list of claims", _FORM)
     for number, item in enumerate(listed.items, 1):
-        if not isinstance(item, Mapping):
+        if not isinstance(item, tree.Mapping):
             raise InputError(f"{path}: claim {number} is not a mapping", _FORM)
         yield item

@@ -13,16 +13,19 @@ from ..errors import InputError
 from ..events import event_types
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
+from .artifacts import extra_values
 from .claims import Claim, claims
 from .engine import Engine
-from .event_space.concrete import SAMPLE_TIMES, Witness
+from .event_space.concrete import SAMPLE_TIMES
+from .policy_outcome import FAILED
 from .smt.effort import set_aside
-from .smt.encode.decisions import FAILED, Decisions
+from .smt.encode.decisions import Decisions
 from .smt.encode.inputs import Inputs
 from .smt.encode.params import Params
 from .smt.encode.problem import Problem
-from .smt.solver import Found, Solver, SolverAnswer
+from .smt.solver import Solver, SolverAnswer, SolverResult
 from .smt.terms import Formula, between, conj, disj, implies, same
+from .witness import Witness
 
 _USUAL_NOTICE = 15 * 60 * 1_000_000  # µs (SE-20)
 _MICROSECOND = 1_000  # ns
@@ -48,6 +51,11 @@ class Shown(NamedTuple):
     witness: Witness
     decisions: tuple[Decision, ...]
     model: Any
+
+
+def decision_dict(decision: Decision) -> dict[str, Any]:
+    """Return a decision for JSON, without the hooks."""
+    return {name: getattr(decision, name) for name in ("output", "policy", "rule", "reason")}
 
 
 class Unproven(NamedTuple):
@@ -81,7 +89,7 @@ class Proof:
         last = self.decisions[-1]
         self.claims: tuple[Claim, ...] = tuple(claims(last, self.params, versions[-1], invariants))
         self.params.assumptions += set_aside(self.problem.effort.aside, self.problem.opaque)
-        self.extra = _extra(versions)
+        self.extra = extra_values(data for one in versions for data in one.data["policies"])
         self.normal = self.inputs.normal(self.extra)
         soon = between(_MODEST_TIMES[0], self.inputs.now_us, _MODEST_TIMES[1])
         self.soon = conj((soon, *self.params.modest()))
@@ -125,7 +133,7 @@ class Proof:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed of parameters, of expressions that cost too much, and of the time, for people."""
-        timed = "now" in self.problem.read or {"notice", "NotBefore"} <= self.problem.read
+        timed = "now" in self.problem.inputs_read or {"notice", "NotBefore"} <= self.problem.inputs_read
         return (*self.params.assumptions, *([_ASSUMED_TODAY] if timed else []))
 
     def ask(self, *formulas: Formula) -> SolverAnswer:
@@ -162,6 +170,10 @@ class Proof:
         what = ", ".join(self.not_understood) or "what a function makes of an unknown text, or a double,"
         return Unproven(f"{what} may have any value, and no event was found that shows it")
 
+    def with_given(self, witness: Witness) -> Witness:
+        """Return a witness with the parameters that are given for all events: they are part of each decision."""
+        return witness._replace(params={**self.given, **witness.params})
+
     def decide(self, witness: Witness, version: int = 0) -> Decision:
         """Return the engine's decision; a version that refuses the parameters approves nothing."""
         return self._engines[version].decide(witness)
@@ -172,7 +184,7 @@ class Proof:
             raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
         return solver
 
-    def _confirmed(self, found: Found, confirm: Confirm | None) -> Shown | None:
+    def _confirmed(self, found: SolverResult, confirm: Confirm | None) -> Shown | None:
         witness = found.witness
         if witness is None:
             return None
@@ -192,7 +204,7 @@ class Proof:
                 return False
         return bool(self.solver.holds(model, decided.approved)) == (decision.output != HOLD)
 
-    def _disagreement(self, found: Found) -> AnalysisError:
+    def _disagreement(self, found: SolverResult) -> AnalysisError:
         witness = found.witness
         event = "an event" if witness is None else json.dumps(witness.as_dict(), ensure_ascii=False)
         outcomes = [
@@ -239,13 +251,3 @@ class Proof:
             same(inputs.text("EventSource")[0], code("Platform")) if inputs.asked("EventSource") else True,
         ]
         return tuple(one for one in preferred if one is not True)
-
-
-def _extra(versions: Sequence[Artifact]) -> dict[str, tuple[str, ...]]:
-    """Return the types and statuses that policies declare beside the documented ones."""
-    found: dict[str, dict[str, None]] = {}
-    for artifact in versions:
-        for data in artifact.data["policies"]:
-            for field, texts in data.get("extra_values", {}).items():
-                found.setdefault(field, {}).update(dict.fromkeys(texts))
-    return {field: tuple(texts) for field, texts in found.items()}

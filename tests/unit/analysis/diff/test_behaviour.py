@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 from forewarn.analysis.diff import kinds
-from forewarn.analysis.diff.behaviour import DOUBT, REFUSED, Behaviour, behaviour
+from forewarn.analysis.diff.behaviour import Behaviour
+from forewarn.analysis.diff.behaviour import behaviour as product_behaviour
 from forewarn.analysis.diff.behaviour_change import Description, describe, differences
 from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, KINDS, LESS, MORE, joint_effect
-from forewarn.analysis.report import decisions
+from forewarn.analysis.policy_outcome import DOUBT, REFUSED, PolicyMatch, PolicyOutcome
 
 
 class Does(NamedTuple):
@@ -26,6 +27,15 @@ class Does(NamedTuple):
     how: str = "rule"
     policy: str = "p"
     limit_group: str | None = None
+
+    @property
+    def outcome(self) -> PolicyOutcome[Any]:
+        match = PolicyMatch[Any](self.rule or "", self.data, 0, True, self.limit_group, None)
+        return PolicyOutcome(self.policy, self.how, self.output, None if self.rule is None else match)
+
+
+def behaviour(outcomes: Sequence[Does]) -> Behaviour:
+    return product_behaviour([one.outcome for one in outcomes])
 
 
 NOTHING = Does({}, "abstain", None, "no-rule")
@@ -307,7 +317,3 @@ def test_equal_behaviours_have_no_differences() -> None:
     for (one, old), (other, new) in itertools.product(every.items(), repeat=2):
         assert (old == new) == (one == other)
         assert bool(differences(old, new)) == (one != other)
-
-
-def test_words_for_reasons_match_the_analysis() -> None:
-    assert (DOUBT, REFUSED) == (decisions.DOUBT, decisions.REFUSED)

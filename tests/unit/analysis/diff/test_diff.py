@@ -26,6 +26,7 @@ from forewarn.cli.policy.diff_report import as_json, show
 from forewarn.compiler.policies import load_policies
 from tools.fixtures.policy_files import DIRECTORY, loaded
 from tools.generators.random_events import case
+from tools.judges.event_classes import EventClasses
 from tools.judges.sarif import SARIF
 
 BRIEF = """name: p
@@ -231,10 +232,11 @@ def test_random_events_change_exactly_where_the_difference_says(tmp_path: Path) 
             outputs |= classes
     engines, chance = (Engine(before.artifact, {}), Engine(after.artifact, {})), random.Random(3)
     types = {name: entry["type"] for name, entry in before.symbols.params.items()}
+    located = EventClasses(before, space)
     changed = 0
     for _ in range(1_500):
         event, document, facts, params = case(space, types, chance)
-        number = space.locate(event, facts, params, ())
+        number = located.locate(event, facts, params, ())
         assert number is not None
         seen = space.witness(number)._replace(document=document, facts=facts, params=params)
         first, second = (prover.decide(seen).output for prover in engines)

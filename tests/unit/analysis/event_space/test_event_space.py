@@ -15,7 +15,8 @@ from forewarn.analysis.event_space.domains import DomainValue
 from forewarn.analysis.event_space.policies import Reading, read
 from forewarn.analysis.event_space.regions import cubes
 from forewarn.analysis.event_space.space import Space
-from forewarn.analysis.event_space.symbols import Dimension, Param
+from forewarn.analysis.event_space.symbol_table import Dimension
+from forewarn.analysis.event_space.symbols import Param
 from forewarn.analysis.report.decisions import Decided
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
@@ -26,7 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.fixtures.policy_files import HEAD, SHIPPED, loaded
 from tools.generators.random_events import case
-from tools.judges.class_agreement import alike
+from tools.judges.class_agreement import alike, approved, joint_decision
+from tools.judges.event_classes import EventClasses
 from tools.suite.sizes import NAME, SEED, examples
 
 # Policies that use every construct which the space claims to understand, and some that it does not.
@@ -164,7 +166,7 @@ class Engines:
 
 
 def disagreements(reading: Reading, decided: Decided, number: int, decision: Any) -> list[tuple[Any, Any]]:
-    outcome = decided.outcome(number)
+    outcome = joint_decision(decided, number)
     verdicts = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
     pairs = [
         (outcome.output, decision.output),
@@ -201,14 +203,14 @@ def random_events_agree(reading: Reading, count: int) -> int:
     engines, inside = Engines(reading), 0
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     for space in reading.spaces():
-        decided, chance = Decided(reading, space), random.Random(SEED)
+        decided, chance, classes = Decided(reading, space), random.Random(SEED), EventClasses(reading, space)
         for _ in range(count):
             event, document, facts, params = case(space, types, chance)
             policies = engines({name: as_json(types[name], value) for name, value in params.items()})
             bound = {entry["name"]: None for entry in policies.artifact.params}
             bound.update(policies._policies[0].params)
             roots = DocumentView(document, facts).roots(event, bound)
-            number = space.locate(event, facts, params, roots)
+            number = classes.locate(event, facts, params, roots)
             if number is None:
                 continue
             inside += 1
@@ -311,7 +313,7 @@ def test_a_large_space_is_looked_at_in_slices(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", whole.count // 3)
     parts = [Decided(reading, space) for space in reading.spaces()]
     assert 3 <= len(parts) <= 6
-    assert sum(part.approve.bit_count() for part in parts) == decided.approve.bit_count()
+    assert sum(approved(part).bit_count() for part in parts) == approved(decided).bit_count()
     assert sum(part.space.reachable.bit_count() for part in parts) == whole.reachable.bit_count()
     assert random_events_agree(reading, 40) >= 40
 

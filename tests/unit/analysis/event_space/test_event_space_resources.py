@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.analysis.event_space.resources import Named, other_spelling, spelling
+from forewarn.analysis.event_space.resources import ResourceListed
+from forewarn.analysis.event_space.spellings import other_spelling, spelling
 from forewarn.analysis.event_space.symbol_table import SymbolTable
 from forewarn.analysis.event_space.symbols import EVENT_TYPE, EventField
 from forewarn.events import MAX_NAME_CHARACTERS
@@ -45,11 +46,14 @@ def test_what_can_be_listed(api_version: str, most: int) -> None:
     table = SymbolTable(api_version, {}, {})
     assert MAX_NAME_CHARACTERS == 256
     for name, possible in (("", False), ("a", True), ("a" * most, True), ("a" * (most + 1), False)):
-        labels = {value.label for value in Named(name).values(table)}
+        labels = {value.label for value in ResourceListed(name).values(table)}
         assert labels == ({"yes", "no"} if possible else {"no"}), len(name)
 
 
 def test_a_type_is_a_text() -> None:
-    assert not EVENT_TYPE.can_be("", "2020-07-01")
-    assert EVENT_TYPE.can_be("Freeze", "2020-07-01")
-    assert EventField("Description").can_be("", "2020-07-01")
+    table = SymbolTable("2020-07-01", {}, {})
+    for field, possible in ((EVENT_TYPE, False), (EventField("Description"), True)):
+        table.use(field).texts.update(("", "Freeze"))
+        values = {value.concrete for value in field.values(table)}
+        assert ("" in values) is possible
+        assert "Freeze" in values

@@ -10,19 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from forewarn.analysis.event_space.case import FURTHER_DOWN, LEADER, NOT_LISTED
 from forewarn.analysis.event_space.domains import MISSING, DomainValue
-from forewarn.analysis.event_space.resources import COUNT, OTHER_CASE, PLACE, VM_NAME, Named
-from forewarn.analysis.event_space.symbols import (
-    DURATION,
-    NOTICE,
-    NOW,
-    TAGS_KNOWN,
-    Dimension,
-    EventField,
-    Param,
-    Symbol,
-    Tag,
-    VmFact,
-)
+from forewarn.analysis.event_space.resources import COUNT, OTHER_CASE, PLACE, VM_NAME, ResourceListed
+from forewarn.analysis.event_space.symbol_table import Dimension, Symbol
+from forewarn.analysis.event_space.symbols import DURATION, NOTICE, NOW, TAGS_KNOWN, EventField, Param, Tag, VmFact
 from forewarn.analysis.smt.encode.cells import cell, number
 from forewarn.analysis.smt.encode.inputs import Inputs
 from forewarn.analysis.smt.encode.params import Params, exact
@@ -195,7 +185,7 @@ def test_the_place_of_this_vm() -> None:
 def test_whether_resources_has_a_name() -> None:
     given = symbols()
     has = given.inputs.resources.has("vm_1")
-    dimension = Dimension(Named("vm_1"), (DomainValue("yes", True), DomainValue("no", False)))
+    dimension = Dimension(ResourceListed("vm_1"), (DomainValue("yes", True), DomainValue("no", False)))
     assert met(given, dimension, has, neg(has)) == [[True, False], [False, True]]
 
 

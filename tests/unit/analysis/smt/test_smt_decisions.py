@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.policy_outcome import DOUBT, ERROR, EXPLANATION, NO_RULE, REFUSED, RULE
 from forewarn.analysis.proof import Proof
-from forewarn.analysis.smt.encode.decisions import DOUBT, ERROR, EXPLANATION, NO_RULE, REFUSED, RULE, OutcomeFormula
+from forewarn.analysis.smt.encode.decisions import OutcomeFormula
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
 from forewarn.errors import InputError
 from forewarn.events import Vm, parse_document

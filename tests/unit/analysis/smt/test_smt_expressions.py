@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.encode.expressions import Translation
+from forewarn.analysis.smt.encode.expressions import ExpressionEncoder
 from forewarn.analysis.smt.encode.inputs import Inputs
-from forewarn.analysis.smt.encode.problem import NOTHING, Problem, Translated
+from forewarn.analysis.smt.encode.problem import NOTHING, Encoding, Problem
 from forewarn.analysis.smt.terms import conj, neg
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
@@ -30,7 +30,7 @@ def agreement(source: str, outcome: Any, **params: Any) -> Agreement:
     """Return what z3 says of an outcome where some parameters have a value and all else is open."""
     judge = Question()
     terms = {name: judge.free(f"params.{name}", type_) for name, type_ in SCALAR_PARAMS.items()}
-    known = {name: Translated(term) for name, term in terms.items()}
+    known = {name: Encoding(term) for name, term in terms.items()}
     form = check(source, policy_declarations("2020-07-01", PARAMS, {}, {})).form
     assert form is not None, source
     judge.translate(source, form, parameter=known.__getitem__)
@@ -279,7 +279,7 @@ def test_an_input_is_translated_exactly(source: str) -> None:
 
 def value(inputs: Inputs, source: str, **variables: str) -> Any:
     """Return the value of an expression as a term, with variables of the policy."""
-    translation = Translation(inputs, lambda _name: Translated(NOTHING))
+    translation = ExpressionEncoder(inputs, lambda _name: Encoding(NOTHING))
     for name, variable in variables.items():
         form = check(variable, policy_declarations("2020-07-01", {}, {}, {})).form
         translation.declare(name, {"source": variable, "form": form})
@@ -377,7 +377,7 @@ def test_pattern_matches_the_result_of_a_function() -> None:
 def test_tag_has_no_value_without_known_tags() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     form = check("vm.tags.role", policy_declarations("2020-07-01", {}, {}, {})).form
-    role = Translation(inputs, lambda _name: Translated(NOTHING)).value({"source": "vm.tags.role", "form": form})
+    role = ExpressionEncoder(inputs, lambda _name: Encoding(NOTHING)).value({"source": "vm.tags.role", "form": form})
     facts = Facts(inputs.problem, *inputs.facts())
     assert facts.certain(role.error, neg(inputs.tags.known))
     assert facts.possible(inputs.tags.known, neg(role.error))

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.policy_outcome import ERROR, RULE
 from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.smt.encode.decisions import ERROR, RULE
-from forewarn.analysis.smt.encode.params import Params, as_json, exact
-from forewarn.analysis.smt.encode.problem import Problem, TextList, Untranslated
+from forewarn.analysis.smt.encode.params import Params, exact
+from forewarn.analysis.smt.encode.problem import OpaqueValue, Problem, TextList
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import conj, disj, neg, same
+from forewarn.analysis.witness import as_json
 from forewarn.errors import InputError
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.functions.standard import INT_MAX, INT_MIN
@@ -188,7 +189,7 @@ def test_what_the_command_gives_is_a_constant() -> None:
 )
 def test_what_the_solver_has_no_values_for(entries: Sequence[Mapping[str, Any]]) -> None:
     _problem, made = params(entries)
-    assert isinstance(made.value(0, "p", "x").value, Untranslated)
+    assert isinstance(made.value(0, "p", "x").value, OpaqueValue)
     assert made.accepted(0) is True
     assert not [given for _kind, term, given in made.varying().values() if term is not None]
     words = " or ".join(sorted(entry["type"] for entry in entries))
@@ -294,7 +295,7 @@ def test_lists_are_equal_if_their_defaults_are() -> None:
     values = [made.value(version, "p", "x").value for version in range(3)]
     assert values[0] == values[1] != values[2]
     _problem, made = params([declared("list(int)", default=[1])], [])
-    assert isinstance(made.value(1, "p", "x").value, Untranslated)
+    assert isinstance(made.value(1, "p", "x").value, OpaqueValue)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +391,7 @@ def test_limits_may_change_type_between_versions() -> None:
     problem, made = params([number], [time])
     facts = Facts(problem)
     assert facts.possible(made.accepted(0), made.accepted(1))
-    assert isinstance(made.value(0, "p", "x").value, Untranslated)
+    assert isinstance(made.value(0, "p", "x").value, OpaqueValue)
 
 
 @pytest.mark.parametrize(

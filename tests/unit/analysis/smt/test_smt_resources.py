@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.encode.problem import Problem, Translated
+from forewarn.analysis.smt.decode.resource_names import loops_allow
+from forewarn.analysis.smt.encode.problem import Encoding, Problem
 from forewarn.analysis.smt.encode.resources import NameCount, Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.events import MAX_NAME_CHARACTERS
@@ -32,11 +33,11 @@ class SymbolicList:
     def loop(self, text: str, *, deciding: bool, fails: str = "") -> Any:
         """Return a loop that asks of each name whether it is a text, and has no value for another."""
 
-        def predicate(name: Any) -> Translated:
+        def predicate(name: Any) -> Encoding:
             code = self.problem.texts.code
             is_so = same(code(name), code(text))
             error = same(code(name), code(fails)) if fails else False
-            return Translated(is_so if deciding else neg(is_so), error)
+            return Encoding(is_so if deciding else neg(is_so), error)
 
         return self.names.loop(f"{text} {deciding} {fails}", predicate, deciding=deciding)
 
@@ -161,9 +162,9 @@ def test_which_names_a_model_allows() -> None:
                 given = {loop.decided: decided, loop.failed: failed}
                 return formula if isinstance(formula, bool) else given[formula]
 
-            assert symbolic.names.allows(truth, "a") is decided
-            assert symbolic.names.allows(truth, "b") is failed
-            assert symbolic.names.allows(truth, "c")
+            assert loops_allow(symbolic.names, truth, "a") is decided
+            assert loops_allow(symbolic.names, truth, "b") is failed
+            assert loops_allow(symbolic.names, truth, "c")
 
 
 def test_names_are_added_once() -> None:
@@ -177,7 +178,7 @@ def test_names_are_added_once() -> None:
 def test_distinct_names_limit_what_a_loop_finds() -> None:
     symbolic = SymbolicList()
     code = symbolic.problem.texts.code
-    loop = symbolic.names.loop("all are a", lambda name: Translated(same(code(name), code("a"))), deciding=False)
+    loop = symbolic.names.loop("all are a", lambda name: Encoding(same(code(name), code("a"))), deciding=False)
     every = neg(loop.decided)
     listed = symbolic.names.has("a")
     facts = Facts(symbolic.problem, *symbolic.names.facts())
@@ -193,7 +194,7 @@ def test_distinct_names_limit_what_a_loop_finds() -> None:
 def test_case_variant_of_a_name_excludes_the_name() -> None:
     symbolic = SymbolicList()
     code = symbolic.problem.texts.code
-    loop = symbolic.names.loop("all are A", lambda name: Translated(same(code(name), code("A"))), deciding=False)
+    loop = symbolic.names.loop("all are A", lambda name: Encoding(same(code(name), code("A"))), deciding=False)
     lower = symbolic.names.has("a")
     facts = Facts(symbolic.problem, *symbolic.names.facts())
     every = neg(loop.decided)
@@ -208,14 +209,14 @@ Predicates = Sequence[Mapping[str, bool | None]]  # whether a name has it, None 
 def counted(symbolic: SymbolicList, predicates: Predicates) -> list[NameCount]:
     """Return how many names have each predicate. A name that it does not have is not counted."""
 
-    def asks(has: Mapping[str, bool | None]) -> Callable[[Any], Translated]:
-        def predicate(name: Any) -> Translated:
+    def asks(has: Mapping[str, bool | None]) -> Callable[[Any], Encoding]:
+        def predicate(name: Any) -> Encoding:
             code = symbolic.problem.texts.code
             of = {
                 outcome: disj(same(code(name), code(one)) for one in POOL if has[one] is outcome)
                 for outcome in (True, None)
             }
-            return Translated(of[True], of[None])
+            return Encoding(of[True], of[None])
 
         return predicate
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.decode.words import Mapped
+from forewarn.analysis.smt.decode.model_texts import BlockingClause, Lemma, ModelTexts
+from forewarn.analysis.smt.decode.model_values import ModelValues
 from forewarn.analysis.smt.encode.problem import Problem
-from forewarn.analysis.smt.encode.texts import Guess
+from forewarn.analysis.smt.encode.text_functions import TextFunction
 from forewarn.analysis.smt.terms import Formula, neg
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
 from forewarn.policy.functions.patterns import compile_pattern
@@ -27,8 +28,8 @@ def anything(problem: Problem, name: str = "text") -> Any:
 
 def mapped(
     term: Any, name: str, function: Any, type_: str = "bool", *, total: bool = True, relation: Any = None
-) -> Mapped:
-    return Mapped(term, name, function, type_, (), relation, total)
+) -> TextFunction:
+    return TextFunction(term, name, function, type_, (), relation, total)
 
 
 def first(text: str) -> str:
@@ -131,12 +132,12 @@ def test_facts_are_given_once() -> None:
     text = anything(problem)
     problem.texts.code("a")
     problem.texts.apply(mapped(text, "size", len, "int"))
-    assert problem.texts.define()
-    assert all("size" not in str(fact) for fact in problem.texts.define())
+    assert problem.texts.new_facts()
+    assert all("size" not in str(fact) for fact in problem.texts.new_facts())
     before = problem.extent
     problem.texts.code("b")
     assert problem.extent != before
-    assert any("size" in str(fact) for fact in problem.texts.define())
+    assert any("size" in str(fact) for fact in problem.texts.new_facts())
 
 
 def read(problem: Problem, terms: dict[str, Any], *formulas: Formula, names: tuple[str, ...] = ()) -> Any:
@@ -145,7 +146,11 @@ def read(problem: Problem, terms: dict[str, Any], *formulas: Formula, names: tup
     solver.add(facts_of(problem))
     solver.add(list(formulas))
     assert solver.check() == z3.sat
-    return problem.texts.read(solver.model(), terms, names)
+    return texts_of(problem, solver.model(), terms, names)
+
+
+def texts_of(problem: Problem, model: Any, terms: dict[str, Any], names: tuple[str, ...] = ()) -> Any:
+    return ModelTexts(problem.texts, ModelValues(model), problem.effort.spend).find(terms, names)
 
 
 def test_the_texts_of_a_model() -> None:
@@ -178,28 +183,28 @@ def test_a_text_that_was_found_is_allowed() -> None:
 def test_text_created_late_is_known_or_another() -> None:
     problem = Problem()
     problem.texts.code("a")
-    problem.complete()
+    problem.add_text_facts()
     late = anything(problem)
     solver = z3.SimpleSolver(ctx=problem.context)
     solver.add(late == 7)
     assert solver.check() == z3.sat
-    found = problem.texts.read(solver.model(), {"late": late}, ())
+    found = texts_of(problem, solver.model(), {"late": late})
     facts = z3.SimpleSolver(ctx=problem.context)
-    facts.add(found)
+    facts.add(found.formula)
     assert [code for code in (-1, 0, 1, 7) if facts.check(late == code) == z3.sat] == [-1, 0]
 
 
 def test_texts_that_were_asked_for_too_late() -> None:
     problem = Problem()
     problem.texts.code("a")
-    problem.complete()
+    problem.add_text_facts()
     one, other = anything(problem, "one"), anything(problem, "other")
     solver = z3.SimpleSolver(ctx=problem.context)
     solver.add(one == 7, other == 8)
     assert solver.check() == z3.sat
-    found = problem.texts.read(solver.model(), {"one": one, "other": other}, ())
+    found = texts_of(problem, solver.model(), {"one": one, "other": other})
     facts = z3.SimpleSolver(ctx=problem.context)
-    facts.add(found)
+    facts.add(found.formula)
     assert facts.check(one == 7) == z3.unsat
     assert facts.check(other == 8) == z3.unsat
 
@@ -243,9 +248,9 @@ def test_missing_text_yields_its_reasons() -> None:
         mapped(text, "db", lambda text: text.startswith("db"), relation=("matches", compile_pattern("^db")))
     )
     found = read(problem, {"text": text}, text == -1, long, other)
-    assert isinstance(found, z3.BoolRef)
+    assert isinstance(found, Lemma)
     facts = z3.SimpleSolver(ctx=problem.context)
-    facts.add(found)
+    facts.add(found.formula)
     assert facts.check(text == -1, long, other) == z3.unsat
     for possible in ((long, neg(other)), (neg(long), other), (neg(long), neg(other))):
         assert facts.check(text == -1, *possible) == z3.sat
@@ -257,7 +262,7 @@ def test_failed_search_tries_another_result(total: bool) -> None:
     text = anything(problem)
     even, error = problem.texts.apply(mapped(text, "never", lambda _text: False, total=total))
     found = read(problem, {"text": text}, text == -1, even, neg(error))
-    assert isinstance(found, Guess)
+    assert isinstance(found, BlockingClause)
     facts = z3.SimpleSolver(ctx=problem.context)
     facts.add(found.formula)
     assert facts.check(text == -1, even, neg(error)) == z3.unsat
@@ -286,7 +291,7 @@ def test_a_text_has_relations_that_some_text_has(part: int, later: bool) -> None
         relation = mapped(text, f"{kind} {some}", function, relation=(kind, some))
         known[kind, some], _error = problem.texts.apply(relation)
         if later:
-            problem.complete()
+            problem.add_text_facts()
     facts = Facts(problem, text == -1)
     for one in TEXTS:
         has = [of if RELATION[kind](one, some) else neg(of) for (kind, some), of in known.items()]

@@ -136,7 +136,7 @@ def test_unknown_time_has_a_value_in_each_zone() -> None:
 def test_time_within_exact_years_has_exact_values(low: int, high: int, exact: bool) -> None:
     problem = Problem()
     time = problem.integer("time", low, high)
-    problem.lies(time, low, high)
+    problem.note_range(time, low, high)
     for zone in ("Europe/Berlin", "America/New_York"):
         found = accessor(problem, "hours", time, zone)
         assert (not problem.opaque) is exact
@@ -156,7 +156,7 @@ def test_unknown_time_has_the_evaluators_fields(zone: str | None, data: st.DataO
     found = sorted({begin, min(last, begin + data.draw(steps)), min(last, begin + data.draw(steps))})
     problem = Problem()
     time = problem.integer("time", found[0], found[-1])
-    problem.lies(time, found[0], found[-1])
+    problem.note_range(time, found[0], found[-1])
     fields = {function: accessor(problem, function, time, zone) for function in sorted(ACCESSORS)}
     solver = z3.SimpleSolver(ctx=problem.context)
     solver.add(problem.facts)

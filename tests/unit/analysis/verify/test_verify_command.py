@@ -20,6 +20,7 @@ from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
 from tools.fixtures.policy_files import DIRECTORY, HEAD, SHIPPED, written
+from tools.judges.class_agreement import joint_decision
 
 CLASSIC = (
     HEAD + "    - id: brief\n      condition: event.EventType == 'Freeze' && event.DurationInSeconds < 9\n"
@@ -161,7 +162,7 @@ def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFix
     decided = Decided(reading, space)
     cases = []
     for number in list(space.members(space.reachable))[:: space.count // 300]:
-        outcome = decided.outcome(number)
+        outcome = joint_decision(decided, number)
         cases.append({"name": f"n{number}", "input": space.witness(number).as_test_input(), "output": outcome.output})
         if outcome.rule:
             cases[-1]["rule"] = outcome.rule

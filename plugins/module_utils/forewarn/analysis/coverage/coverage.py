@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 from ...compiler.testing.policytest import Tested
 from ...compiler.yaml.tree import Mapping as YamlMapping
 from ...errors import InputError
-from ...events import format_time, has_field, parse_document
-from ...policy.artifact import Artifact
+from ...events import format_time, has_field
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
-from ..event_space.concrete import Witness
+from ..artifacts import without_invariants
 from ..progress import Progress, silent
 from ..proof import Proof, Shown, Unproven
 from ..smt.effort import within_limits
 from ..smt.solver import SolverAnswer
 from ..smt.terms import require
+from ..witness import Witness
 from .outcomes import CoverageItem, Possible, covered_by, of_decision, of_traces, possible_items, stateable
 from .suggestions import DEFAULT_VM, Suggestion, suggest
 
@@ -111,8 +111,7 @@ class _GapSearch:
         self._params = {name: value for name, value in common.get("params", {}).items() if name in declared}
         # The solver knows little of lists, and nothing of maps.
         listed = {name: value for name, value in self._params.items() if declared[name].startswith(("list(", "map("))}
-        policies = [{**data, "invariants": []} for data in tested.artifact.data["policies"]]
-        artifact = Artifact({**tested.artifact.data, "policies": policies}, "", tested.artifact.api_version)
+        artifact = without_invariants(tested.artifact, tested.artifact.data["policies"])
         self._proof = Proof([artifact], listed)
         self._preferred = self._proof.params.usual(self._params)
         self._policy_sets: dict[str, PolicySet] = {}
@@ -238,7 +237,7 @@ def _with_name(name: str | None, witness: Witness) -> Witness | None:
         return None
     facts = replace(witness.facts, vm=replace(witness.facts.vm, name=name))
     event = {**witness.event, "Resources": [name if one == old else one for one in names]}
-    return _changed(witness._replace(facts=facts), event)
+    return witness._replace(facts=facts).with_event(event)
 
 
 def _without_tags(witness: Witness) -> Witness | None:
@@ -259,12 +258,7 @@ def _with_field(name: str, value: str, witness: Witness) -> Witness | None:
     """Return the case with another value of a field."""
     if not has_field(witness.document.api_version, name):
         return None
-    return _changed(witness, {**witness.event, name: value})
-
-
-def _changed(witness: Witness, event: Mapping[str, Any]) -> Witness:
-    body = json.dumps({"DocumentIncarnation": 1, "Events": [event]})
-    return witness._replace(event=event, document=parse_document(body, witness.document.api_version))
+    return witness.with_event({**witness.event, name: value})
 
 
 def _without_param(name: str, witness: Witness) -> Witness:

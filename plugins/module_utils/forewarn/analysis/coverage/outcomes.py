@@ -13,8 +13,10 @@ from ...events import event_types
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD, Decision
 from ...policy.engine import PolicyTrace
+from ..artifacts import extra_values
+from ..policy_outcome import DOUBT, FAILED, NO_RULE
 from ..proof import Proof
-from ..smt.encode.decisions import DOUBT, FAILED, NO_RULE, Decisions, MatchFormulas, OutcomeFormula
+from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula
 from ..smt.terms import Formula, conj, disj, neg, same
 
 NO_RULE_APPLIES, UNKNOWN = "no rule applies", "unknown"  # results of a whole policy
@@ -198,5 +200,5 @@ def _deciding(decisions: Decisions) -> Iterator[tuple[OutcomeFormula, Formula]]:
 
 def _types(artifact: Artifact) -> tuple[str, ...]:
     """Return the types of events that the service sends, and those that policies declare."""
-    extra = (value for data in artifact.data["policies"] for value in data.get("extra_values", {}).get("EventType", ()))
+    extra = extra_values(artifact.data["policies"]).get("EventType", ())
     return tuple(dict.fromkeys((*event_types(artifact.api_version), *extra)))

@@ -16,8 +16,8 @@ from ...compiler.yaml.tree import YamlFile
 from ...errors import InputError
 from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
 from ...policy.functions.timevalues import SECOND, from_datetime, parse_duration
-from ..event_space.concrete import EVENT_ID, Witness
 from ..event_space.domains import duration_text
+from ..witness import EVENT_ID, Witness
 
 SECTION = "suggested"
 # What a test has by default (compiler.testing.testfile).
@@ -132,10 +132,8 @@ def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
         given["params"] = dict(witness.params)
     if format_time(now) != common.get("now", _DEFAULT_NOW):
         given["now"] = format_time(now)
-    first_seen = witness.facts.first_seen.get(witness.document.events[0].key, now)
-    age = from_datetime(now) - from_datetime(first_seen)
-    if age != _duration(common.get("age", "0s")):
-        given["age"] = duration_text(age)
+    if witness.age != _duration(common.get("age", "0s")):
+        given["age"] = duration_text(witness.age)
     return given
 
 

@@ -10,7 +10,7 @@ the event was found.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...policy.bodies import as_asked
 from ...policy.decision import (
@@ -25,43 +25,10 @@ from ...policy.decision import (
 )
 from ..hook_wording import hook_text, seconds_text
 from ..limits import Limiting, limiting
+from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, REFUSED, M, PolicyOutcome
 
-# Why a policy holds an event though no rule of it says so: see report.decisions.
-DOUBT, REFUSED = "doubt", "refused"
 _NO_POLICY = {DOUBT: "unknown EventType or EventStatus", REFUSED: "a parameter that is refused"}
-_HOW = {
-    "error": " (no value)",
-    "explanation": " (explanation without value)",
-    "limit": " (limit without a group)",
-}
-
-
-class PolicyOutcome(Protocol):
-    """What one policy does with an event; a region of report.decisions is one."""
-
-    @property
-    def policy(self) -> str:
-        """The name of the policy."""
-
-    @property
-    def rule(self) -> str | None:
-        """The path of the rule that decides, None if none does."""
-
-    @property
-    def how(self) -> str:
-        """How it comes about: rule, error, explanation, limit, doubt, no-rule or refused."""
-
-    @property
-    def output(self) -> str:
-        """The output: approve, hold or abstain."""
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """The artifact's entry of the rule that decided, empty if none did."""
-
-    @property
-    def limit_group(self) -> Hashable:
-        """What stands for the name of the group of the rule's limit: the same for the same value."""
+_HOW = {ERROR: " (no value)", EXPLANATION: " (explanation without value)", LIMIT: " (limit without a group)"}
 
 
 class Hook(NamedTuple):
@@ -148,7 +115,7 @@ class Behaviour(NamedTuple):
         return tuple(hook for one in self.preparing for hook in one.hooks)
 
 
-def behaviour(outcomes: Sequence[PolicyOutcome]) -> Behaviour:
+def behaviour(outcomes: Sequence[PolicyOutcome[M]]) -> Behaviour:
     """Combine the policies' outcomes for one event, by the rule of policy.engine."""
     acting = [one for one in outcomes if one.output != ABSTAIN]
     deciding = next((one for one in acting if one.output == HOLD), acting[0] if acting else None)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ...policy.decision import APPROVE, APPROVERS, GROUPS, HOLD
 from ..limits import at_least_as_strict
+from ..policy_outcome import REFUSED
 from . import kinds
-from .behaviour import REFUSED, Behaviour, Hook, Preparing, Reason, Recovering, list_text
+from .behaviour import Behaviour, Hook, Preparing, Reason, Recovering, list_text
 from .kinds import ALIKE, INCOMPARABLE, LESS, MORE
 from .meaning import arrow
 

@@ -66,6 +66,11 @@ class Term(NamedTuple):
     atom: Atom | None = None
     name: str = ""
 
+    def reads(self) -> set[str]:
+        """Return the names of the inputs that it reads."""
+        own = set() if self.atom is None else set(self.atom.dims)
+        return own.union(*(term.reads() for term in self.terms))
+
 
 class Expressions:
     """Builds the atoms of one policy. ``params`` are the parameters that do not vary."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One event as dimensions see it: each puts its value into a case, or gets it from the case of a concrete event."""
+"""One event as dimensions see it: each puts its value into a case."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from ...events import Event
-from ...policy.decision import Facts
 from ...policy.functions.timevalues import from_datetime
 from .domains import MISSING
 
 USUAL_NOW = from_datetime(datetime(2026, 1, 1, tzinfo=timezone.utc))
 LEADER, FURTHER_DOWN, NOT_LISTED = "leader", "further down", "not listed"  # the VM's place among Resources
-_FIELDS = ("EventId", "EventType", "ResourceType", "EventStatus", "Description", "EventSource", "DurationInSeconds")
-_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
 
 
 @dataclass
@@ -46,22 +42,3 @@ class Case:
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are not MISSING."""
     return {name: value for name, value in values.items() if value is not MISSING}
-
-
-def observed(event: Event, facts: Facts, params: Mapping[str, Any]) -> Case:
-    """Return the case of a concrete event: the opposite of ``concrete.witness``. ``params`` are converted values."""
-    now, fields = from_datetime(facts.now), event.as_dict()
-    place = event.place_of(facts.vm.name)
-    return Case(
-        event={name: fields.get(name, MISSING) for name in _FIELDS},
-        notice=MISSING if event.not_before is None else from_datetime(event.not_before) - now,
-        now=now,
-        age=max(0, now - from_datetime(facts.first_seen.get(event.key, facts.now))),
-        named=dict.fromkeys(event.resources, True),
-        count=len(event.resources),
-        place=NOT_LISTED if place is None else FURTHER_DOWN if place else LEADER,
-        vm={fact: MISSING if (value := getattr(facts.vm, fact)) is None else value for fact in _FACTS},
-        tags_known=facts.vm.tags is not None,
-        tags=dict(facts.vm.tags or {}),
-        params=dict(params),
-    )

@@ -15,18 +15,20 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...policy import forms as f
 from ...policy.evaluation_error import EvaluationError
 from ...policy.program import is_conditional
 from ..limits import named
+from ..policy_outcome import PolicyMatch
 from .atoms import Atom, Expressions, Term
 from .case import Case
 from .domains import LONGEST
-from .leaves import Leaf, Leaves, is_field, is_variable
-from .symbol_table import SymbolTable
-from .symbols import DURATION, FIRST_NOW, LAST_NOW, NOTICE, NOW, case_of
+from .leaves import Leaves, is_field, is_variable
+from .symbol_table import Leaf, SymbolTable, case_of
+from .symbols import DURATION, FIRST_NOW, LAST_NOW, NOTICE, NOW, Opaque
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -54,18 +56,18 @@ def _is_total(form: f.Form) -> bool:
     )
 
 
-class ReadMatch(NamedTuple):
-    """One match: the artifact's entry, its path of ids, its number in the file, and its expressions as terms."""
+@dataclass(frozen=True, eq=False)
+class ReadMatch(PolicyMatch["ReadMatch"]):
+    """One match, with its expressions as terms; a limit is true where its group has a name."""
 
-    data: Mapping[str, Any]
-    path: str
-    number: int
     condition: Term | None  # None: always
     explanation: Term | None  # true where it has a value
-    limit: Term | None  # true where its group has a name
-    conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
-    inner: tuple[ReadMatch, ...] | None
-    limit_group: Any = None  # the same for expressions of groups that have the same value
+    limit: Term | None
+
+    def reads(self) -> set[str]:
+        """Return the names of the inputs that its condition, explanation and limit read."""
+        terms = (self.condition, self.explanation, self.limit)
+        return set().union(*(term.reads() for term in terms if term is not None))
 
 
 class _Variable(NamedTuple):
@@ -104,9 +106,8 @@ class Reader:
                 group = self.key(self._form(data["limit"]["group"]))
                 limit = self._term(self._form(named(data["limit"]["group"])))
             inner = self.block(data["rule"], path + ".", numbers) if "rule" in data else None
-            found.append(
-                ReadMatch(data, path, number, condition, explanation, limit, is_conditional(form), inner, group)
-            )
+            conditional = is_conditional(form)
+            found.append(ReadMatch(path, data, number, conditional, group, inner, condition, explanation, limit))
         return tuple(found)
 
     def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
@@ -179,10 +180,10 @@ class Reader:
         return self._expressions.atom(self._expression, form, dims)
 
     def _free_dimension(self, form: f.Form, key: Any, atom: Atom) -> str:
-        reads = self._reads(form)
-        if DURATION.name in reads:  # so that events differ in it, though nothing else asks for it
-            self.symbols.asked(DURATION)
-        return self.symbols.opaque(key, self._source(form), atom, reads)
+        if DURATION.name in self._reads(form):  # so that events differ in it, though nothing else asks for it
+            self.symbols.use(DURATION)
+        source = self._source(form)
+        return self.symbols.use_opaque(key, lambda number: Opaque(number, source, atom)).name
 
     def _reads(self, form: f.Form) -> frozenset[str]:
         """Return what a form reads: roots, and their fields as ``event.X``."""
@@ -212,7 +213,7 @@ class Reader:
                 return self._has_value(inner)
         leaf = self._leaves.of(form)
         if leaf is not None:
-            self.symbols.want(leaf)
+            self.symbols.use_leaf(leaf)
             return Term("exact", atom=self._atom(form, leaf.dims))
         dims = self.safe(form)
         if dims is not None:
@@ -228,7 +229,7 @@ class Reader:
         if is_field(form, "event", "Resources") or (isinstance(form, f.Field) and form.record == "params"):
             return Term("lit", name="true")  # the parser requires Resources
         if is_field(form, "event", "NotBefore"):
-            self.symbols.asked(NOTICE)
+            self.symbols.use(NOTICE)
             return Term("exact", atom=self._atom(form, frozenset((NOTICE.name,))))
         atom = self._atom(form, frozenset())._replace(is_test=False)
         name = self._free_dimension(form, ("fails", self.key(form)), atom)
@@ -246,7 +247,7 @@ class Reader:
         if leaf is not None:
             if not leaf.enumerable:
                 return None
-            self.symbols.want(leaf)
+            self.symbols.use_leaf(leaf)
             return leaf.dims
         if isinstance(form, (f.Variable, f.Access)):
             return None
@@ -295,7 +296,7 @@ class Reader:
         leaf = self._leaf(element)
         if leaf is None:
             return None
-        self.symbols.want(leaf)
+        self.symbols.use_leaf(leaf)
         if not isinstance(container, f.List):
             return self._constant_membership(leaf, container)
         dims = leaf.dims
@@ -347,7 +348,7 @@ class Reader:
         self.symbols.cut(leaf, "eq", [value])
         if not self._asks_not_before(left, right):
             return leaf.dims
-        self.symbols.want(notice)
+        self.symbols.use_leaf(notice)
         return leaf.dims | notice.dims
 
     def _in_range(self, *forms: f.Form) -> bool:

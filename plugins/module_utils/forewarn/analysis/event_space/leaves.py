@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...policy.forms import Call, Field, Form, Has, Literal, PolicyVariable, Variable
-from .resources import COUNT, PLACE, VM_NAME, Named
+from .resources import COUNT, PLACE, VM_NAME, ResourceListed
+from .symbol_table import Leaf, Symbol
 from .symbols import (
     AGE,
     DURATION,
@@ -20,32 +21,9 @@ from .symbols import (
     TAGS_KNOWN,
     EventField,
     Param,
-    Symbol,
     Tag,
     VmFact,
 )
-
-
-class Leaf(NamedTuple):
-    """A part of an expression that reads symbols; ``main``, the first of them, is cut by comparing it.
-
-    ``enumerable``: each value of the symbols stands for itself, so that any function of them is exact.
-    """
-
-    kind: str
-    symbols: tuple[Symbol, ...]
-    enumerable: bool = False
-    signed: bool = False  # a difference to NotBefore may be negative, a notice cannot
-
-    @property
-    def main(self) -> Symbol:
-        """The symbol that is compared."""
-        return self.symbols[0]
-
-    @property
-    def dims(self) -> frozenset[str]:
-        """The names of the symbols."""
-        return frozenset(symbol.name for symbol in self.symbols)
 
 
 class Leaves:
@@ -102,7 +80,7 @@ class Leaves:
             return Leaf("text", (Tag(second.value), TAGS_KNOWN))
         if name == "in" and isinstance(first, Literal):
             if is_field(second, "event", "Resources"):
-                return Leaf("bool", (Named(first.value),), enumerable=True)
+                return Leaf("bool", (ResourceListed(first.value),), enumerable=True)
             if is_field(second, "vm", "tags"):
                 return Leaf("bool", (Tag(first.value), TAGS_KNOWN), enumerable=True)
         if name == "diff_timestamp" and is_field(first, "event", "NotBefore") and is_variable(second, "now"):

@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, Mapping, NamedTuple
 
 from ...errors import InputError
-from ...policy.params import check_bounds, check_names, convert
+from ...policy.params import check_bounds, convert
+from ..artifacts import ParamDeclaration, declared_params
 from .domains import after
 
 Entry = Mapping[str, Any]  # a parameter's declaration in an artifact
@@ -36,16 +37,10 @@ def settle(
 
     Raises InputError.
     """
-    declared: dict[str, list[tuple[int, str, Entry]]] = {}
-    for version, policies in enumerate(versions):
-        for data in policies:
-            for entry in data["params"]:
-                declared.setdefault(entry["name"], []).append((version, data["name"], entry))
-    check_names(given, (entry for places in declared.values() for _version, _policy, entry in places))
     varying: dict[str, Entry] = {}
     limits: list[dict[str, Entry]] = [{} for _version in versions]
-    for name, places in sorted(declared.items()):
-        entries = [entry for _version, _policy, entry in places]
+    for name, places in declared_params(versions, given).items():
+        entries = [one.entry for one in places]
         if name in given:
             continue
         if any("default" not in one and not _can_vary(one) for one in entries):
@@ -82,7 +77,7 @@ def _alike(entries: Sequence[Entry], keys: Sequence[str]) -> bool:
     return all(entry.get(key) == entries[0].get(key) for entry in entries for key in keys)
 
 
-def _by_version(places: Sequence[tuple[int, str, Entry]]) -> dict[int, Entry]:
+def _by_version(places: Sequence[ParamDeclaration]) -> dict[int, Entry]:
     """Return the one declaration of each version, if the parameter can vary between them; otherwise nothing."""
     found: dict[int, Entry] = {}
     for version, _policy, entry in places:

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ...policy.artifact import Artifact
 from ...policy.params import bind
+from ..artifacts import extra_values
+from ..policy_outcome import with_inner
 from .atoms import Term
 from .expressions import Reader, ReadMatch
 from .param_domains import Entry, settle
 from .space import Space, slices
 from .symbol_table import SymbolTable
-from .symbols import Param
+from .symbols import EVENT_STATUS, EVENT_TYPE, Param
 
 
 class Invariant(NamedTuple):
@@ -41,6 +43,10 @@ class ReadPolicy(NamedTuple):
     matches: tuple[ReadMatch, ...]
     known: Mapping[str, frozenset[str]]
 
+    def every(self) -> Iterator[ReadMatch]:
+        """Yield all matches in the order of the file."""
+        return with_inner(self.matches)
+
 
 class Reading(NamedTuple):
     """Policies that run together. ``fixed`` are JSON values of parameters given.
@@ -54,6 +60,11 @@ class Reading(NamedTuple):
     symbols: SymbolTable
     fixed: Mapping[str, Any]
     limits: Mapping[str, Entry] = {}
+
+    def reads_of(self, rules: Container[tuple[str, str | None]]) -> set[str]:
+        """Return the names of the inputs that some rules read, which are named by policy and path."""
+        matches = ((policy.name, match) for policy in self.policies for match in policy.every())
+        return set().union(*(match.reads() for policy, match in matches if (policy, match.path) in rules))
 
     def spaces(self) -> Iterator[Space]:
         """Yield the event space, that of all who share the table, in slices where it is large.
@@ -86,18 +97,16 @@ def read_together(
     Parameters ``at_default`` have their default in each version, if the versions differ in them.
     """
     given = dict(params or {})
-    policies = [data for artifact in artifacts for data in artifact.data["policies"]]
     settled = settle([artifact.data["policies"] for artifact in artifacts], given, at_default)
-    extra = {
-        name: tuple(dict.fromkeys(value for data in policies for value in data.get("extra_values", {}).get(name, ())))
-        for name in ("EventType", "EventStatus")
-    }
+    extra = extra_values(data for artifact in artifacts for data in artifact.data["policies"])
     symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
+    for symbol in (EVENT_TYPE, EVENT_STATUS):
+        symbols.use(symbol)
     for name in dict.fromkeys(name for limits in settled.limits for name in limits):
-        symbols.asked(Param(name, settled.varying[name]))
+        symbols.use(Param(name, settled.varying[name]))
     for name, entry in settled.varying.items():
         if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
-            symbols.asked(Param(name, entry))
+            symbols.use(Param(name, entry))
     return [
         _read(artifact, symbols, given, invariants)._replace(limits=limits)
         for artifact, limits in zip(artifacts, settled.limits)
@@ -125,12 +134,9 @@ def _read(
         claims += [_claim(entry, data["source"], symbols, fixed) for entry in data.get("invariants", ())]
     for entry in further:
         claims.append(_claim(entry, entry["source"], symbols, everything))
-    used = {name: value for name, value in given.items() if _declares(artifact, name)}
+    declared = {entry["name"] for entry in artifact.params}
+    used = {name: value for name, value in given.items() if name in declared}
     return Reading(artifact, tuple(policies), tuple(claims), symbols, used)
-
-
-def _declares(artifact: Artifact, name: str) -> bool:
-    return any(entry["name"] == name for data in artifact.data["policies"] for entry in data["params"])
 
 
 def _claim(

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .class_sets import without
 from .resources import PLACE
-from .space import Space, without
+from .space import Space
 
 ANY = "any event comes"
 

@@ -1,259 +1,55 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The space of event classes: the product of dimensions, sets of classes as bits of Python integers.
+"""The space of event classes: the product of dimensions, without what the service never sends.
 
-A class is a number below ``Space.count``; bit N of a set says whether class N is in it. ``Space.reachable`` leaves out
-what the service never sends (``CONSTRAINTS``). For one class, ``witness`` gives an event that belongs to it with the
-facts about VM and time, and ``locate`` finds the class of a concrete case.
+For one class, ``Space.witness`` gives an event that belongs to it, with the facts about VM and time.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Tuple, TypeVar
+from collections.abc import Iterator, Sequence
 
 from ...errors import InputError
-from ...events import Event
-from ...policy.decision import Facts
+from ..witness import Witness
 from . import concrete
-from .case import Case, observed
-from .domains import MISSING, DomainValue
-from .resources import OTHER_CASE
-from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, Dimension, Opaque, Symbol, case_of
-
-S = TypeVar("S", bound=Symbol)
+from .class_sets import Cell, ClassSets, without
+from .domains import DomainValue
+from .impossible import impossible, normal
+from .symbol_table import Dimension, case_of
+from .symbols import EVENT_STATUS, EVENT_TYPE
 
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
 MAX_SLICES = 128
-
-# Which slice of a space: dimensions, each with the place of its only value.
-Cell = Tuple[Tuple[str, int], ...]
 
 # Never sliced by: an event is compared with others that differ in these, and they must be in one slice.
 _WHOLE = frozenset(("event.DurationInSeconds", "event.EventSource", "event.Description", "event.ResourceType"))
 _WHOLE |= {"event.EventId", "notice", "age", "now"}
 
-# What the service's documentation rules out (docs/service-facts.md).
-CONSTRAINTS = (
-    "an event has the fields and types of its api-version (EventSource since 2019-08-01, DurationInSeconds since "
-    "2020-07-01, Preempt since 2017-11-01, Terminate since 2019-01-01)",
-    "NotBefore is blank once an event has started, and notice is 0s",
-    "DurationInSeconds is -1 or more",
-    "Resources names at least one VM, each once; the leader is the first of them",
-    "affects_me and leader are known exactly where the VM's name is",
-    "NotBefore, age and now lie within a century; times are whole microseconds",
-    "no text, list or loop reaches the evaluator's limits",
-)
 
-
-class Space:
-    """All classes over ``dimensions``, or those of a ``cell``, where some dimensions have one value."""
+class Space(ClassSets):
+    """All classes over ``dimensions``, or those of a ``cell``; ``reachable`` are those that can be."""
 
     def __init__(self, dimensions: Sequence[Dimension], api_version: str, cell: Cell = ()) -> None:
-        self._whole = {dimension.name: dimension for dimension in dimensions}
-        self.cell = cell
-        self._only = dict(cell)
-        self.dimensions = tuple(
-            one._replace(values=(one.values[self._only[one.name]],)) if one.name in self._only else one
-            for one in dimensions
-        )
+        super().__init__(dimensions, cell)
         self.api_version = api_version
-        self.opaque_terms = {one.name: one for one in self.symbols(Opaque)}
-        self.by_name = {dimension.name: dimension for dimension in self.dimensions}
-        self.count = math.prod(len(dimension.values) for dimension in self.dimensions)
-        self.all = (1 << self.count) - 1
-        self._strides: dict[str, int] = {}
-        stride = self.count
-        for dimension in self.dimensions:
-            stride //= len(dimension.values)
-            self._strides[dimension.name] = stride
-        self._masks: dict[tuple[str, int], int] = {}
-        self.normal = self._normal()
-        self.reachable = self.all
-        for dimension in self.dimensions:
-            self.reachable = without(self.reachable, dimension.symbol.impossible(self))
-
-    def symbols(self, kind: type[S]) -> list[S]:
-        """Return the symbols of one kind."""
-        return [one.symbol for one in self.dimensions if isinstance(one.symbol, kind)]
-
-    def values_of(self, name: str) -> tuple[DomainValue, ...]:
-        """Return the values of a dimension; empty if there is no such dimension."""
-        return self.by_name[name].values if name in self.by_name else ()
-
-    # Sets
-
-    def mask(self, name: str, place: int) -> int:
-        """Return the classes in which a dimension has its value at ``place``."""
-        found = self._masks.get((name, place))
-        if found is None:
-            found = self._masks[name, place] = self.mask_of(name, (place,))
-        return found
-
-    def mask_of(self, name: str, places: Sequence[int]) -> int:
-        """Return the classes in which a dimension has one of the values at ``places``, which are in order."""
-        stride, width = self._strides[name], self._strides[name] * len(self.by_name[name].values)
-        block, begin = 0, 0
-        for number, place in enumerate(places, 1):
-            if number == len(places) or places[number] != place + 1:  # one run at a time: there are few
-                run = number - begin
-                block |= ((1 << (stride * run)) - 1) << (stride * places[begin])
-                begin = number
-        while width < self.count:  # doubled until it covers all
-            step = min(width, self.count - width)
-            block |= block << step
-            width += step
-        return block
-
-    def having(self, name: str, *concretes: Any) -> int:
-        """Return the classes in which a dimension has one of some concrete values; none if there is no such value."""
-        found = 0
-        for place, value in enumerate(self.values_of(name)):
-            if any(_is(value.concrete, one) for one in concretes):
-                found |= self.mask(name, place)
-        return found
-
-    def fold(self, classes: int, names: Sequence[str]) -> int:
-        """Return all classes that differ from one of ``classes`` in the named dimensions only."""
-        for name in names:
-            stride, size = self._strides[name], len(self.by_name[name].values)
-            classes = _spread(classes, stride, size, left=False) & self.mask(name, 0)
-            classes = _spread(classes, stride, size, left=True)
-        return classes
-
-    def places(self, name: str, classes: int) -> list[int]:
-        """Return the places of the values that a dimension has in some of ``classes``."""
-        stride, size = self._strides[name], len(self.by_name[name].values)
-        width = stride * size
-        blocks = self.count // width
-        while blocks > 1:  # all blocks onto the first, half of them at a time
-            half = (blocks + 1) // 2
-            classes = (classes >> (half * width)) | (classes & ((1 << (half * width)) - 1))
-            blocks = half
-        one = (1 << stride) - 1
-        return [place for place in range(size) if classes >> (stride * place) & one]
-
-    def place(self, name: str, number: int) -> int:
-        """Return the place of the value that a dimension has in a class."""
-        return number // self._strides[name] % len(self.by_name[name].values)
-
-    def _normal(self) -> int:
-        result = self.all
-        for dimension in self.dimensions:
-            for place, value in enumerate(dimension.values):
-                if not value.normal:
-                    unusual = self.mask(dimension.name, place)
-                    if dimension.symbol is NOTICE and value.concrete is MISSING:
-                        unusual &= ~self.having(EVENT_STATUS.name, "Started")
-                    result &= ~unusual
-        return result
-
-    # Single classes
+        self.normal = normal(self)
+        self.reachable = without(self.all, impossible(self))
 
     def values(self, number: int) -> dict[str, DomainValue]:
         """Return the values of a class by the name of the dimension."""
-        return {dimension.name: value for dimension, value in self._values(number)}
-
-    def _values(self, number: int) -> Iterator[tuple[Dimension, DomainValue]]:
-        for dimension, stride in zip(self.dimensions, self._strides.values()):
-            place, number = divmod(number, stride)
-            yield dimension, dimension.values[place]
+        return {one.name: one.values[self.place(one.name, number)] for one in self.dimensions}
 
     def first(self, classes: int) -> int:
         """Return the lowest class of a set that is not empty, a normal one if there is one."""
         chosen = (classes & self.normal) or classes
         return (chosen & -chosen).bit_length() - 1
 
-    def members(self, classes: int) -> Iterator[int]:
-        """Yield the classes of a set in ascending order."""
-        for _turn in range(4):  # often no more are needed
-            if not classes:
-                return
-            lowest = classes & -classes
-            yield lowest.bit_length() - 1
-            classes ^= lowest
-        digits = bin(classes)[:1:-1]
-        place = digits.find("1")
-        while place >= 0:
-            yield place
-            place = digits.find("1", place + 1)
-
-    def witness(self, number: int, instead: Mapping[Symbol, Any] | None = None) -> concrete.Witness:
-        """Return an event of a class. What an opaque dimension says is true of it only by chance.
-
-        ``instead`` has concrete values that replace those of the class.
-        """
-        case = case_of(self._values(number))
-        for symbol, value in (instead or {}).items():
-            symbol.put(case, value)
-        return concrete.witness(case, self.api_version)
-
-    def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
-        """Return the class of a concrete case, None if the service never sends it (or another slice has it).
-
-        ``params`` are converted values; ``roots`` as policy.view makes them, for expressions that are not understood.
-        """
-        case = observed(event, facts, params)
-        notice = self.by_name.get(NOTICE.name)
-        if notice is not None and notice.values[0].low == 0 and case.notice is not MISSING:
-            case.notice = max(0, case.notice)  # nothing asks how long ago NotBefore was
-        number = 0
-        for dimension in self.dimensions:
-            place = self._place(self._whole[dimension.name], case, roots)
-            if dimension.name in self._only:
-                place = 0 if place == self._only[dimension.name] else None
-            if place is None:
-                return None
-            number += place * self._strides[dimension.name]
-        return number if self.reachable >> number & 1 else None
-
-    def _place(self, dimension: Dimension, case: Case, roots: tuple[Any, ...]) -> int | None:
-        if isinstance(dimension.symbol, Opaque):
-            return 0 if dimension.symbol.holds(roots) else 1
-        actual = dimension.symbol.get(case)
-        same = [place for place, value in enumerate(dimension.values) if _is(value.concrete, actual)]
-        if same and (actual is MISSING or not (dimension.ordered and dimension.values[same[0]].interval)):
-            return same[0]
-        if actual is MISSING:
-            return None
-        if not dimension.ordered:
-            for place, value in enumerate(dimension.values):
-                if value.label.endswith(OTHER_CASE) and value.concrete.lower() == actual.lower():
-                    return place  # a VM's name
-            labels = [value.label for value in dimension.values]
-            return labels.index("any other") if "any other" in labels else None
-        inside = [place for place, value in enumerate(dimension.values) if _within(value, actual)]
-        peers = (self._whole[peer].symbol.get(case) for peer in dimension.peers) if inside else ()
-        rivals = sorted({one for one in peers if _within(dimension.values[inside[0]], one)})
-        return inside[rivals.index(actual)] if inside else None
-
-
-def without(classes: int, others: int) -> int:
-    """Return the classes that are not among ``others``: as ``classes & ~others`` does, in a tenth of the time."""
-    return classes ^ (classes & others)
-
-
-def _spread(classes: int, stride: int, size: int, *, left: bool) -> int:
-    """Return ``classes`` with their copies at 1 to ``size - 1`` strides further up (``left``) or down."""
-    reach = 1
-    while reach < size:  # doubled; the last step is shorter, so that nothing gets into the next block
-        step = stride * min(reach, size - reach)
-        classes |= classes << step if left else classes >> step
-        reach *= 2
-    return classes
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and one == other and one is not MISSING)
-
-
-def _within(value: DomainValue, actual: Any) -> bool:
-    if value.concrete is MISSING or actual is MISSING:
-        return False
-    return (value.low is None or value.low <= actual) and (value.high is None or actual <= value.high)
+    def witness(self, number: int) -> Witness:
+        """Return an event of a class. What an opaque dimension says is true of it only by chance."""
+        return concrete.witness(case_of(zip(self.dimensions, self.values(number).values())), self.api_version)
 
 
 def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]:

@@ -1,16 +1,15 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What policies may read of an event, one class for each kind: its values, its place in a case, its words, its limits.
+"""The kinds of symbols: the values of each, its place in a case, and its words.
 
 Those about the VMs of an event are in resources.
 """
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...events import (
     EVENT_SOURCES,
@@ -21,23 +20,13 @@ from ...events import (
     event_types,
     has_field,
 )
-from ...policy.evaluation_error import EvaluationError
 from ...policy.functions.standard import INT_MAX, INT_MIN
-from ...policy.functions.timevalues import (
-    MAX_DURATION,
-    MAX_TIMESTAMP,
-    MIN_DURATION,
-    MIN_TIMESTAMP,
-    format_duration,
-    format_timestamp,
-)
+from ...policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
 from ...policy.params import convert
+from ..witness import as_json
 from .case import Case
-from .domains import LONGEST, MAX_DOUBLE, MISSING, ORDERED, DomainValue, after, intervals, merged_range, show, texts
-
-if TYPE_CHECKING:
-    from .space import Space
-    from .symbol_table import SymbolTable
+from .domains import LONGEST, MAX_DOUBLE, MISSING, DomainValue, after, intervals, show, texts
+from .symbol_table import Symbol, SymbolTable
 
 FIRST_NOW, LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
 _RANGES: Mapping[str, tuple[Any, Any]] = {
@@ -50,114 +39,12 @@ _BLANK = "no NotBefore"
 _MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
 
 
-class Asked:
-    """What expressions ask of a symbol: where they cut an ordered one, and which texts they compare it with.
-
-    ``signed``: a difference to NotBefore may be negative, a notice cannot.
-    """
-
-    def __init__(self, symbol: Symbol) -> None:
-        self.symbol = symbol
-        self.cuts: set[Any] = set()
-        self.texts: set[str] = set()
-        self.signed = False
-
-
-class Symbol(abc.ABC):
-    """Something that policies may read.
-
-    ``name`` reads as in expressions (``event.EventType``, ``notice``, ``params.x``). ``kind`` is ``text``, ``flag``,
-    ``opaque`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``.
-    """
-
-    kind = "text"
-    bounds: frozenset[int] = frozenset()  # where the values of ordered symbols are cut that are compared with it
-    lacking: Any = MISSING  # its value where a case has none
-    absent = "missing"  # the word for that
-
-    def __init__(self, name: str, key: str | None = None, *, spoken: str = "", title: str = "", part: str = "") -> None:
-        self.name = name
-        self.key = name if key is None else key  # in its entries; a tag may have an empty name
-        self.spoken = spoken or name  # its name as people say it
-        self.title = title or self.spoken  # the same at the head of a list of values
-        self.part = part or name  # the part of an event that it describes, maybe together with others
-
-    def entries(self, case: Case) -> dict[str, Any]:
-        """Return that of a case among which its value is."""
-        return vars(case)
-
-    def get(self, case: Case) -> Any:
-        """Return the value in a case, MISSING for none."""
-        return self.entries(case).get(self.key, self.lacking)
-
-    def put(self, case: Case, value: Any) -> None:
-        """Let a case have a value."""
-        self.entries(case)[self.key] = value
-
-    @abc.abstractmethod
-    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
-        """Return the values that tell apart what was asked of it, and of those that it is compared with."""
-
-    def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # for those that override it
-        """Return whether an event, or the VM, may have a text: events.py reads no other."""
-        return True
-
-    def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # for those that override it
-        """Return where the values of an ordered symbol are cut whatever is asked of it."""
-        return set()
-
-    def impossible(self, space: Space) -> int:  # noqa: ARG002  # for those that override it
-        """Return the classes that cannot be, by what the service documents of this symbol."""
-        return 0
-
-    def phrase(self, listed: Sequence[str]) -> str:
-        """Return in words that it has one of some values: their labels, or ranges of them."""
-        if listed == ["missing"]:
-            return f"{self.spoken} is {self.absent}"
-        range_ = self.kind in ORDERED and (".." in listed[0] or " " in listed[0].removesuffix(" (unknown)"))
-        return f"{self.spoken} {'=' if len(listed) == 1 and not range_ else 'in'} {', '.join(listed)}"
-
-
-class Dimension(NamedTuple):
-    """A symbol with its values; ``peers`` are the names of symbols that it is compared with, itself included."""
-
-    symbol: Symbol
-    values: tuple[DomainValue, ...]
-    peers: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The name of the symbol."""
-        return self.symbol.name
-
-    @property
-    def kind(self) -> str:
-        """The kind of the symbol."""
-        return self.symbol.kind
-
-    @property
-    def ordered(self) -> bool:
-        """Whether its values are intervals."""
-        return self.kind in ORDERED
-
-    def phrase(self, values: Sequence[DomainValue]) -> str:
-        """Return in words that it has one of some of its values, which are in its order."""
-        return self.symbol.phrase(_ranges(self, values) if self.ordered else [value.label for value in values])
-
-
-def case_of(values: Iterable[tuple[Dimension, DomainValue]]) -> Case:
-    """Return a case in which some dimensions have these values."""
-    case = Case()
-    for dimension, value in values:
-        dimension.symbol.put(case, value.concrete)
-    return case
-
-
 class EventField(Symbol):
     """A field of an event that is a text."""
 
     def __init__(self, field: str) -> None:
         super().__init__(f"event.{field}", field, spoken=field, part="when" if field == "EventStatus" else "")
+        self.rank = {"EventType": 0, "EventStatus": 1}.get(field, Symbol.rank)
 
     def entries(self, case: Case) -> dict[str, Any]:
         return case.event
@@ -165,7 +52,7 @@ class EventField(Symbol):
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if not has_field(table.api_version, self.key):
             return (DomainValue("missing", MISSING),)
-        return self._values({text for text in table.asked(self).texts if self.can_be(text, table.api_version)}, table)
+        return self._values(set(filter(self._can_be, table.use(self).texts)), table)
 
     def _values(self, literals: set[str], table: SymbolTable) -> tuple[DomainValue, ...]:
         if self.key in ("EventType", "EventStatus"):  # others are of claims alone, by parameters
@@ -176,7 +63,8 @@ class EventField(Symbol):
             return texts(usual, literals, False, literal=False, other=False)
         return texts((), literals, None if self.key == "EventId" else self.key == "Description")
 
-    def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # the same in all
+    def _can_be(self, text: str) -> bool:
+        """Return whether an event may have a text: events.py reads no other."""
         if self.key == "EventId":
             return bool(text.strip()) and len(text) <= MAX_ID_CHARACTERS
         if self.key in ("EventType", "EventStatus") and not text:
@@ -200,7 +88,7 @@ class Duration(EventField):
         values = tuple(value._replace(label="-1 (unknown)") if value.concrete == -1 else value for value in values)
         return (*values, DomainValue("missing", MISSING, False))
 
-    def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # always the same
+    def cuts(self, _table: SymbolTable) -> set[Any]:
         return {0}
 
 
@@ -220,17 +108,15 @@ class Time(Symbol):
 class Notice(Time):
     """How far ahead NotBefore is; in differences to it also how long it has passed."""
 
+    joint_cuts = frozenset((0, 1))  # past NotBefore, and once started, it is 0
+
     def __init__(self) -> None:
         super().__init__("notice", "duration", 0, LONGEST)
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
-        low = -LONGEST if table.asked(self).signed else 0
+        low = -LONGEST if table.use(self).signed else 0
         values = intervals(self.kind, table.cuts_of(self), low, LONGEST, len(table.group(self.name)), fine=False)
         return (*values, DomainValue(_BLANK, MISSING, False))  # and normal once started, see Space
-
-    def impossible(self, space: Space) -> int:
-        started = space.having("event.EventStatus", "Started")
-        return started & ~space.having(self.name, MISSING)
 
     def phrase(self, listed: Sequence[str]) -> str:
         return "NotBefore is blank" if listed == [_BLANK] else super().phrase(listed)
@@ -246,8 +132,7 @@ class VmFact(Symbol):
         return case.vm
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
-        literals = {text for text in table.asked(self).texts if self.can_be(text, table.api_version)}
-        return texts((), literals, self.key in _MAY_LACK)
+        return texts((), table.use(self).texts, self.key in _MAY_LACK)
 
 
 class Flag(Symbol):
@@ -256,7 +141,7 @@ class Flag(Symbol):
     kind = "flag"
     choices: tuple[DomainValue, ...] = (DomainValue("yes", True), DomainValue("no", False))
 
-    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:  # noqa: ARG002  # for those that override it
+    def values(self, _table: SymbolTable) -> tuple[DomainValue, ...]:
         return self.choices
 
 
@@ -283,10 +168,7 @@ class Tag(Symbol):
         return case.tags
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
-        return texts((), table.asked(self).texts, True)
-
-    def impossible(self, space: Space) -> int:
-        return space.having("vm.tags", False) & ~space.having(self.name, MISSING)
+        return texts((), table.use(self).texts, True)
 
 
 class Param(Symbol):
@@ -304,8 +186,7 @@ class Param(Symbol):
 
     def put(self, case: Case, value: Any) -> None:
         super().put(case, value)
-        writes = {"duration": format_duration, "timestamp": format_timestamp}.get(self.type)
-        case.given[self.key] = value if writes is None else writes(value)
+        case.given[self.key] = as_json(self.type, value)
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if "enum" in self.declaration:
@@ -314,11 +195,11 @@ class Param(Symbol):
         if self.type == "bool":
             return (DomainValue("true", True), DomainValue("false", False))
         if self.type == "string":
-            return texts((), {*table.asked(self).texts, *self.declaration.get("texts", ())}, None)
+            return texts((), {*table.use(self).texts, *self.declaration.get("texts", ())}, None)
         low, high = self._range()
         return intervals(self.type, table.cuts_of(self), low, high, len(table.group(self.name)), fine=True)
 
-    def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # always the same
+    def cuts(self, _table: SymbolTable) -> set[Any]:
         low, high = self._range()
         return {*self.declaration.get("cuts", ()), low, after(high)}
 
@@ -334,23 +215,15 @@ class Param(Symbol):
 class Opaque(Flag):
     """An expression that is not understood: nothing about it may be relied upon.
 
-    ``source`` is its text, ``atom`` evaluates it on a concrete event, ``reads`` are names as ``event.NotBefore``.
+    ``source`` is its text, ``atom`` evaluates it on a concrete event.
     """
 
     kind = "opaque"
     choices = (DomainValue("true", True), DomainValue("false", False))
 
-    def __init__(self, number: int, source: str, atom: Any, reads: frozenset[str]) -> None:
+    def __init__(self, number: int, source: str, atom: Any) -> None:
         super().__init__(f"opaque:{number}", title=source)
-        self.source, self.atom, self.reads = source, atom, reads
-
-    def holds(self, roots: tuple[Any, ...]) -> bool:
-        """Return whether it is true, or for no test whether it has a value, given the values of program.ROOTS."""
-        try:
-            value = self.atom.value(roots)
-        except EvaluationError:
-            return False
-        return value is not False or not self.atom.is_test
+        self.source, self.atom = source, atom
 
     def put(self, case: Case, value: Any) -> None:
         """Leave a case as it is: what a class claims of such an expression is true by chance only."""
@@ -365,28 +238,3 @@ class Opaque(Flag):
 NOTICE, AGE, NOW = Notice(), Time("age", "duration", 0, LONGEST), Time("now", "timestamp", FIRST_NOW, LAST_NOW)
 DURATION, TAGS_KNOWN = Duration(), TagsKnown()
 EVENT_TYPE, EVENT_STATUS = EventField("EventType"), EventField("EventStatus")
-
-
-def _ranges(dimension: Dimension, values: Sequence[DomainValue]) -> list[str]:
-    """Return ordered values as ranges, adjacent intervals as one. An interval of which not all representatives are
-    meant, since something else is compared with it, is marked as a part.
-    """
-    texts: list[str] = []
-    run: list[DomainValue] = []
-    bounds: dict[tuple[Any, Any], list[DomainValue]] = {}
-    for value in dimension.values:
-        bounds.setdefault((value.low, value.high), []).append(value)
-    for every in bounds.values():
-        meant = [value for value in every if value in values]
-        whole = len(meant) == len(every) and every[0].concrete is not MISSING and every[0].low != -1
-        if whole:
-            run.append(every[0])
-            continue
-        if run:
-            texts.append(merged_range(dimension.kind, run))
-            run = []
-        if len(meant) == len(every):
-            texts.append(every[0].label)
-        elif meant:
-            texts.append(f"a part of {merged_range(dimension.kind, every[:1])}")
-    return [*texts, merged_range(dimension.kind, run)] if run else texts

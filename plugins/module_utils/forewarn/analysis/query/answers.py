@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..contexts import Context
-from ..describe import Wording, reads, term_reads
-from ..event_space.expressions import ReadMatch
+from ..describe import Wording
 from ..event_space.policies import Reading
-from ..event_space.regions import ANY
 from ..progress import Progress, silent
-from ..proof import Confirm, Proof, Shown, Unproven
+from ..proof import Confirm, Proof, Shown, Unproven, decision_dict
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
 from .predicate import SOURCE
@@ -123,7 +121,7 @@ def _groups(
             progress("groups of events", number, len(parts))
             shown = proof.shows(inside, part, confirm=confirm)
             if shown is not None:
-                words = " and ".join(one for one in (context.words, when) if one not in ("", ANY)) or ANY
+                words = context.joined(when)
                 found.append(_group(proof, words, shown, always=always, usual=among is not True))
     return tuple(found), complete
 
@@ -151,13 +149,12 @@ def _parts(
 def _group(proof: Proof, words: str, shown: Shown | Unproven, *, always: bool, usual: bool) -> EventGroup:
     if isinstance(shown, Unproven):
         return EventGroup(words, always, usual, None, ())
-    seen = shown.witness._replace(params={**proof.given, **shown.witness.params})
+    seen = proof.with_given(shown.witness)
     decisions = []
     for artifact, one in zip(proof.versions, shown.decisions):
         declared = {entry["name"] for entry in artifact.params}
         own = seen._replace(params={name: value for name, value in seen.params.items() if name in declared})
-        said = {"output": one.output, "policy": one.policy, "rule": one.rule, "reason": one.reason}
-        decisions.append({**said, "prepare": bool(one.prepare), "explain": own.explain})
+        decisions.append({**decision_dict(one), "prepare": bool(one.prepare), "explain": own.explain})
     return EventGroup(words, always, usual, seen.as_dict(), tuple(decisions))
 
 
@@ -172,7 +169,7 @@ def _about(proof: Proof, readings: Sequence[Reading], formula: Formula, *, earli
         for invariant in reading.invariants
         if invariant.source == SOURCE
         for term in invariant.terms.values()
-        for name in term_reads(term)
+        for name in term.reads()
     }
     for decisions, reading in zip(proof.decisions, readings):
         deciding = {
@@ -182,14 +179,8 @@ def _about(proof: Proof, readings: Sequence[Reading], formula: Formula, *, earli
             if one.match is not None and proof.ask(formula, one.when) is not SolverAnswer.NEVER
         }
         for policy in reading.policies:
-            matches = list(_every(policy.matches))
+            matches = list(policy.every())
             places = [place for place, match in enumerate(matches) if (policy.name, match.path) in deciding]
             for place in range(places[-1] + 1) if earlier and places else places:
-                found |= reads(matches[place])
+                found |= matches[place].reads()
     return found
-
-
-def _every(matches: tuple[ReadMatch, ...]) -> Iterator[ReadMatch]:
-    for match in matches:
-        yield match
-        yield from _every(match.inner or ())

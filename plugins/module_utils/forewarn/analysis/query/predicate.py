@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Tuple
 
 from ...compiler.cel.environment import question_declarations
 from ...compiler.cel.expression import check
-from ...compiler.cel.types import BOOL, ExpressionFinding, Type
+from ...compiler.cel.types import BOOL, ExpressionFinding
 from ...compiler.findings import Report, SourceText, render
 from ...errors import InputError
 from ...policy.artifact import Artifact
@@ -26,8 +26,8 @@ from ...policy.params import convert
 from ..claims import evaluated, params_read
 from ..invariants import declared
 from ..proof import Proof, Shown
-from ..smt.encode.expressions import Translation
-from ..smt.encode.problem import Translated
+from ..smt.encode.expressions import ExpressionEncoder
+from ..smt.encode.problem import Encoding
 from ..smt.terms import Formula, conj, disj, neg
 
 SOURCE = "expression"  # the file that messages name
@@ -41,13 +41,7 @@ def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
 
     Raises InputError with all mistakes, each with a caret.
     """
-    types: dict[str, Type] = {}
-    extra: dict[str, tuple[str, ...]] = {}
-    for artifact in versions:
-        more_types, more_values = declared(artifact)
-        types.update(more_types)
-        for name, values in more_values.items():
-            extra[name] = tuple(dict.fromkeys((*extra.get(name, ()), *values)))
+    types, extra = declared(versions)
     change = len(versions) > 1
     checked = check(source, question_declarations(versions[-1].api_version, types, extra, change=change), BOOL)
     if checked.form is None:
@@ -88,18 +82,18 @@ def predicate(proof: Proof, entry: Mapping[str, Any]) -> Predicate:
 def _formulas(proof: Proof, expression: Mapping[str, Any], owners: Mapping[str, _Owner]) -> tuple[Formula, Formula]:
     """Return where an expression holds, and where it has no value."""
 
-    def parameter(name: str) -> Translated:
+    def parameter(name: str) -> Encoding:
         return proof.params.value(*owners[name], name)
 
     last = proof.decisions[-1]
-    prepared = proof.problem.named("something is prepared", last.where(lambda one: one.data.get("prepare")))
+    prepared = proof.problem.define("something is prepared", last.where(lambda one: one.data.get("prepare")))
     holds, failing = [], []
     for outputs in itertools.product((APPROVE, HOLD), repeat=len(proof.decisions)):
         where = [
             one.approved if output == APPROVE else neg(one.approved) for one, output in zip(proof.decisions, outputs)
         ]
-        known = {name: Translated(one) for name, one in _known(outputs, prepared).items()}
-        value, error = Translation(last.inputs, parameter, known).value(expression)
+        known = {name: Encoding(one) for name, one in _known(outputs, prepared).items()}
+        value, error = ExpressionEncoder(last.inputs, parameter, known).value(expression)
         holds.append(conj((*where, neg(error), value)))
         failing.append(conj((*where, error)))
     return disj(holds), disj(failing)

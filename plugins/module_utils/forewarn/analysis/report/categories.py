@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...policy.decision import ABSTAIN, APPROVE
+from ...policy.decision import ABSTAIN, APPROVE, HOLD
 from ..diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE
-from .decisions import RULE, Region, combine
+from ..policy_outcome import RULE
+from .decisions import Region
 
 APPROVED, PREPARED, HELD, IN_DOUBT, UNCOVERED = "approve", "prepared", "hold", "in-doubt", "uncovered"
 NEWLY_APPROVED, NO_LONGER_APPROVED = "newly-approved", "no-longer-approved"
@@ -60,12 +61,12 @@ def region_category(region: Region) -> str:
 
 def joint_category(regions: Sequence[Region]) -> tuple[str, int | None]:
     """Return what policies decide together, and the place of the one that decides: the first; None: none has a rule."""
-    outcome = combine(tuple(regions))
-    place = next((place for place, one in enumerate(regions) if one.output == outcome.output), None)
+    outputs = [one.output for one in regions]
+    place = next((outputs.index(one) for one in (HOLD, APPROVE) if one in outputs), None)
     if place is None:
         return UNCOVERED, None
-    if outcome.output == APPROVE:
-        return (PREPARED if outcome.prepare else APPROVED), place
+    if outputs[place] == APPROVE:
+        return (PREPARED if preparation(regions) else APPROVED), place
     return region_category(regions[place]), place
 
 

@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..event_space.atoms import Atom, Term
+from ..event_space.class_sets import without
 from ..event_space.concrete import roots
-from ..event_space.space import Space, without
-from ..event_space.symbols import case_of
+from ..event_space.space import Space
+from ..event_space.symbol_table import case_of
 
 
 class Sets(NamedTuple):
@@ -27,14 +27,10 @@ class Sets(NamedTuple):
 
 
 class Evaluation:
-    """Evaluates terms on one space; what is asked for twice is computed once.
+    """Evaluates terms on one space; what is asked for twice is computed once."""
 
-    ``instead`` gives values to expressions that are not understood, in place of those of the classes.
-    """
-
-    def __init__(self, space: Space, instead: Mapping[str, bool] | None = None) -> None:
+    def __init__(self, space: Space) -> None:
         self.space = space
-        self._instead = instead or {}
         self._known: dict[int, Sets] = {}
         self._kept: list[Term] = []  # so that no other term gets the id of a known one
         self._roots: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
@@ -65,11 +61,7 @@ class Evaluation:
             inner.append(sets)
         if term.op == "opaque":
             valued = inner[0].true
-            if term.name in self._instead:
-                chosen = everything if self._instead[term.name] else 0
-            else:
-                chosen = self.space.having(term.name, True)  # in a slice, its only value may be False
-            true = valued & chosen
+            true = valued & self.space.having(term.name, True)  # in a slice, its only value may be False
             return Sets(true, valued ^ true, everything ^ valued)
         return _OPERATIONS[term.op](inner, everything)
 

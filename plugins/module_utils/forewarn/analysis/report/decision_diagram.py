@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..event_space.space import Space
-from ..event_space.symbols import Dimension
+from ..event_space.symbol_table import Dimension
 
 NOWHERE = 0
 

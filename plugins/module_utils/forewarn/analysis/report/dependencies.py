@@ -11,8 +11,10 @@ from typing import Any
 from ...policy.forms import Access, Form, PolicyVariable, Variable, every_variable, read_form
 from ...policy.program import ROOTS
 from ..event_space.resources import PLACE, VM_NAME
-from ..event_space.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN, Dimension
-from .decisions import DOUBT, ERROR, LIMIT, NO_RULE, Region
+from ..event_space.symbol_table import Dimension
+from ..event_space.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN
+from ..policy_outcome import DOUBT, ERROR, LIMIT, NO_RULE
+from .decisions import Region
 
 
 class Reads:

@@ -22,7 +22,8 @@ from ...policy.functions.timevalues import (
 from ...policy.params import convert
 from ..event_space.domains import LONGEST, MAX_DOUBLE, DomainValue
 from ..event_space.resources import COUNT, PLACE, VM_NAME
-from ..event_space.symbols import DURATION, EVENT_STATUS, FIRST_NOW, LAST_NOW, TAGS_KNOWN, Dimension, Param
+from ..event_space.symbol_table import Dimension
+from ..event_space.symbols import DURATION, EVENT_STATUS, FIRST_NOW, LAST_NOW, TAGS_KNOWN, Param
 
 _USUAL = {EVENT_STATUS: "Scheduled", PLACE: "leader", VM_NAME: "any other", TAGS_KNOWN: "known"}
 _FIRST = {INT_MIN, -MAX_DOUBLE, -LONGEST, MIN_DURATION, MIN_TIMESTAMP, FIRST_NOW, None}

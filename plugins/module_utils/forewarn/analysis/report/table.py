@@ -22,15 +22,15 @@ from ..event_space.case import Case
 from ..event_space.concrete import witness
 from ..event_space.policies import Reading, read_together
 from ..event_space.space import Space
-from ..event_space.symbol_table import SymbolTable
-from ..event_space.symbols import case_of
+from ..event_space.symbol_table import SymbolTable, case_of
 from ..hook_wording import hook_texts
 from ..limits import limit_words
+from ..policy_outcome import RULE
 from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
 from .changes import changed_classes
 from .conditions import Evaluation
 from .decision_diagram import Forest
-from .decisions import RULE, Decided, Region
+from .decisions import Decided, Region
 from .dependencies import Reads
 from .dimension_words import dimension_data
 

@@ -28,7 +28,7 @@ _LITERALS = re.compile(r"\"[^\"]*\"|'[^']*'|\b\d+(\.\d+)?u?\b")
 _Work = TypeVar("_Work", bound=Callable[..., Any])
 
 
-class Readable(NamedTuple):
+class Subexpression(NamedTuple):
     """A part of an expression that z3 knows. ``place`` is where it stands first: file, line.
 
     ``divisions`` has what is divided, by the ids of quotients and remainders.
@@ -67,9 +67,9 @@ class Effort:
         """Count what something has cost."""
         self.left -= units
 
-    def reached(self, readable: Mapping[str, Readable]) -> None:
+    def reached(self, subexpressions: Mapping[str, Subexpression]) -> None:
         """Say that a question reached a limit. Raises TooCostlyError where something can be set aside in time."""
-        found = {} if self._last else _costliest(readable, self.aside)
+        found = {} if self._last else _costliest(subexpressions, self.aside)
         if found:
             raise TooCostlyError(found)
 
@@ -130,17 +130,17 @@ def set_aside(aside: Mapping[str, str], opaque: Collection[str]) -> list[str]:
     return found
 
 
-def _costliest(readable: Mapping[str, Readable], aside: Mapping[str, str]) -> dict[str, str]:
+def _costliest(subexpressions: Mapping[str, Subexpression], aside: Mapping[str, str]) -> dict[str, str]:
     """Return the parts of the shapes that weigh most, all in all: those that weigh half as much cost too much, too."""
     weights: dict[str, int] = {}
-    for one in readable.values():
+    for one in subexpressions.values():
         if one.source not in aside and not is_constant(one.value):
             weight = _LOOP if one.is_loop else sum(_weights(one.value, one.divisions))
             weights[one.shape] = weights.get(one.shape, 0) + weight
     if not weights:
         return {}
     most = max(weights.values())
-    return {one.source: one.place for one in readable.values() if weights.get(one.shape, 0) * 2 > most}
+    return {one.source: one.place for one in subexpressions.values() if weights.get(one.shape, 0) * 2 > most}
 
 
 def _weights(term: Any, divisions: Mapping[int, tuple[Any, Any]]) -> Iterator[int]:

@@ -11,17 +11,17 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import Any
 
-from ..event_space.concrete import Witness
-from .decode.witness import Concrete
+from ..witness import Witness
+from .decode.model_texts import BlockingClause
+from .decode.witness import ModelDecoder
 from .effort import DIVIDED, TEXTS, units_of
 from .encode.inputs import Inputs
 from .encode.params import Params
 from .encode.problem import Problem
-from .encode.texts import Guess
 from .terms import Formula, conj, require
 
 RLIMIT = 2_000_000  # of z3 for one question: a second or two
-_MOST_GUESSES = 20
+_MOST_BLOCKED = 20
 _MOST_LEARNT = 200  # facts about texts that one question may need
 
 
@@ -33,7 +33,7 @@ class SolverAnswer(Enum):
     UNKNOWN = "unknown"
 
 
-class Found:
+class SolverResult:
     """The answer to a question; where an event is possible, with the model. ``witness`` makes the event."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Found:
 class Solver:
     """z3 with all facts of one problem.
 
-    Without ``definitions``, its questions must not mention any truth that ``Problem.named`` made. What they cost does
+    Without ``definitions``, its questions must not mention any truth that ``Problem.define`` made. What they cost does
     not depend on how many rules there are then.
     """
 
@@ -59,52 +59,52 @@ class Solver:
         z3 = require()
         self._unsat, self._sat, self._unknown = z3.unsat, z3.sat, z3.unknown
         self.problem, self.inputs = problem, inputs
-        self._concrete = Concrete(problem, params)
+        self._decoder = ModelDecoder(problem, params)
         self._solver = z3.SimpleSolver(ctx=problem.context)
         self._solver.set("rlimit", RLIMIT)
         self._solver.set("random_seed", 0)
         self._learnt: list[Formula] = []
         self._extent: tuple[int, ...] = ()
         self._known = 0  # how many of the problem's facts
-        problem.asked = True
+        problem.closed = True
         self.learn()
         if definitions:
             self._solver.add(problem.definitions)
 
-    def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> Found:
+    def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> SolverResult:
         """Return whether there is an event for which all formulas hold; ``inputs`` say which of several events."""
         asked = [formula for formula in formulas if formula is not True]
         if any(formula is False for formula in asked):
-            return Found(SolverAnswer.NEVER)
+            return SolverResult(SolverAnswer.NEVER)
         of = inputs or self.inputs
         self.learn()
-        guesses: list[Formula] = []  # which exclude models for which no texts were found
+        blocking: list[Formula] = []  # clauses for models for which no texts were found
         for _turn in range(_MOST_LEARNT):
             # Every other time, first without names of which only the letters' case differs.
-            apart = self.problem.texts.apart() if len(guesses) % 2 else True
+            apart = self.problem.texts.apart() if len(blocking) % 2 else True
             answer = self._unknown
             for plain in (*self.inputs.resources.plain(), *([] if apart is True else [True])):
                 if answer != self._sat:
-                    answer = self._tried(*asked, *guesses, conj((plain, apart)))
+                    answer = self._tried(*asked, *blocking, conj((plain, apart)))
             if answer != self._sat:
-                answer = self._check(*asked, *guesses)
+                answer = self._check(*asked, *blocking)
             if answer == self._unsat:
-                return Found(SolverAnswer.UNKNOWN if guesses else SolverAnswer.NEVER)
+                return SolverResult(SolverAnswer.UNKNOWN if blocking else SolverAnswer.NEVER)
             if answer != self._sat:
-                return Found(SolverAnswer.UNKNOWN)
+                return SolverResult(SolverAnswer.UNKNOWN)
             model = self._solver.model()
-            texts = self._concrete.texts(model, of)
-            self.problem.effort.spend(TEXTS * self.problem.texts.applied)
+            texts = self._decoder.texts(model, of)
+            self.problem.effort.spend(TEXTS * len(self.problem.texts.applications))
             if isinstance(texts, dict):
-                return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
-            if isinstance(texts, Guess):
-                guesses.append(texts.formula)
-                if len(guesses) > _MOST_GUESSES or texts.formula is False:
-                    return Found(SolverAnswer.UNKNOWN, model)
+                return SolverResult(SolverAnswer.POSSIBLE, model, partial(self._decoder.witness, model, of, texts))
+            if isinstance(texts, BlockingClause):
+                blocking.append(texts.formula)
+                if len(blocking) > _MOST_BLOCKED or texts.formula is False:
+                    return SolverResult(SolverAnswer.UNKNOWN, model)
                 continue
-            self._learnt.append(texts)
-            self._solver.add(texts)
-        return Found(SolverAnswer.UNKNOWN)
+            self._learnt.append(texts.formula)
+            self._solver.add(texts.formula)
+        return SolverResult(SolverAnswer.UNKNOWN)
 
     def excludes(self, formula: Formula) -> bool:
         """Return whether it is proven that a formula holds for no event: faster than ``ask``, which learns more
@@ -117,7 +117,7 @@ class Solver:
         """Return z3's answer, "unknown" beyond a limit. Raises TooCostlyError there if something can be set aside."""
         answer = self._tried(*formulas)
         if answer == self._unknown:
-            self.problem.effort.reached(self.problem.readable)
+            self.problem.effort.reached(self.problem.subexpressions)
         return answer
 
     def _tried(self, *formulas: Formula) -> Any:
@@ -135,7 +135,7 @@ class Solver:
         """Learn the facts about what was asked for since the last question; return how much is known."""
         if (*self.problem.extent, *self.inputs.extent) != self._extent:
             facts = self.inputs.facts()
-            self.problem.complete()
+            self.problem.add_text_facts()
             facts += self.problem.facts[self._known :]
             self._known = len(self.problem.facts)
             self._extent = (*self.problem.extent, *self.inputs.extent)
@@ -146,7 +146,7 @@ class Solver:
 
     def preferring(
         self, formulas: Sequence[Formula], preferred: Sequence[Formula], inputs: Inputs | None = None
-    ) -> Found:
+    ) -> SolverResult:
         """Return an event for which all formulas hold, and as many of the preferred ones as possible, in order."""
         found, given = self.ask(*formulas, inputs=inputs), list(formulas)
         if found.answer is not SolverAnswer.POSSIBLE or not preferred:
@@ -183,8 +183,8 @@ class Solver:
 
     def beside(self, model: Any, inputs: Inputs) -> Witness | None:
         """Return another event of a model, or the same on another VM; None where its texts were not found."""
-        texts = self._concrete.texts(model, self.inputs if inputs.vm else inputs)
-        return self._concrete.witness(model, inputs, texts) if isinstance(texts, dict) else None
+        texts = self._decoder.texts(model, self.inputs if inputs.vm else inputs)
+        return self._decoder.witness(model, inputs, texts) if isinstance(texts, dict) else None
 
     @contextmanager
     def assuming(self) -> Iterator[None]:
@@ -208,11 +208,3 @@ class Solver:
         if isinstance(formula, bool):
             return formula
         return bool(require().is_true(model.eval(formula, True)))
-
-    def smt2(self, *formulas: Formula) -> str:
-        """Return a question in the language SMT-LIB 2, for other solvers."""
-        self._solver.push()
-        self._solver.add(*[formula for formula in formulas if formula is not True])
-        text = str(self._solver.to_smt2())
-        self._solver.pop()
-        return text

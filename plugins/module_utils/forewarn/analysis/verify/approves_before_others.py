@@ -15,12 +15,13 @@ from typing import Any
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, APPROVERS, GROUPS, Decision
 from ...policy.forms import every_match
-from ..event_space.concrete import Witness
+from ..artifacts import without_invariants
 from ..event_space.policies import read
 from ..progress import Progress
-from ..proof import Proof, Shown
+from ..proof import Proof, Shown, decision_dict
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
+from ..witness import Witness
 from .all_policies import awaits_all, nobody_approves, prepared
 from .finding import ProofFinding
 from .search import TYPES, Search, at_rule
@@ -31,11 +32,10 @@ _WITNESS = APPROVERS[-1]
 
 def before_others(artifact: Artifact, given: Mapping[str, Any], progress: Progress) -> Iterator[ProofFinding]:
     """Yield the rules by which a VM approves what others still prepare for. ``given`` are values of parameters."""
-    policies = [{**data, "invariants": []} for data in artifact.data["policies"]]
-    matches = [match for data in policies for _path, match in every_match(data["rule"])]
+    matches = [match for data in artifact.data["policies"] for _path, match in every_match(data["rule"])]
     if not (any(match.get("group") == _READY for match in matches) and any(match.get("prepare") for match in matches)):
         return
-    artifact = Artifact({**artifact.data, "policies": policies}, "", artifact.api_version)
+    artifact = without_invariants(artifact, artifact.data["policies"])
     proof = Proof([artifact], given)
     other = proof.on_another_vm()
     yield from _Pairs(Search(proof, read(artifact, given), progress), other).findings()
@@ -112,10 +112,8 @@ class _Pairs:
         if found is None or finding.case is None:
             return finding
         witness, decision = found
-        seen = witness._replace(params={**self._proof.given, **witness.params})
-        other = {
-            **{name: seen.as_dict()[name] for name in ("vm", "params")},
-            "decision": {name: getattr(decision, name) for name in ("output", "policy", "rule", "reason")},
-            "explain": seen.explain,
-        }
+        seen = self._proof.with_given(witness)
+        case = seen.as_dict()
+        own = {"vm": case["vm"], "params": case["params"]}
+        other = {**own, "decision": decision_dict(decision), "explain": seen.explain}
         return replace(finding, case={**finding.case, "other_vm": other})

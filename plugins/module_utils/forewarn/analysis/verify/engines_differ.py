@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...compiler.testing.second_opinion import CODE, HINT, SecondOpinion
-from ..event_space.concrete import Witness
 from ..proof import Shown
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
+from ..witness import Witness
 from .finding import ProofFinding
 from .rules import Seen
 from .search import Search, at_rule
@@ -30,12 +30,11 @@ def differing(search: Search, policy: PolicyOutcomes, seen: Sequence[Seen]) -> I
 def shown_differently(search: Search) -> Iterator[ProofFinding]:
     """Yield the expressions on which the engines differ for the event of a finding, in the rules that decide it."""
     opinion = SecondOpinion(search.artifact)
-    matches = {(one.name, match.path): (one, match) for one in search.decisions.policies for match in one.every()}
     for shown in list(search.cases):
         for verdict in shown.decisions[0].verdicts:
-            if verdict.rule is not None:
-                policy, match = matches[verdict.policy, verdict.rule]
-                yield from _differences(search, opinion, policy, match, shown.witness)
+            found = search.decisions.rule(verdict.policy, verdict.rule)
+            if found is not None:
+                yield from _differences(search, opinion, *found, shown.witness)
 
 
 def _differences(

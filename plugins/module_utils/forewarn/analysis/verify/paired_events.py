@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from ...events import has_field, parse_document
+from ...events import has_field
 from ...policy.decision import APPROVE, HOLD
 from ...policy.forms import Form, Literal, every_expression, read_form
-from ..event_space.concrete import Witness
 from ..proof import Proof, Shown
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
+from ..witness import Witness
 from .all_policies import prepared
 from .finding import ProofFinding
 from .search import TYPES, Search, at_rule
@@ -83,9 +82,7 @@ def _unknown_duration(search: Search, beside: Beside, longer: Decisions) -> Iter
 
 def lasting(witness: Witness, seconds: int) -> Witness:
     """Return the same case with an event of another duration."""
-    event = {**witness.event, "DurationInSeconds": seconds}
-    body = json.dumps({"DocumentIncarnation": 1, "Events": [event]})
-    return witness._replace(event=event, document=parse_document(body, witness.document.api_version))
+    return witness.with_event({**witness.event, "DurationInSeconds": seconds})
 
 
 def _least(proof: Proof, witness: Witness, cuts: list[int], longest: int) -> int:

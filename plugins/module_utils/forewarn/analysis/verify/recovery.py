@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...policy.decision import GROUPS
-from ..smt.encode.decisions import RULE, MatchFormulas, OutcomeFormula, PolicyOutcomes
+from ..policy_outcome import RULE
+from ..smt.encode.decisions import MatchFormulas, OutcomeFormula, PolicyOutcomes
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg, same
 from .all_policies import approved_with

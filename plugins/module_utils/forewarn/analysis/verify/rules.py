@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...policy.decision import HOLD, Decision, Verdict
-from ..event_space.concrete import Witness
 from ..proof import Shown
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
-from ..smt.solver import Found, SolverAnswer
+from ..smt.solver import SolverAnswer, SolverResult
 from ..smt.terms import Formula, conj, disj, implies, neg
+from ..witness import Witness
 from .finding import ProofFinding
 from .search import WHEN, Search, at_rule
 from .unsatisfiable import never_met
@@ -115,7 +115,7 @@ class RuleSearch:
         self._failing.append(Failing(match, what, conj((reached, formula)), among, usual, found.witness))
         return True
 
-    def _see(self, match: MatchFormulas, result: str, formula: Formula) -> Found:
+    def _see(self, match: MatchFormulas, result: str, formula: Formula) -> SolverResult:
         """Return whether a rule may have a result, and keep an event that has it, a modest one if possible."""
         found = self._solver.ask(formula)
         if found.answer is not SolverAnswer.POSSIBLE:

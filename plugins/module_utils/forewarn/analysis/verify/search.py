@@ -13,12 +13,11 @@ from typing import Any
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
 from ..claims import Claim
-from ..describe import Wording, reads, term_reads
-from ..event_space.expressions import ReadMatch
+from ..describe import Wording
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
 from ..progress import Progress, silent
-from ..proof import Confirm, Proof, Shown, Unproven
+from ..proof import Confirm, Proof, Shown, Unproven, decision_dict
 from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula, PolicyOutcomes
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
@@ -109,7 +108,7 @@ class Search:
         """Return the names of the inputs that a rule reads."""
         if not self._reads:
             for one in self._reading.policies:
-                self._reads.update({(one.name, read.path): reads(read) for read in _every(one.matches)})
+                self._reads.update({(one.name, match.path): match.reads() for match in one.every()})
         return self._reads[policy.name, match.path]
 
     def claim_reads(self, claim: Claim) -> set[str]:
@@ -120,7 +119,7 @@ class Search:
             for one in self._reading.invariants
             if (one.name, one.source, one.line, one.column) == place
             for term in one.terms.values()
-            for name in term_reads(term)
+            for name in term.reads()
         }
 
     def outcomes(self, output: str) -> Iterator[tuple[PolicyOutcomes, OutcomeFormula, MatchFormulas]]:
@@ -143,11 +142,10 @@ class Search:
         """Return a finding with the event that shows it."""
         self.cases.append(shown)
         decision = shown.decisions[0]
-        # The inputs given for all events are part of each decision.
-        seen = shown.witness._replace(params={**self.proof.given, **shown.witness.params})
+        seen = self.proof.with_given(shown.witness)
         case = {
             **seen.as_dict(),
-            "decision": {name: getattr(decision, name) for name in ("output", "policy", "rule", "reason")},
+            "decision": decision_dict(decision),
             "test": {
                 "name": f"an event of {finding.code}",
                 "input": seen.as_test_input(),
@@ -188,9 +186,3 @@ def at_rule(
 def overall(code: str, severity: Severity, data: Mapping[str, Any], message: str, suggestion: str = "") -> ProofFinding:
     """Return a finding about a policy as a whole."""
     return ProofFinding(code, severity, data["name"], None, data["source"], 1, 1, message, suggestion)
-
-
-def _every(matches: tuple[ReadMatch, ...]) -> Iterator[ReadMatch]:
-    for match in matches:
-        yield match
-        yield from _every(match.inner or ())

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...compiler.testing.second_opinion import CODE as ENGINES_DIFFER
 from ...policy.artifact import Artifact
+from ..artifacts import without_invariants
 from ..event_space.policies import read
 from ..progress import Progress, silent
 from ..proof import Proof
@@ -64,7 +65,7 @@ def verify(
     found += _of_rules(search) if single else shown_differently(search)
     for data in () if single else artifact.data["policies"]:
         declared = {entry["name"] for entry in data["params"]}
-        one = Artifact({**artifact.data, "policies": [{**data, "invariants": []}]}, "", artifact.api_version)
+        one = without_invariants(artifact, [data])
         alone, beside = _search(one, {name: value for name, value in given.items() if name in declared}, (), progress)
         found += (replace(finding, alone=True) for finding in _of_rules(alone))
         if data.get("suppress"):

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...analysis.diff.change import Change, Part
 from ...analysis.diff.declarations import OLD, Declaration
-from ...analysis.diff.diff import Change, Difference, Part
+from ...analysis.diff.diff import Difference
 from ...analysis.diff.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
 from ...analysis.event_space.regions import ANY
 from ...texts import escaped

@@ -1,443 +1,89 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CEL's functions as terms, where they are exact; see ``policy.functions`` for what they mean."""
+"""Calls of functions, and the forms that make lists and maps."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import partial
 
+from ....policy import forms as f
 from ....policy.evaluation_error import EvaluationError
-from ....policy.forms import Call
-from ....policy.functions.standard import INT_MAX, INT_MIN, UINT_MAX
+from ....policy.functions.patterns import compile_pattern
 from ....policy.functions.table import FUNCTIONS
-from ....policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
-from ..decode.words import Mapped
-from ..terms import Formula, between, conj, disj, floor_div, is_constant, ite, neg, require, same
-from .inputs import Tags
-from .params import exact
-from .patterns import in_case
-from .problem import NUMBERS, Problem, TextList, Translated, Untranslated, failure
-from .resources import Distinct, Resources, names_of
-from .times import ACCESSORS, accessor, duration_field
-
-_RELATIONS = ("starts_with", "ends_with", "contains")
-_IN_CASE = (*_RELATIONS, "eq", "in")
-# Functions that have a value wherever their arguments have one: no text reaches the evaluator's limit (CONSTRAINTS).
-TOTAL = frozenset(
-    (
-        *("eq", "ne", "lt", "le", "gt", "ge", "eq_deep", "ne_deep", "in", "in_deep", "not", "same", "size"),
-        *("add_double", "sub_double", "mul_double", "div_double", "neg_double", "to_double"),
-        *("add_string", "add_bytes", "add_list", "contains", "starts_with", "ends_with", "matches", "replace", "join"),
-        *("lower_ascii", "upper_ascii", "trim", "reverse", "quote", "defined", "non_zero"),
-        *("number_eq", "number_ne", "number_lt", "number_le", "number_gt", "number_ge"),
-        *("ceil", "floor", "round", "trunc", "is_nan", "is_inf", "is_finite", "sqrt", "abs_double", "sign_double"),
-        *("sign_int", "sign_uint", "bit_and", "bit_or", "bit_xor", "bit_not_int", "bit_not_uint"),
-        *("integer_to_string", "bool_to_string", "timestamp_to_string", "duration_to_string"),
-    )
-)
-_COMPARES: Mapping[str, Callable[[Any, Any], Formula]] = {
-    "eq": same,
-    "ne": lambda a, b: neg(same(a, b)),
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
-_RANGES = {
-    "int": (INT_MIN, INT_MAX),
-    "uint": (0, UINT_MAX),
-    "duration": (MIN_DURATION, MAX_DURATION),
-    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
-}
-_SUMS: Mapping[str, tuple[str, Callable[[Any, Any], Any]]] = {  # the type of the result, and the operation
-    "add_int": ("int", lambda a, b: a + b),
-    "sub_int": ("int", lambda a, b: a - b),
-    "add_uint": ("uint", lambda a, b: a + b),
-    "sub_uint": ("uint", lambda a, b: a - b),
-    "add_timestamp": ("timestamp", lambda a, b: a + b),
-    "sub_timestamp": ("timestamp", lambda a, b: a - b),
-    "diff_timestamp": ("duration", lambda a, b: a - b),
-    "add_duration": ("duration", lambda a, b: a + b),
-    "sub_duration": ("duration", lambda a, b: a - b),
-}
+from ....policy.functions.timevalues import MAX_DURATION, MIN_DURATION, UNITS
+from ..terms import between, conj, disj, neg
+from . import text_calls
+from .arguments import TOTAL, Arguments, is_python
+from .form_encoder import FormEncoder
+from .functions import call
+from .logic import OPTIONAL, optional
+from .loops import filtered
+from .problem import Encoding, OpaqueValue, failure
 
 
-class Arguments(NamedTuple):
-    """The arguments of a call. ``plain`` makes a term of a value, ``anything`` is a value that may be any."""
-
-    problem: Problem
-    form: Call
-    values: tuple[Translated, ...]
-    plain: Callable[[Translated], Translated]
-    anything: Callable[[], Translated]
-
-    @property
-    def value(self) -> Any:
-        """A value that may be any, the same for the same call."""
-        return self.anything().value
-
-    @property
-    def error(self) -> Formula:
-        """Whether an argument has no value."""
-        return disj(one.error for one in self.values)
-
-    def type_of(self, place: int) -> str:
-        """Return the type of an argument."""
-        return self.form.arguments[place].type
-
-
-def call(arguments: Arguments) -> Translated | None:
-    """Return the value of a call, None where it cannot be translated exactly."""
-    mapped = _of_one_text(arguments)
-    if mapped is not None:
-        return mapped
-    values = tuple(map(arguments.plain, arguments.values))
-    if any(isinstance(one.value, Untranslated) and not isinstance(one.value, TextList) for one in values):
-        return None
-    arguments = arguments._replace(values=values)
-    name = arguments.form.function
-    found = _FUNCTIONS[name](arguments) if name in _FUNCTIONS else None
-    return None if found is None else Translated(found.value, disj((arguments.error, found.error)))
-
-
-def is_python(one: Translated) -> bool:
-    """Return whether a value is known."""
-    kinds = (Mapped, tuple, Tags, Resources, Distinct)  # a Kept is a tuple, too
-    known = not isinstance(one.value, Untranslated) and not isinstance(one.value, kinds) and is_constant(one.value)
-    return known and one.error is False
-
-
-def _of_one_text(arguments: Arguments) -> Translated | None:
-    """Return what a function makes of one text that is not constant, if all else is."""
-    function, others = FUNCTIONS[arguments.form.function], list(arguments.values)
-    if arguments.form.function in ("eq", "ne", "in") and not any(isinstance(one.value, Mapped) for one in others):
-        return None
-    open_ = [place for place, one in enumerate(others) if not is_python(one)]
-    if len(open_) != 1:
-        return None
-    if arguments.form.function == "ne":  # so that the solver learns of one function, not of two
-        form = arguments.form
-        equal_form = Call((form.type, form.start, form.end), "eq", *form.arguments)
-        equal = _of_one_text(arguments._replace(form=equal_form))
-        return None if equal is None else Translated(neg(equal.value), equal.error)
-    (place,) = open_
-    text = others[place]
-    if not isinstance(text.value, Mapped) and (
-        arguments.type_of(place) != "string" or isinstance(text.value, Untranslated)
-    ):
-        return None
-    if isinstance(text.value, str):  # known, if it has a value at all
+def function_call(encoder: FormEncoder, form: f.Call) -> Encoding:
+    """Return the encoding of a call."""
+    if form.function in OPTIONAL:
+        return optional(encoder, form)
+    special = _number_and_unit(encoder, form) if form.function == "string_to_duration" else filtered(encoder, form)
+    if special is not None:
+        return special
+    values = tuple(encoder.encode(argument) for argument in form.arguments)
+    if all(map(is_python, values)):
         try:
-            return Translated(function(*(one.value for one in others)), text.error)
+            return Encoding(FUNCTIONS[form.function](*(one.value for one in values)))
         except EvaluationError:
-            return failure(arguments.form.type)
-    inner = text.value if isinstance(text.value, Mapped) else None
-    name = arguments.form.function
-    if inner is not None and inner.is_int_of_text and name in _FUNCTIONS:
-        return None  # the number is one function of the text, whatever it is compared with
-    constants = [one.value for number, one in enumerate(others) if number != place]
-
-    def made(value: str) -> Any:
-        given = list(constants)
-        given.insert(place, value if inner is None else inner.function(value))
-        return function(*given)
-
-    relation: tuple[str, Any] | None = None
-    if inner is None and name in _RELATIONS and place == 0:
-        relation = (name, constants[0])
-    elif inner is not None and inner.case is not None and (place == 0 or name == "eq") and name in _IN_CASE:
-        relation = ("matches", in_case(inner.case, name, constants[0]))
-    outer = ", ".join(["·" if inner is None else inner.key, *map(repr, constants)]) + f" at {place}"
-    found = Mapped(
-        text.value if inner is None else inner.term,
-        f"{name}({outer})",
-        made,
-        arguments.form.type,
-        (*(() if inner is None else inner.constants), *_samples(constants)),
-        relation,
-        name in TOTAL and (inner is None or inner.total),
-        name if inner is None and name in ("lower_ascii", "upper_ascii") else None,
-    )
-    return arguments.plain(Translated(found, text.error)) if found.type == "bool" else Translated(found, text.error)
+            return failure(form.type)
+    if any(one.error is True for one in values):
+        return failure(form.type)
+    fresh = partial(encoder.fresh, form)
+    if form.function == "matches" and is_python(values[1]):
+        return text_calls.matches(values[0], compile_pattern(values[1].value), encoder.plain, fresh)
+    found = call(Arguments(encoder.problem, form, values, encoder.plain, fresh))
+    if found is not None:
+        return found
+    errors = disj(encoder.plain(one).error for one in values)
+    if form.function in TOTAL:
+        value = OpaqueValue(encoder.key(form)) if form.type == "string" else fresh().value
+        return Encoding(value, errors)
+    return Encoding(fresh().value, disj((errors, fresh().error)))
 
 
-def _samples(constants: list[Any]) -> list[Any]:
-    return [item for one in constants for item in (one if isinstance(one, (list, dict)) else [one])]
+def matches(encoder: FormEncoder, form: f.Matches) -> Encoding:
+    """Return the encoding of whether a text has a match of a pattern that is a literal."""
+    return text_calls.matches(encoder.encode(form.operand), form.program, encoder.plain, partial(encoder.fresh, form))
 
 
-# Comparisons
+def list_of(encoder: FormEncoder, form: f.List) -> Encoding:
+    """Return the encoding of a list."""
+    items = tuple(encoder.encode(part) for part in form.parts)
+    if all(map(is_python, items)):
+        return Encoding([one.value for one in items])
+    plain = tuple(map(encoder.plain, items))
+    return Encoding(plain, disj(one.error for one in plain))
 
 
-def _compare(arguments: Arguments) -> Translated | None:
-    first, second = arguments.values
-    return compared(arguments.problem, arguments.form.function, arguments.type_of(0), first, second)
+def map_of(encoder: FormEncoder, form: f.Map) -> Encoding:
+    """Return the encoding of a map."""
+    values = [encoder.encode(part) for part in form.parts]
+    keys = [one.value for one in values[::2]]
+    if all(map(is_python, values)) and len({repr(key) for key in keys}) == len(keys):
+        return Encoding(dict(zip(keys, (one.value for one in values[1::2]))))
+    return encoder.fresh(form)
 
 
-def compared(problem: Problem, name: str, type_: str, first: Translated, second: Translated) -> Translated | None:
-    """Return a comparison of two values of a type, None where it cannot be translated."""
-    one, other = first.value, second.value
-    if isinstance(one, Untranslated) or isinstance(other, Untranslated):
+def _number_and_unit(encoder: FormEncoder, form: f.Call) -> Encoding | None:
+    """Return the encoding of ``duration(string(n) + "s")``, for any unit; None for another text."""
+    (text,) = form.arguments
+    number, unit = text.arguments if isinstance(text, f.Call) and text.function == "add_string" else (text, text)
+    if not isinstance(number, f.Call) or number.function != "integer_to_string":
         return None
-    error = disj((first.error, second.error))
-    if type_ in NUMBERS or (type_ == "bool" and name in ("eq", "ne")):
-        return Translated(_COMPARES[name](one, other), error)
-    if type_ == "string" and name in ("eq", "ne"):
-        return Translated(_COMPARES[name](problem.texts.code(one), problem.texts.code(other)), error)
-    if type_ == "double":
-        for value, sign in ((one, 1), (other, -1)):
-            if isinstance(value, float) and not math.isfinite(value):  # the other one is a finite parameter
-                left = value if math.isnan(value) else value * sign
-                return Translated(bool(FUNCTIONS[name](left, 0.0)), error)
-        one, other = (exact(problem, value) if isinstance(value, (int, float)) else value for value in (one, other))
-        return Translated(_COMPARES[name](one, other), error)
-    return None
-
-
-def _deep(arguments: Arguments) -> Translated | None:
-    lists = [_items(one) for one in arguments.values]
-    element = arguments.type_of(0)[len("list(") : -1]
-    if lists[0] is None or lists[1] is None or not arguments.type_of(0).startswith("list("):
+    if not isinstance(unit, f.Literal) or unit.value not in UNITS:
         return None
-    if len(lists[0]) != len(lists[1]):
-        return Translated(arguments.form.function == "ne_deep")
-    parts = [compared(arguments.problem, "eq", element, one, other) for one, other in zip(*lists)]
-    if None in parts:
+    count = encoder.plain(encoder.encode(number.arguments[0]))
+    if isinstance(count.value, OpaqueValue):
         return None
-    equal = conj(part.value for part in parts if part is not None)
-    return Translated(equal if arguments.form.function == "eq_deep" else neg(equal))
-
-
-def _items(one: Translated) -> list[Translated] | None:
-    """Return the elements of a list, None for what is no list of which they are known."""
-    if isinstance(one.value, tuple):
-        return list(one.value)
-    return [Translated(item) for item in one.value] if isinstance(one.value, list) else None
-
-
-def _in(arguments: Arguments) -> Translated | None:
-    element, container = arguments.values
-    names = names_of(container.value)
-    if names is not None:
-        return Translated(names.has(element.value))
-    if isinstance(container.value, TextList):
-        return Translated(container.value.has(element.value))
-    if isinstance(container.value, Tags):
-        if not isinstance(element.value, str):
-            return None
-        return Translated(container.value.tag(element.value)[0])
-    items = [Translated(key) for key in container.value] if isinstance(container.value, dict) else _items(container)
-    if items is None:
-        return None
-    parts = [compared(arguments.problem, "eq", arguments.type_of(0), element, item) for item in items]
-    return None if None in parts else Translated(disj(part.value for part in parts if part is not None))
-
-
-def _numbers(arguments: Arguments) -> Translated | None:
-    """Compare numbers of different types."""
-    name = arguments.form.function[len("number_") :]
-    sides = []
-    for place, one in enumerate(arguments.values):
-        value = one.value
-        if arguments.type_of(place) == "double":
-            if isinstance(value, float) and not math.isfinite(value):
-                return None
-            sides.append(exact(arguments.problem, value) if isinstance(value, (int, float)) else value)
-        else:
-            sides.append(value)
-    double = "double" in (arguments.type_of(0), arguments.type_of(1))
-    if double:  # an int beyond 2^53 is compared as the double next to it, which the solver does not know
-        for place, side in enumerate(sides):
-            if arguments.type_of(place) != "double":
-                limit = 2**53
-                if isinstance(side, int):
-                    if abs(side) > limit:
-                        return None
-                    sides[place] = exact(arguments.problem, side)
-                else:
-                    return _near(arguments, name, sides, place)
-    return Translated(_COMPARES[name](*sides))
-
-
-def _near(arguments: Arguments, name: str, sides: list[Any], place: int) -> Translated:
-    """Compare an int that is not constant with a double: exactly up to 2^53, beyond that it may have any outcome."""
-    side = sides[place]
-    sides[place] = require().ToReal(side)
-    holds = _COMPARES[name](*sides)
-    return Translated(ite(between(-(2**53), side, 2**53), holds, arguments.value))
-
-
-def _extreme(arguments: Arguments) -> Translated | None:
-    """Return the greatest or least element of a list of numbers that are all known or terms."""
-    items = _items(arguments.values[0])
-    if not items or arguments.form.type not in NUMBERS:
-        return None
-    best = items[0].value
-    for item in items[1:]:
-        better = item.value > best if arguments.form.function == "greatest" else item.value < best
-        best = ite(better, item.value, best)
-    return Translated(best)
-
-
-def _sets(arguments: Arguments) -> Translated | None:
-    """Compare lists as sets."""
-    first, second = (_items(one) for one in arguments.values)
-    element = arguments.type_of(0)[len("list(") : -1]
-    if first is None or second is None or arguments.type_of(0) != arguments.type_of(1):
-        return None
-
-    def among(one: Translated, items: list[Translated]) -> Formula | None:
-        parts = [compared(arguments.problem, "eq", element, one, item) for item in items]
-        return None if None in parts else disj(part.value for part in parts if part is not None)
-
-    name = arguments.form.function
-    found = [among(one, first) for one in second]
-    back = [among(one, second) for one in first] if name == "sets_equivalent" else []
-    if None in found or None in back:
-        return None
-    return Translated(disj(found) if name == "sets_intersects" else conj((*found, *back)))
-
-
-def _not(arguments: Arguments) -> Translated:
-    return Translated(neg(arguments.values[0].value))
-
-
-# Arithmetic
-
-
-def _in_range(type_: str, value: Any) -> Translated:
-    low, high = _RANGES[type_]
-    return Translated(value, neg(between(low, value, high)))
-
-
-def _sum(arguments: Arguments) -> Translated:
-    type_, operation = _SUMS[arguments.form.function]
-    values = [one.value for one in arguments.values]
-    total = operation(*values)
-    if type_ == "timestamp" and isinstance(values[1], int):
-        known = arguments.problem.range_of(values[0])
-        if known is not None:
-            arguments.problem.lies(total, operation(known[0], values[1]), operation(known[1], values[1]))
-    return _in_range(type_, total)
-
-
-def _negated(arguments: Arguments) -> Translated:
-    return _in_range("duration" if arguments.form.function == "neg_duration" else "int", -arguments.values[0].value)
-
-
-def _product(arguments: Arguments) -> Translated | None:
-    one, other = (value.value for value in arguments.values)
-    if not isinstance(one, int) and not isinstance(other, int):
-        return None
-    return _in_range("uint" if arguments.form.function == "mul_uint" else "int", one * other)
-
-
-def _quotient(arguments: Arguments) -> Translated | None:
-    """Divide by a constant, towards zero."""
-    dividend, divisor = (value.value for value in arguments.values)
-    name = arguments.form.function
-    if not isinstance(divisor, int):
-        overflows = conj((same(dividend, INT_MIN), divisor == -1)) if name in ("div_int", "mod_int") else False
-        return Translated(arguments.value, disj((divisor == 0, overflows)))  # any value, but an exact error
-    if divisor == 0:
-        return Translated(0, True)
-    size = abs(divisor)
-    quotient = ite(dividend >= 0, floor_div(dividend, size), -floor_div(-dividend, size))
-    quotient = quotient if divisor > 0 else -quotient
-    if name in ("div_int", "div_uint"):
-        return _in_range("int" if name == "div_int" else "uint", quotient)
-    overflows = conj((dividend == INT_MIN, divisor == -1)) if name == "mod_int" else False
-    return Translated(dividend - divisor * quotient, overflows)
-
-
-# Conversions, sizes and elements
-
-
-def _converted(arguments: Arguments) -> Translated:
-    name, value = arguments.form.function, arguments.values[0].value
-    if name == "timestamp_to_int":
-        return Translated(floor_div(value, SECOND))
-    if name == "int_to_timestamp":
-        return _in_range("timestamp", value * SECOND)
-    return _in_range("int" if name == "uint_to_int" else "uint", value)
-
-
-def _same(arguments: Arguments) -> Translated:
-    return arguments.values[0]
-
-
-def _size(arguments: Arguments) -> Translated | None:
-    value = arguments.values[0].value
-    if isinstance(value, (Resources, Distinct, Tags)):
-        return Translated(value.count)
-    return Translated(len(value)) if isinstance(value, tuple) else None
-
-
-def _index_list(arguments: Arguments) -> Translated | None:
-    items, index = arguments.values[0].value, arguments.values[1].value
-    none = failure(arguments.form.type)
-    names = names_of(items)
-    if names is not None and isinstance(index, int):
-        return Translated(names.leader()) if index == 0 else none if index < 0 else None
-    if isinstance(items, tuple) and isinstance(index, int):
-        return items[index] if 0 <= index < len(items) else none
-    return None
-
-
-def _distinct(arguments: Arguments) -> Translated | None:
-    items = arguments.values[0].value
-    if isinstance(items, Distinct):
-        return Translated(items)
-    return Translated(items.without_repetitions()) if isinstance(items, Resources) else None
-
-
-def _index_map(arguments: Arguments) -> Translated | None:
-    tags, key = arguments.values[0].value, arguments.values[1].value
-    if not isinstance(tags, Tags) or not isinstance(key, str):
-        return None
-    there, value = tags.tag(key)
-    return Translated(value, neg(there))
-
-
-def _calendar(arguments: Arguments) -> Translated | None:
-    moment, *zones = (one.value for one in arguments.values)
-    problem, function = arguments.problem, arguments.form.function
-    if not zones:
-        return accessor(problem, function, moment, None)
-    found: Translated | None = None
-    for zone in problem.choices(zones[0]):  # it is one of them
-        here = accessor(problem, function, moment, zone)
-        if found is not None:
-            this = same(zones[0], problem.texts.code(zone))
-            here = Translated(ite(this, here.value, found.value), ite(this, here.error, found.error))
-        found = here
-    return found
-
-
-def _duration_field(arguments: Arguments) -> Translated:
-    return duration_field(arguments.form.function, arguments.values[0].value)
-
-
-_FUNCTIONS: Mapping[str, Callable[[Arguments], Translated | None]] = {
-    **dict.fromkeys(_COMPARES, _compare),
-    **dict.fromkeys(("eq_deep", "ne_deep"), _deep),
-    **dict.fromkeys(_SUMS, _sum),
-    **dict.fromkeys(("neg_int", "neg_duration"), _negated),
-    **dict.fromkeys(("mul_int", "mul_uint"), _product),
-    **dict.fromkeys(("div_int", "div_uint", "mod_int", "mod_uint"), _quotient),
-    **dict.fromkeys(("timestamp_to_int", "int_to_timestamp", "uint_to_int", "int_to_uint"), _converted),
-    **dict.fromkeys(ACCESSORS, _calendar),
-    **dict.fromkeys(("duration_hours", "duration_minutes", "duration_seconds"), _duration_field),
-    **dict.fromkeys(("in", "in_deep"), _in),
-    **dict.fromkeys(("number_eq", "number_ne", "number_lt", "number_le", "number_gt", "number_ge"), _numbers),
-    **dict.fromkeys(("greatest", "least"), _extreme),
-    **dict.fromkeys(("sets_contains", "sets_equivalent", "sets_intersects"), _sets),
-    "not": _not,
-    "same": _same,
-    "size": _size,
-    "distinct": _distinct,
-    "index_list": _index_list,
-    "index_map": _index_map,
-}
+    value = count.value * UNITS[unit.value]
+    fits = between(MIN_DURATION, value, MAX_DURATION), between(-MAX_DURATION, count.value, MAX_DURATION)
+    return Encoding(value, disj((count.error, neg(conj(fits)))))

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...event_space.case import LEADER, NOT_LISTED
 from ...event_space.domains import MISSING, DomainValue
-from ...event_space.resources import OTHER_CASE, Count, Named, Place, VmName
-from ...event_space.symbols import Dimension, Duration, EventField, Notice, Param, Symbol, Tag, TagsKnown, Time, VmFact
+from ...event_space.resources import OTHER_CASE, Count, Place, ResourceListed, VmName
+from ...event_space.symbol_table import Dimension, Symbol
+from ...event_space.symbols import Duration, EventField, Notice, Param, Tag, TagsKnown, Time, VmFact
 from ..terms import Formula, between, conj, disj, neg, same
 from .inputs import Inputs
 from .params import Params, exact
@@ -139,5 +140,5 @@ _CELLS: Mapping[type[Symbol], Callable[[Inputs, Params, Dimension, DomainValue],
     Param: _param,
     Count: _count,
     Place: _place,
-    Named: _named,
+    ResourceListed: _named,
 }

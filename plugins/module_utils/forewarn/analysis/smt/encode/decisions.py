@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ....events import EVENT_STATUSES, EVENT_TYPE_SINCE
@@ -16,41 +17,40 @@ from ....policy.decision import ABSTAIN, APPROVE, HOLD
 from ....policy.forms import read_form
 from ....policy.program import is_conditional
 from ...limits import named
+from ...policy_outcome import (
+    DOUBT,
+    ERROR,
+    EXPLANATION,
+    LIMIT,
+    NO_RULE,
+    REFUSED,
+    RULE,
+    PolicyMatch,
+    PolicyOutcome,
+    with_inner,
+)
 from ..terms import Formula, conj, disj, neg, same
-from .expressions import Translation
+from .expressions import ExpressionEncoder
 from .inputs import Inputs
 from .operands import ConditionPart
 from .params import Params
-from .problem import Problem, Translated
-
-# How an outcome comes about: a rule decides; its condition, its explanation or the group of its limit has no value; the
-# type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
-RULE, ERROR, EXPLANATION, LIMIT = "rule", "error", "explanation", "limit"
-DOUBT, NO_RULE, REFUSED = "doubt", "no-rule", "refused"
-# With the part that has no value, as in policy.decision.Verdict.
-FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}
+from .problem import Encoding, Problem
 
 
-class MatchFormulas(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MatchFormulas(PolicyMatch["MatchFormulas"]):
     """One match of a policy. ``met``, ``failed``, ``unexplained`` and ``ungrouped`` are about its condition, its
-    explanation and the group of its limit alone, without truths that ``Problem.named`` made; ``reached`` says where it
-    is tried. ``inner`` are the matches of a nested rule, ``condition`` has the operands. ``limit_group`` is the same
-    for expressions of groups that have the same value, ``limit_value`` the value; both are None without one.
+    explanation and the group of its limit alone, without Booleans that ``Problem.define`` made; ``reached`` says where
+    it is tried. ``condition`` has the operands, ``limit_value`` is the group of its limit; both are None without one.
     """
 
-    path: str
-    data: Mapping[str, Any]
-    number: int
-    conditional: bool
     met: Formula
     failed: Formula
     unexplained: Formula
     ungrouped: Formula
     reached: Formula
-    inner: tuple[MatchFormulas, ...] | None
     condition: ConditionPart | None
-    limit_group: str | None
-    limit_value: Translated | None
+    limit_value: Encoding | None
 
     @property
     def undecided(self) -> Formula:
@@ -58,35 +58,17 @@ class MatchFormulas(NamedTuple):
         return disj((self.unexplained, self.ungrouped))
 
 
-class OutcomeFormula(NamedTuple):
-    """The events that one policy treats alike, for one reason (``how``)."""
+@dataclass(frozen=True, eq=False)
+class OutcomeFormula(PolicyOutcome[MatchFormulas]):
+    """The events that one policy treats alike."""
 
-    policy: str
-    how: str
-    output: str
-    match: MatchFormulas | None
     when: Formula
-
-    @property
-    def rule(self) -> str | None:
-        """The rule's path, as decisions name it."""
-        return None if self.match is None else self.match.path
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """The artifact's entry of the match that decided, empty where none did."""
-        return self.match.data if self.how == RULE and self.match is not None else {}
-
-    @property
-    def limit_group(self) -> str | None:
-        """What stands for the name of the limit's group."""
-        return None if self.match is None else self.match.limit_group
 
 
 class PolicyOutcomes(NamedTuple):
     """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
 
-    ``asked``: where its rules are tried at all, without truths that ``Problem.named`` made.
+    ``asked``: where its rules are tried at all, without Booleans that ``Problem.define`` made.
     """
 
     name: str
@@ -97,7 +79,7 @@ class PolicyOutcomes(NamedTuple):
 
     def every(self) -> Iterator[MatchFormulas]:
         """Yield all matches in the order of the file."""
-        return _every(self.matches)
+        return with_inner(self.matches)
 
 
 class Decisions:
@@ -109,10 +91,18 @@ class Decisions:
         accepted = params.accepted(version)
         self.policies = tuple(_Walk(inputs, params, data, version, accepted).outcomes() for data in policies)
         problem, name = inputs.problem, f"{inputs.number} of version {version}"
-        self.held = problem.named(f"held, {name}", self.where(lambda one: one.output == HOLD))
+        self.held = problem.define(f"held, {name}", self.where(lambda one: one.output == HOLD))
         self.approved = conj((neg(self.held), self.where(lambda one: one.output == APPROVE)))
-        self.approved = problem.named(f"approved, {name}", self.approved)
+        self.approved = problem.define(f"approved, {name}", self.approved)
         self.uncovered = conj((neg(self.held), neg(self.approved)))  # every policy abstains
+
+    def rule(self, policy: str | None, path: str | None) -> tuple[PolicyOutcomes, MatchFormulas] | None:
+        """Return a rule with its policy, by the names that decisions of the engine have; None if there is none."""
+        for one in self.policies:
+            for match in one.every():
+                if (one.name, match.path) == (policy, path):
+                    return one, match
+        return None
 
     def where(self, test: Callable[[OutcomeFormula], object]) -> Formula:
         """Return where a policy has an outcome that passes a test."""
@@ -128,7 +118,7 @@ class _Walk:
         self._inputs, self._data, self._accepted = inputs, data, accepted
         self._problem: Problem = inputs.problem
         self._prefix = f"{data['name']} in version {version} for {inputs.number}"
-        self._translation = Translation(inputs, lambda name: params.value(version, data["name"], name))
+        self._translation = ExpressionEncoder(inputs, lambda name: params.value(version, data["name"], name))
         self._translation.file = data["source"]
         self._outcomes: list[OutcomeFormula] = []
         self._number = 0
@@ -179,9 +169,10 @@ class _Walk:
                 found.append((RULE, data["output"], conj((here, neg(unexplained), neg(ungrouped)))))
                 found.append((EXPLANATION, HOLD, conj((here, unexplained))))
                 found.append((LIMIT, HOLD, conj((here, neg(unexplained), ungrouped))))
+            limit_group, limit_value = self._group(data)
+            formulas = (met, failed, unexplained, ungrouped, reached)
             match = MatchFormulas(
-                *(path, data, number, conditional, met, failed, unexplained, ungrouped, reached, inner, condition),
-                *self._group(data),
+                path, data, number, conditional, limit_group, inner, *formulas, condition, limit_value
             )
             matches.append(match)
             for how, output, when in found:
@@ -202,12 +193,12 @@ class _Walk:
             return False
         return self._translation.error(data["explanation"])
 
-    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Translated | None]:
+    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Encoding | None]:
         """Return what stands for the name of the group of a match's limit, and the name."""
         if not _names_group(data):
             return None, None
         group = data["limit"]["group"]
-        return self._translation.key(group), self._translation.value(group)
+        return self._translation.expression_key(group), self._translation.value(group)
 
     def _ungrouped(self, data: Mapping[str, Any]) -> Formula:
         """Return where the group of a match's limit has no name."""
@@ -221,14 +212,8 @@ class _Walk:
             self._outcomes.append(OutcomeFormula(self._data["name"], how, output, match, when))
 
     def _named(self, what: str, formula: Formula) -> Formula:
-        return self._problem.named(f"{what}, {self._prefix}", formula)
+        return self._problem.define(f"{what}, {self._prefix}", formula)
 
 
 def _names_group(data: Mapping[str, Any]) -> bool:
     return "group" in data.get("limit", ())
-
-
-def _every(matches: tuple[MatchFormulas, ...]) -> Iterator[MatchFormulas]:
-    for match in matches:
-        yield match
-        yield from _every(match.inner or ())

@@ -26,7 +26,7 @@ from ....events import (
 from ....policy.functions.standard import INT_MAX
 from ....policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
 from ..terms import Formula, between, conj, disj, implies, ite, neg, same
-from .problem import Problem, Translated, bool_of_any
+from .problem import Encoding, Problem, any_text
 from .resources import Resources
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Tags:
         """Return whether there is a tag, and its value."""
         if name not in self.asked:
             there = self._problem.boolean(f"has vm.tags[{name!r}]{self._whose}")
-            self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]{self._whose}", bool_of_any)
+            self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]{self._whose}", any_text)
         return self.asked[name]
 
     def facts(self) -> list[Formula]:
@@ -118,7 +118,7 @@ class Inputs:
     def assume_now(self, first: int, end: int) -> None:
         """Assume that now is at ``first`` or later, and before ``end``: microseconds since 1970."""
         self.problem.facts.append(between(first, self.now_us, end - 1))
-        self.problem.lies(self.now_us * MICROSECOND, first * MICROSECOND, (end - 1) * MICROSECOND)
+        self.problem.note_range(self.now_us * MICROSECOND, first * MICROSECOND, (end - 1) * MICROSECOND)
 
     # Facts
 
@@ -133,19 +133,19 @@ class Inputs:
 
     # Single inputs
 
-    def variable(self, name: str) -> Translated:
+    def variable(self, name: str) -> Encoding:
         """Return the value of ``notice``, ``age``, ``now``, ``affects_me`` or ``leader``."""
         if name == "now":
-            return Translated(self.now_us * MICROSECOND)
+            return Encoding(self.now_us * MICROSECOND)
         if name == "age":
-            return Translated(self.age_us * MICROSECOND)
+            return Encoding(self.age_us * MICROSECOND)
         if name == "notice":
             started = same(self.text("EventStatus")[0], self._code("Started"))
             left = (self.not_before_us - self.now_us) * MICROSECOND
-            return Translated(ite(disj((started, left < 0)), 0, left), neg(disj((started, self.has_not_before))))
+            return Encoding(ite(disj((started, left < 0)), 0, left), neg(disj((started, self.has_not_before))))
         own = self.own_name if self.vm else None
         listed = self.resources.affected(own) if name == "affects_me" else self.resources.leads(own)
-        return Translated(listed, neg(self.named))
+        return Encoding(listed, neg(self.named))
 
     def event_field(self, name: str) -> tuple[Any, Formula]:
         """Return the value of an event's field, and whether it is there."""
@@ -179,7 +179,7 @@ class Inputs:
             return self.own_name, self.named
         key = f"vm.{name}"
         if key not in self._fields:
-            value = self.problem.texts.variable(self._of_vm(key), bool_of_any)
+            value = self.problem.texts.variable(self._of_vm(key), any_text)
             self._fields[key] = value, self.problem.boolean(self._of_vm(f"has {key}"))
         return self._fields[key]
 

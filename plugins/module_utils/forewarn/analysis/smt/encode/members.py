@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ..terms import Formula, conj, disj, implies, is_constant, neg, require, same
-from .problem import Problem, bool_of_any
+from .problem import Problem, any_text
 
 
 class Members:
@@ -28,8 +28,8 @@ class Members:
         After the first question to the solver, a text that nothing has asked for is there if it is ``invented``.
         """
         key = f"{self._name}: {repr(text) if isinstance(text, str) else text.sexpr()}"
-        if self._problem.asked and key not in self.asked and isinstance(text, str):
-            return text in self._problem.invented
+        if self._problem.closed and key not in self.asked and isinstance(text, str):
+            return text in self._problem.invented_names
         code = self._problem.texts.code(text)
         has = self._in(require().IntVal(code, self._problem.context) if is_constant(code) else code)
         if key not in self.asked:
@@ -43,7 +43,7 @@ class Members:
             if set(known) == set(allowed):
                 return is_within
         limit = (allowed, self._problem.boolean(f"{self._name} has only {sorted(allowed)}"))
-        other = self._problem.texts.variable(f"what is in {self._name} beside {sorted(allowed)}", bool_of_any)
+        other = self._problem.texts.variable(f"what is in {self._name} beside {sorted(allowed)}", any_text)
         beside = conj((self.has(other), neg(self._is_one(other, allowed))))
         self._problem.facts.append(disj((limit[1], beside)))
         self._problem.facts += (self._limited(text, self.has(text), *limit) for text in list(self.asked.values()))
@@ -53,11 +53,6 @@ class Members:
     def equals(self, texts: Collection[str]) -> Formula:
         """Return whether the list has these texts of those that are asked for, and no others."""
         return conj(same(self.has(one), self._is_one(one, texts)) for one in list(self.asked.values()))
-
-    def texts(self, truth: Callable[[Formula], bool], texts: Mapping[str, str]) -> dict[str, bool]:
-        """Return which texts are in the list of a model; ``texts`` has those that are asked for, by their keys."""
-        asked = {texts[key]: truth(self.has(one)) for key, one in self.asked.items()}
-        return {**asked, **dict.fromkeys(sorted(self._problem.invented), True)}
 
     def _limited(self, text: Any, has: Formula, allowed: Collection[str], is_within: Formula) -> Formula:
         return implies(conj((has, is_within)), self._is_one(text, allowed))

@@ -10,7 +10,7 @@ from typing import NamedTuple, Tuple
 
 from ....policy.forms import Form, Or
 from ..terms import Formula, conj, disj, neg
-from .problem import Translated
+from .problem import Encoding
 
 Place = Tuple[int, int]  # where a part begins and ends in the source of its expression
 
@@ -19,7 +19,7 @@ class ConditionPart(NamedTuple):
     """A condition, or an operand of one. ``inner`` are its own operands, none if it is neither ``&&`` nor ``||``."""
 
     form: Form
-    value: Translated
+    value: Encoding
     inner: tuple[ConditionPart, ...] = ()
 
     @property

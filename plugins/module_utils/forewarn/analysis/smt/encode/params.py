@@ -22,13 +22,12 @@ from ....policy.functions.timevalues import (
     MAX_TIMESTAMP,
     MIN_DURATION,
     MIN_TIMESTAMP,
-    format_duration,
-    format_timestamp,
 )
-from ....policy.params import check_bounds, check_names, convert
+from ....policy.params import check_bounds, convert
+from ...artifacts import ParamDeclaration, declared_params
 from ..terms import Formula, between, conj, disj, implies, ite, require, same
 from .members import Members
-from .problem import Problem, TextList, Translated, Untranslated, bool_of_any
+from .problem import Encoding, OpaqueValue, Problem, TextList, any_text
 
 _RANGES = {
     "int": (INT_MIN, INT_MAX),
@@ -41,7 +40,6 @@ _MODEST = {
     "duration": (-365 * _DAY, 365 * _DAY),
     "timestamp": (30 * 365 * _DAY, 130 * 365 * _DAY),
 }
-_WRITES = {"duration": format_duration, "timestamp": format_timestamp}
 
 
 class _Param(NamedTuple):
@@ -50,7 +48,7 @@ class _Param(NamedTuple):
     type: str
     term: Any
     given: Formula
-    declared: Sequence[Any]
+    declared: Sequence[ParamDeclaration]
     choices: Sequence[str] = ()  # what a text is one of, if all declarations say that
     members: Members | None = None  # of a list of texts, which has no term
 
@@ -73,40 +71,34 @@ class Params:
         self._problem, self._whose, self._versions = problem, whose, len(versions)
         self._params: dict[str, _Param] = {}
         self.assumptions: list[str] = []
-        declared: dict[str, list[Any]] = {}
-        for version, policies in enumerate(versions):
-            for data in policies:
-                for entry in data["params"]:
-                    declared.setdefault(entry["name"], []).append((version, data["name"], entry))
-        check_names(fixed, (entry for places in declared.values() for _version, _policy, entry in places))
         self._fixed = fixed
-        for name, places in sorted(declared.items()):
-            self._params[name] = self._param(name, places)
+        for name, declarations in declared_params(versions, fixed).items():
+            self._params[name] = self._param(name, declarations)
         self._accepted = [self._accepts(version) for version in range(len(versions))]
         problem.facts.append(disj(self._accepted))  # otherwise nothing runs
 
-    def value(self, version: int, policy: str | None, name: str) -> Translated:
+    def value(self, version: int, policy: str | None, name: str) -> Encoding:
         """Return the value that a policy of a version reads; without a policy, that of the first that declares it."""
         param = self._params[name]
-        entries = [one for of, by, one in param.declared if of == version and policy in (None, by)]
+        entries = [one.entry for one in param.declared if one.version == version and policy in (None, one.policy)]
         if param.members is not None:
-            return Translated(self._list(name, param.members, param.given, entries))
+            return Encoding(self._list(name, param.members, param.given, entries))
         if param.term is None:
-            return Translated(Untranslated(f"params.{name}, or {entries[0]['default'] if entries else None}"))
+            return Encoding(OpaqueValue(f"params.{name}, or {entries[0]['default'] if entries else None}"))
         if param.given is True or not entries or "default" not in entries[0]:
-            return Translated(param.term)
+            return Encoding(param.term)
         default = convert(entries[0]["default"], param.type)
         value = ite(param.given, self._code(param.term), self._code(default))
         if param.choices:
-            self._problem.chosen(value, param.choices)
-        return Translated(value)
+            self._problem.note_choices(value, param.choices)
+        return Encoding(value)
 
     def owners(self, version: int, name: str) -> list[str]:
         """Return the policies that declare a parameter, one for each of its defaults."""
         found: dict[str, str] = {}
-        for of, policy, entry in self._params[name].declared:
-            if of == version:
-                found.setdefault(repr(entry.get("default")), policy)
+        for one in self._params[name].declared:
+            if one.version == version:
+                found.setdefault(repr(one.entry.get("default")), one.policy)
         return list(found.values()) if self._params[name].given is not True else list(found.values())[:1]
 
     def accepted(self, version: int) -> Formula:
@@ -124,7 +116,7 @@ class Params:
     def lists(self) -> dict[str, tuple[Members, Formula, Sequence[Sequence[str]]]]:
         """Return what each list of texts that varies has, whether a host gives it, and its defaults, by its name."""
         return {
-            name: (one.members, one.given, [entry["default"] for _version, _policy, entry in one.declared])
+            name: (one.members, one.given, [each.entry["default"] for each in one.declared])
             for name, one in self._params.items()
             if one.members is not None
         }
@@ -133,7 +125,7 @@ class Params:
         """Return that each parameter has its default, or the JSON value given for it."""
         found = []
         for name, (kind, _term, is_given) in self.varying().items():
-            entry = self._params[name].declared[0][2]
+            entry = self._params[name].declared[0].entry
             if name in given or "default" in entry:
                 value = convert(given.get(name, entry.get("default")), kind)
                 found.append(implies(is_given, self._is(self._params[name], value)))
@@ -147,12 +139,12 @@ class Params:
         for kind, term, given in self.varying().values():
             if kind in _MODEST:
                 low, high = _MODEST[kind]
-                whole = term % 10**9 == 0 if kind in _WRITES else True  # seconds
+                whole = term % 10**9 == 0 if kind in ("duration", "timestamp") else True  # seconds
                 found.append(implies(given, conj((between(low, term, high), whole))))
         return found
 
-    def _param(self, name: str, places: Sequence[Any]) -> _Param:
-        entries = [entry for _version, _policy, entry in places]
+    def _param(self, name: str, places: Sequence[ParamDeclaration]) -> _Param:
+        entries = [one.entry for one in places]
         kinds = {entry["type"] for entry in entries}
         kind = entries[0]["type"]
         patterns = any(entry.get("pattern") is True for entry in entries)
@@ -175,12 +167,12 @@ class Params:
         given = self._given(name, defaults)
         term = self._variable(name, kind)
         choices: tuple[str, ...] = ()
-        everywhere = {version for version, _policy, _entry in places} == set(range(self._versions))
+        everywhere = {one.version for one in places} == set(range(self._versions))
         if kind == "string" and everywhere and all("enum" in entry for entry in entries):
             listed = (text for entry in entries for text in (*entry["enum"], entry.get("default")) if text is not None)
             choices = tuple(dict.fromkeys(listed))
             if given is True:
-                self._problem.chosen(term, choices)
+                self._problem.note_choices(term, choices)
         return _Param(kind, term, given, places, choices)
 
     def _given(self, name: str, defaults: Collection[str]) -> Formula:
@@ -201,7 +193,7 @@ class Params:
         if kind == "bool":
             return self._problem.boolean(f"params.{name}{self._whose}")
         if kind == "string":
-            return self._problem.texts.variable(f"params.{name}{self._whose}", bool_of_any)
+            return self._problem.texts.variable(f"params.{name}{self._whose}", any_text)
         if kind == "double":
             term = self._problem.real(f"params.{name}{self._whose}")
             low, high = (exact(self._problem, one) for one in (-sys.float_info.max, sys.float_info.max))
@@ -212,11 +204,10 @@ class Params:
     def _accepts(self, version: int) -> Formula:
         parts = []
         for param in self._params.values():
-            for of, _policy, entry in param.declared:
-                if of == version:
-                    if "default" not in entry:
-                        parts.append(param.given)
-                    parts.append(implies(param.given, self._within(param, entry)))
+            for entry in (one.entry for one in param.declared if one.version == version):
+                if "default" not in entry:
+                    parts.append(param.given)
+                parts.append(implies(param.given, self._within(param, entry)))
         return conj(parts)
 
     def _within(self, param: _Param, entry: Mapping[str, Any]) -> Formula:
@@ -253,17 +244,11 @@ def exact(problem: Problem, value: float) -> Any:
     return require().RealVal(str(Fraction(value)), problem.context)
 
 
-def as_json(kind: str, value: Any) -> Any:
-    """Return a converted value of a parameter as JSON has it."""
-    write = _WRITES.get(kind)
-    return value if write is None else write(value)
-
-
-def _allowed(places: Sequence[Any]) -> str:
+def _allowed(places: Sequence[ParamDeclaration]) -> str:
     """Return in words what the declarations of a parameter allow."""
-    entries = [entry for _version, _policy, entry in places]
+    entries = [one.entry for one in places]
     texts = list(dict.fromkeys(map(_limits, entries)))
-    versions = {version for version, _policy, _entry in places}
+    versions = {one.version for one in places}
     if len(texts) == 1:
         found = f"its declaration allows: {texts[0]}"
     elif len(versions) > 1 and len(texts) == 2:

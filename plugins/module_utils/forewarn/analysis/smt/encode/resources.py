@@ -17,15 +17,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....events import API_VERSIONS, MAX_NAME_CHARACTERS, MAX_NAMES
-from ..decode.words import Mapped
 from ..terms import Formula, between, conj, disj, implies, is_constant, ite, neg, require, same
-from .problem import Problem, Translated
+from .problem import Encoding, Problem
+from .text_functions import TextFunction
 
 
 class NameLoop(NamedTuple):
     """A loop over the names: whether the predicate is ``deciding`` for some name, and whether it fails for some."""
 
-    predicate: Callable[[Any], Translated]
+    predicate: Callable[[Any], Encoding]
     deciding: bool
     decided: Any
     failed: Any
@@ -35,7 +35,7 @@ class NameCount(NamedTuple):
     """How many entries of the list have a predicate, which has a value for each name unless ``failed``."""
 
     key: str
-    predicate: Callable[[Any], Translated]
+    predicate: Callable[[Any], Encoding]
     number: Any
     failed: Formula
 
@@ -76,7 +76,7 @@ class Resources:
         self._spelling = self._z3.Function("the spelling in event.Resources", integer, integer)
         self.names: dict[Any, Any] = {}  # every name that something reads: a text or a term, by itself or by its id
         self._elements: set[int] = set()  # ids of names that are made for the list itself
-        self._loops: list[NameLoop] = []
+        self.loops: list[NameLoop] = []
         self._by_key: dict[str, NameLoop] = {}
         self.counts: dict[str, NameCount] = {}
         self.distinct: Distinct | None = None  # if something reads it
@@ -119,7 +119,7 @@ class Resources:
             self.leader()
         return self._affects[key][1]
 
-    def loop(self, key: str, predicate: Callable[[Any], Translated], *, deciding: bool) -> NameLoop:
+    def loop(self, key: str, predicate: Callable[[Any], Encoding], *, deciding: bool) -> NameLoop:
         """Return a loop that one element decides, with the value ``deciding`` of a predicate.
 
         Predicates of one ``key`` are the same.
@@ -139,22 +139,11 @@ class Resources:
                 failed = False
                 break
         loop = NameLoop(predicate, deciding, decided, failed)
-        self._loops.append(loop)
+        self.loops.append(loop)
         self._by_key[key] = loop
         return loop
 
-    def allows(self, truth: Callable[[Formula], bool], name: str) -> bool:
-        """Return whether a name may be in the list of a model as far as loops go; ``truth`` evaluates formulas."""
-        for loop in self._loops:
-            value, error = loop.predicate(name)
-            fails = truth(error)
-            if (fails and not truth(loop.failed)) or (
-                not fails and truth(same(value, loop.deciding)) and not truth(loop.decided)
-            ):
-                return False
-        return True
-
-    def count_of(self, key: str, predicate: Callable[[Any], Translated]) -> NameCount:
+    def count_of(self, key: str, predicate: Callable[[Any], Encoding]) -> NameCount:
         """Return how many entries have a predicate."""
         if key not in self.counts:
             can_fail = predicate(self._another(f"of {key}")).error is not False
@@ -181,7 +170,7 @@ class Resources:
         further: list[Any] = []
         known: dict[str, list[Any]] = {}  # what counts
         number = self.count if self.distinct is None else self.distinct.count
-        if self._loops or self.counts or self.distinct is not None:
+        if self.loops or self.counts or self.distinct is not None:
             further.append(self._another("in event.Resources"))
             more = number > _sum(self._first_of_their_kind(names))
             facts += self._is_another(more, further[0], names)
@@ -198,7 +187,7 @@ class Resources:
         facts.append(number >= _sum(self._first_of_their_kind(names)))
         for name in names:
             there = self.has(name)
-            for loop in self._loops:
+            for loop in self.loops:
                 value, error = loop.predicate(name)
                 facts.append(implies(conj((there, neg(error), same(value, loop.deciding))), loop.decided))
                 facts.append(implies(conj((there, error)), loop.failed))
@@ -292,7 +281,7 @@ class Resources:
             return
         self.names[key] = name
         if not isinstance(name, str) and key not in self._elements:  # any text, of which only names are in the list
-            can_be = Mapped(name, "can be the name of a VM", self.can_be, "bool", total=True)
+            can_be = TextFunction(name, "can be the name of a VM", self.can_be, "bool", total=True)
             self._problem.facts.append(implies(self._has(name), self._problem.texts.apply(can_be)[0]))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ....policy.functions import timevalues as tv
 from ..terms import conj, disj, floor_div, ite
-from .problem import Problem, Translated
+from .problem import Encoding, Problem
 
 _DAY = 86_400
 _BEGIN, _END = tv.MIN_TIMESTAMP // tv.SECOND, tv.MAX_TIMESTAMP // tv.SECOND
@@ -24,37 +24,39 @@ _FIRST = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp())
 _LAST = int(datetime(2100, 1, 1, tzinfo=timezone.utc).timestamp())
 
 
-def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> Translated:
+def accessor(problem: Problem, function: str, moment: Any, zone: str | None) -> Encoding:
     """Return a calendar field of a time in nanoseconds, by the name of its function in ``functions.FUNCTIONS``."""
-    seconds, rest = problem.divided(moment, tv.SECOND)
+    seconds, rest = problem.divide(moment, tv.SECOND)
 
     def field(local: Any) -> Any:
         return floor_div(rest, 1_000_000) if function == "milliseconds" else _FIELDS[function](problem, local)
 
     if zone is None or zone == "UTC":
-        return Translated(field(seconds))
+        return Encoding(field(seconds))
     try:
         where = tv.zone(zone)
     except ValueError:
-        return Translated(0, True)
+        return Encoding(0, True)
     if isinstance(where, timezone):
         offset = int(where.utcoffset(None).total_seconds())  # beyond the years 1 to 9999 there is no value
         local = problem.plus(seconds, offset, offset, offset)
-        return Translated(field(local), disj((local < _BEGIN, local > _END)))
-    local = problem.once(f"local time in {zone}", seconds, lambda: _local(problem, seconds, zone))
+        return Encoding(field(local), disj((local < _BEGIN, local > _END)))
+    local = problem.memo(f"local time in {zone}", seconds, lambda: _local(problem, seconds, zone))
     low, high = problem.range_of(seconds) or (_BEGIN, _END)
     if low >= _FIRST and high < _LAST:
-        return Translated(field(local))
+        return Encoding(field(local))
     inside = ite(seconds >= _FIRST, seconds < _LAST, False)
-    other = problem.anything(f"{function} of {moment} in {zone}", f"a time before 2000 or after 2099 in {zone}", "int")
+    other = problem.fresh_value(
+        f"{function} of {moment} in {zone}", f"a time before 2000 or after 2099 in {zone}", "int"
+    )
     edge = disj((seconds < _BEGIN + 2 * _DAY, seconds > _END - 2 * _DAY))  # there are no local times beyond
-    return Translated(ite(inside, field(local), other.value), conj((edge, other.error)))
+    return Encoding(ite(inside, field(local), other.value), conj((edge, other.error)))
 
 
-def duration_field(function: str, value: Any) -> Translated:
+def duration_field(function: str, value: Any) -> Encoding:
     """Return the whole hours, minutes or seconds of a duration in nanoseconds, cut towards zero."""
     unit = {"duration_hours": 3600, "duration_minutes": 60, "duration_seconds": 1}[function] * tv.SECOND
-    return Translated(ite(value >= 0, floor_div(value, unit), -floor_div(-value, unit)))
+    return Encoding(ite(value >= 0, floor_div(value, unit), -floor_div(-value, unit)))
 
 
 @lru_cache(maxsize=32)
@@ -102,27 +104,27 @@ def _offset(changes: Sequence[tuple[int, int]], seconds: Any) -> Any:
 
 
 def _days(problem: Problem, seconds: Any) -> Any:
-    return problem.divided(seconds, _DAY)[0]
+    return problem.divide(seconds, _DAY)[0]
 
 
 def _hour(problem: Problem, seconds: Any) -> tuple[Any, Any]:
     """Return the hour of the day, and the seconds of the hour."""
-    return problem.divided(problem.divided(seconds, _DAY)[1], 3600)
+    return problem.divide(problem.divide(seconds, _DAY)[1], 3600)
 
 
 def _minute(problem: Problem, seconds: Any) -> tuple[Any, Any]:
     """Return the minute of the hour, and the second."""
-    return problem.divided(_hour(problem, seconds)[1], 60)
+    return problem.divide(_hour(problem, seconds)[1], 60)
 
 
 def _march_year(problem: Problem, seconds: Any) -> tuple[Any, Any, Any]:
     """Return the first of 400 years, how many years after it, from 0, and the day of that year, from 0: the years
     begin in March, so that a leap day is the last of its year.
     """
-    era, of_era = problem.divided(problem.plus(_days(problem, seconds), 719_468), 146_097)
+    era, of_era = problem.divide(problem.plus(_days(problem, seconds), 719_468), 146_097)
 
     def part(days: int) -> Any:
-        return problem.divided(of_era, days)[0]
+        return problem.divide(of_era, days)[0]
 
     leap_days = part(36_524) - part(1460) - part(146_096)
     years = floor_div(of_era + leap_days, 365)
@@ -151,7 +153,7 @@ _FIELDS: Mapping[str, Callable[[Problem, Any], Any]] = {
     "month": lambda problem, seconds: _civil(problem, seconds)[1] - 1,
     "date": lambda problem, seconds: _civil(problem, seconds)[2],
     "day_of_month": lambda problem, seconds: _civil(problem, seconds)[2] - 1,
-    "day_of_week": lambda problem, seconds: problem.divided(_days(problem, seconds) + 4, 7)[1],
+    "day_of_week": lambda problem, seconds: problem.divide(_days(problem, seconds) + 4, 7)[1],
     "day_of_year": _day_of_year,
     "hours": lambda problem, seconds: _hour(problem, seconds)[0],
     "minutes": lambda problem, seconds: _minute(problem, seconds)[0],

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from forewarn.analysis.smt.decode.words import Mapped, NoWord, Wanted, find_words, follows, has_spellings, images
+from forewarn.analysis.smt.decode.text_search import Conflict, TextConstraint, find_texts, images
+from forewarn.analysis.smt.encode.text_functions import TextFunction, follows, has_spellings
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.functions.patterns import compile_pattern
 from forewarn.policy.functions.regex import compile_program
@@ -25,43 +26,43 @@ FUNCTIONS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def relation(kind: str, part: str) -> Mapped:
-    return Mapped(
+def relation(kind: str, part: str) -> TextFunction:
+    return TextFunction(
         None, f"{kind}({part!r})", lambda text: FUNCTIONS[kind](text, part), "bool", (part,), (kind, part), True
     )
 
 
-def size() -> Mapped:
-    return Mapped(None, "size", len, "int", total=True)
+def size() -> TextFunction:
+    return TextFunction(None, "size", len, "int", total=True)
 
 
-def number() -> Mapped:
+def number() -> TextFunction:
     def function(text: str) -> int:
         if not text.isdigit():
             raise EvaluationError("no number")
         return int(text)
 
-    return Mapped(None, "int", function, "int")
+    return TextFunction(None, "int", function, "int")
 
 
-def lower() -> Mapped:
-    return Mapped(None, "lower", str.lower, "string", total=True)
+def lower() -> TextFunction:
+    return TextFunction(None, "lower", str.lower, "string", total=True)
 
 
 def wanted(
-    *results: tuple[Mapped, Any], name: bool = False, allowed: Callable[[str], bool] | None = None, **group: Any
-) -> Wanted:
+    *results: tuple[TextFunction, Any], name: bool = False, allowed: Callable[[str], bool] | None = None, **group: Any
+) -> TextConstraint:
     """Return what has certain results; FAILS for none."""
     given = {mapped.key: (mapped, value is FAILS, None if value is FAILS else value) for mapped, value in results}
-    return Wanted(name, [] if allowed is None else [allowed], given, **group)
+    return TextConstraint(name, [] if allowed is None else [allowed], given, **group)
 
 
 FAILS = object()
 
 
-def one(asked: Wanted, known: Sequence[str] = ()) -> str | NoWord:
-    found = find_words({-1: asked}, known)
-    return found if isinstance(found, NoWord) else found[-1]
+def one(asked: TextConstraint, known: Sequence[str] = ()) -> str | Conflict:
+    found = find_texts({-1: asked}, known)
+    return found if isinstance(found, Conflict) else found[-1]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def one(asked: Wanted, known: Sequence[str] = ()) -> str | NoWord:
         ([(number(), FAILS), (size(), 1)], lambda text: not text.isdigit() and len(text) == 1),
     ],
 )
-def test_a_text_has_the_results(results: list[tuple[Mapped, Any]], right: Callable[[str], bool]) -> None:
+def test_a_text_has_the_results(results: list[tuple[TextFunction, Any]], right: Callable[[str], bool]) -> None:
     found = one(wanted(*results))
     assert isinstance(found, str)
     assert right(found)
@@ -108,12 +109,12 @@ def test_a_text_is_allowed() -> None:
 def test_missing_text_is_proven_by_excluding_results() -> None:
     long, short, other = relation("starts_with", "web"), relation("starts_with", "we"), relation("contains", "q")
     found = one(wanted((long, True), (short, False), (other, True)))
-    assert isinstance(found, NoWord)
-    assert {(mapped.key, result) for mapped, _fails, result in found.impossible} == {
+    assert isinstance(found, Conflict)
+    assert {(mapped.key, result) for mapped, _fails, result in found.core} == {
         (long.key, True),
         (short.key, False),
     }
-    assert found.number == -1
+    assert found.code == -1
 
 
 @pytest.mark.parametrize(
@@ -125,29 +126,29 @@ def test_missing_text_is_proven_by_excluding_results() -> None:
         [(number(), -5)],
     ],
 )
-def test_that_no_text_was_found_proves_nothing(results: list[tuple[Mapped, Any]]) -> None:
+def test_that_no_text_was_found_proves_nothing(results: list[tuple[TextFunction, Any]]) -> None:
     found = one(wanted(*results))
-    assert isinstance(found, NoWord)
-    assert found.impossible == ()
+    assert isinstance(found, Conflict)
+    assert found.core == ()
 
 
 @pytest.mark.parametrize("other", [(size(), 5), (number(), FAILS)])
-def test_proof_uses_only_results_known_to_z3(other: tuple[Mapped, Any]) -> None:
+def test_proof_uses_only_results_known_to_z3(other: tuple[TextFunction, Any]) -> None:
     long, short = relation("starts_with", "web"), relation("starts_with", "we")
     found = one(wanted((long, True), other, (short, False)))
-    assert isinstance(found, NoWord)
-    assert {mapped.key for mapped, _fails, _result in found.impossible} == {long.key, short.key}
+    assert isinstance(found, Conflict)
+    assert {mapped.key for mapped, _fails, _result in found.core} == {long.key, short.key}
 
 
 def test_last_failed_condition_is_checked_first() -> None:
     looked: list[str] = []
 
-    def seen(key: str, fits: Callable[[str], bool]) -> Mapped:
+    def seen(key: str, fits: Callable[[str], bool]) -> TextFunction:
         def function(text: str) -> bool:
             looked.append(key)
             return fits(text)
 
-        return Mapped(None, key, function, "bool", total=True)
+        return TextFunction(None, key, function, "bool", total=True)
 
     one_, other = seen("any", lambda text: True), seen("short", lambda text: len(text) < 3)
     text = wanted((one_, True), (other, True))
@@ -165,7 +166,7 @@ def test_z3_finds_what_no_candidate_is() -> None:
 
 
 def test_texts_are_as_different_as_their_numbers() -> None:
-    found = find_words({number: wanted() for number in (-1, -2, -3)}, ["other"])
+    found = find_texts({number: wanted() for number in (-1, -2, -3)}, ["other"])
     assert isinstance(found, dict)
     assert len({text.lower() for text in (*found.values(), "other")}) == 4
 
@@ -183,8 +184,8 @@ def test_a_name_in_another_case(name: str) -> None:
 def test_a_name_that_has_no_other_case(name: str) -> None:
     assert not has_spellings(name)
     found = one(wanted(name=True, group=7, like=name), [name])
-    assert isinstance(found, NoWord)
-    assert found.impossible == ()
+    assert isinstance(found, Conflict)
+    assert found.core == ()
 
 
 def test_every_spelling_of_a_name_is_tried() -> None:
@@ -192,7 +193,7 @@ def test_every_spelling_of_a_name_is_tried() -> None:
 
 
 def test_names_of_one_group_differ_in_case_only() -> None:
-    found = find_words(
+    found = find_texts(
         {-1: wanted(name=True, group=1), -2: wanted(name=True, group=1), -3: wanted(name=True, group=2)}, []
     )
     assert isinstance(found, dict)
@@ -201,35 +202,35 @@ def test_names_of_one_group_differ_in_case_only() -> None:
 
 
 def test_new_name_resembles_no_known_name() -> None:
-    found = find_words({-1: wanted(name=True, group=1)}, ["VM_0"])
+    found = find_texts({-1: wanted(name=True, group=1)}, ["VM_0"])
     assert isinstance(found, dict)
     assert found[-1].lower() != "vm_0"
 
 
 def test_texts_that_functions_make_of_others() -> None:
-    found = find_words({-1: wanted(), -2: wanted()}, [], {-1: [(lower(), -2)]})
+    found = find_texts({-1: wanted(), -2: wanted()}, [], {-1: [(lower(), -2)]})
     assert isinstance(found, dict)
     assert found[-2] == found[-1].lower() != found[-1]
-    itself = find_words({-1: wanted()}, [], {-1: [(lower(), -1)]})
+    itself = find_texts({-1: wanted()}, [], {-1: [(lower(), -1)]})
     assert isinstance(itself, dict)
     assert itself[-1] == itself[-1].lower()
 
 
 def test_arguments_are_found_before_their_results() -> None:
-    longer = Mapped(None, "longer", lambda text: text + "!", "string", total=True)
+    longer = TextFunction(None, "longer", lambda text: text + "!", "string", total=True)
     for makes, made in ((-1, -2), (-2, -1)):
-        found = find_words({-1: wanted(), -2: wanted()}, [], {makes: [(longer, made)]})
+        found = find_texts({-1: wanted(), -2: wanted()}, [], {makes: [(longer, made)]})
         assert isinstance(found, dict)
         assert found[made] == found[makes] + "!"
 
 
 def test_result_of_a_text_has_its_own_conditions() -> None:
     made = {-1: [(lower(), -2)]}
-    found = find_words({-1: wanted(), -2: wanted((relation("starts_with", "X"), True))}, [], made)
-    assert isinstance(found, NoWord)
-    assert found.impossible == ()
-    assert found.number == -2
-    both = find_words({-1: wanted(), -2: wanted(), -3: wanted()}, [], {-1: [(lower(), -3)], -2: [(lower(), -3)]})
+    found = find_texts({-1: wanted(), -2: wanted((relation("starts_with", "X"), True))}, [], made)
+    assert isinstance(found, Conflict)
+    assert found.core == ()
+    assert found.code == -2
+    both = find_texts({-1: wanted(), -2: wanted(), -3: wanted()}, [], {-1: [(lower(), -3)], -2: [(lower(), -3)]})
     if isinstance(both, dict):
         assert both[-1] != both[-2]
         assert both[-1].lower() == both[-2].lower() == both[-3]
@@ -239,7 +240,7 @@ def test_what_a_function_makes() -> None:
     found = images(lower(), ["The Host"])
     assert "the host" in found
     assert all(text == text.lower() for text in found)
-    fails = Mapped(None, "first", lambda text: _first(text), "string", ("ab",))
+    fails = TextFunction(None, "first", lambda text: _first(text), "string", ("ab",))
     assert "a" in images(fails, [])
 
 
@@ -251,9 +252,9 @@ def _first(text: str) -> str:
 
 @pytest.mark.parametrize("members", [2, 5, 14, 40])
 def test_many_names_may_differ_in_case_only(members: int) -> None:
-    names = {-number: Wanted(True, group=1) for number in range(1, members + 1)}
-    found = find_words(names, ["web"])
-    assert not isinstance(found, NoWord)
+    names = {-number: TextConstraint(True, group=1) for number in range(1, members + 1)}
+    found = find_texts(names, ["web"])
+    assert not isinstance(found, Conflict)
     assert len(set(found.values())) == members
     assert len({text.lower() for text in found.values()}) == 1
 
@@ -267,7 +268,7 @@ def test_text_with_a_numeric_part_is_found(place: int, value: int) -> None:
         except (ValueError, IndexError) as error:
             raise EvaluationError("no number") from error
 
-    text = one(wanted((Mapped(None, "int", function, "int", ("_",)), value), name=True))
+    text = one(wanted((TextFunction(None, "int", function, "int", ("_",)), value), name=True))
     assert isinstance(text, str)
     assert function(text) == value
 
@@ -278,7 +279,7 @@ TEXTS = ["".join(letters) for size in range(7) for letters in itertools.product(
 
 
 @given(RELATIONS, RELATIONS)
-def test_implied_relation_has_no_counterexample(first: Mapped, second: Mapped) -> None:
+def test_implied_relation_has_no_counterexample(first: TextFunction, second: TextFunction) -> None:
     """Among texts of six letters, and one that no part has, there is a counterexample wherever there is any."""
     never_otherwise = all(second.function(text) for text in TEXTS if first.function(text))
     assert never_otherwise or not follows(first, second)
@@ -286,15 +287,15 @@ def test_implied_relation_has_no_counterexample(first: Mapped, second: Mapped) -
         assert follows(first, second)
 
 
-def pattern(text: str) -> Mapped:
+def pattern(text: str) -> TextFunction:
     program = compile_pattern(text)
-    return Mapped(None, text, compile_program(program), "bool", (), ("matches", program), True)
+    return TextFunction(None, text, compile_program(program), "bool", (), ("matches", program), True)
 
 
 def test_a_search_costs_what_z3_spends_on_it() -> None:
     spent: list[float] = []
     asked = wanted(*((pattern(f"^[a-f]{{3,{n + 3}}}[0-9]$"), n > 3) for n in range(8)))
-    found = find_words({-1: asked}, [], spend=spent.append)
+    found = find_texts({-1: asked}, [], spend=spent.append)
     assert isinstance(found, dict)
     assert re.fullmatch("[a-f]{7}[0-9]", found[-1])
     assert 10_000 < sum(spent) < 4_000_000

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.decode.words import Mapped
-from forewarn.analysis.smt.encode.calls import TOTAL, Arguments, call, compared
+from forewarn.analysis.smt.encode.arguments import TOTAL, Arguments
+from forewarn.analysis.smt.encode.comparisons import compared
+from forewarn.analysis.smt.encode.functions import call
 from forewarn.analysis.smt.encode.inputs import Inputs
-from forewarn.analysis.smt.encode.problem import NOTHING, Problem, Translated
+from forewarn.analysis.smt.encode.problem import NOTHING, Encoding, Problem
+from forewarn.analysis.smt.encode.text_functions import TextFunction
 from forewarn.analysis.smt.terms import neg
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Call, Literal
@@ -36,12 +38,12 @@ EVERY_SECOND = (
 )
 
 
-def called(function: str, result: str, types: tuple[str, ...], values: tuple[Any, ...]) -> Translated | None:
+def called(function: str, result: str, types: tuple[str, ...], values: tuple[Any, ...]) -> Encoding | None:
     """Translate a call. No argument is called a constant, so nothing but the translation evaluates it."""
     arguments = tuple(Literal((type_, 0, 0), value) for type_, value in zip(types, values))
     form = Call((result, 0, 0), function, *arguments)
-    given = tuple(map(Translated, values))
-    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Translated(PROBLEM.integer("anything"))))
+    given = tuple(map(Encoding, values))
+    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Encoding(PROBLEM.integer("anything"))))
 
 
 @pytest.mark.parametrize(
@@ -81,13 +83,13 @@ def test_a_function_of_numbers(function: str, types: tuple[str, ...], result: st
 @pytest.mark.parametrize(
     ("function", "types", "given", "expected"),
     [
-        ("size", ("list(int)",), ((Translated(1), Translated(2)),), 2),
-        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), 0), 1),
-        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), 1), 2),
-        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), 2), None),
-        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), -1), None),
-        ("in", ("int", "list(int)"), (2, (Translated(1), Translated(2))), True),
-        ("in", ("int", "list(int)"), (3, (Translated(1), Translated(2))), False),
+        ("size", ("list(int)",), ((Encoding(1), Encoding(2)),), 2),
+        ("index_list", ("list(int)", "int"), ((Encoding(1), Encoding(2)), 0), 1),
+        ("index_list", ("list(int)", "int"), ((Encoding(1), Encoding(2)), 1), 2),
+        ("index_list", ("list(int)", "int"), ((Encoding(1), Encoding(2)), 2), None),
+        ("index_list", ("list(int)", "int"), ((Encoding(1), Encoding(2)), -1), None),
+        ("in", ("int", "list(int)"), (2, (Encoding(1), Encoding(2))), True),
+        ("in", ("int", "list(int)"), (3, (Encoding(1), Encoding(2))), False),
         ("in", ("int", "list(int)"), (3, [1, 3]), True),
         ("in", ("int", "map(int, int)"), (3, {1: 3}), False),
         ("in", ("int", "map(int, int)"), (1, {1: 3}), True),
@@ -150,7 +152,7 @@ def test_nothing_is_made_of_what_is_not_translated(place: int) -> None:
     values[place] = NOTHING
     assert called("add_int", "int", ("int", "int"), tuple(values)) is None
     for name in ("eq", "lt"):
-        one, other = map(Translated, values)
+        one, other = map(Encoding, values)
         assert compared(Problem(), name, "int", one, other) is None
 
 
@@ -159,7 +161,7 @@ def test_a_comparison_fails_where_an_argument_does(name: str) -> None:
     problem = Problem()
     for type_, value in (("int", 1), ("string", "a"), ("bool", True), ("double", 1.5), ("double", float("nan"))):
         for errors in itertools.product((False, True), repeat=2):
-            one, other = (Translated(value, error) for error in errors)
+            one, other = (Encoding(value, error) for error in errors)
             found = compared(problem, name, type_, one, other)
             assert found is not None
             assert found.error is any(errors), (type_, errors)
@@ -172,26 +174,26 @@ def test_doubles_that_are_not_numbers(name: str) -> None:
         for given in ((special, 1.5), (1.5, special), (special, inf), (nan, special)):
             if given[0] == given[1]:
                 continue  # both are constant: nothing asks for it
-            one, other = map(Translated, given)
+            one, other = map(Encoding, given)
             found = compared(Problem(), name, "double", one, other)
             assert found is not None
             if sum(value in (inf, -inf) or value != value for value in given) == 1:
                 assert (found.value, found.error) == (FUNCTIONS[name](*given), False), given
 
 
-def text_called(function: str, result: str, types: tuple[str, ...], *values: Any) -> Translated | None:
+def text_called(function: str, result: str, types: tuple[str, ...], *values: Any) -> Encoding | None:
     """Translate a call in which one text is a term, whose value is None among the values."""
     term = PROBLEM.texts.variable("a text", lambda _text: True)
-    given = tuple(Translated(term if value is None else value) for value in values)
+    given = tuple(Encoding(term if value is None else value) for value in values)
     form = Call((result, 0, 0), function, *(Literal((type_, 0, 0), "") for type_ in types))
-    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Translated(NOTHING)))
+    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Encoding(NOTHING)))
 
 
 def test_what_a_function_makes_of_a_text() -> None:
     found = text_called("contains", "string", ("string", "string"), None, "b")
     assert found is not None
     mapped = found.value
-    assert isinstance(mapped, Mapped)
+    assert isinstance(mapped, TextFunction)
     assert mapped.relation == ("contains", "b")
     assert mapped.total
     assert mapped.constants == ("b",)
@@ -230,30 +232,30 @@ def test_what_a_function_makes_of_what_another_makes() -> None:
 def test_comparing_texts_is_left_to_codes() -> None:
     found = text_called("eq", "bool", ("string", "string"), None, "b")
     assert found is not None
-    assert not isinstance(found.value, Mapped)
+    assert not isinstance(found.value, TextFunction)
 
 
 def test_names_and_tags() -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     resources, tags = inputs.resources, inputs.tags
 
-    def value(function: str, *values: Any) -> Translated | None:
+    def value(function: str, *values: Any) -> Encoding | None:
         types = (
             "list(string)" if one is resources else "map(string, string)" if one is tags else "string" for one in values
         )
         form = Call(("int", 0, 0), function, *(Literal((type_, 0, 0), "") for type_ in types))
-        given = tuple(map(Translated, values))
-        return call(Arguments(inputs.problem, form, given, lambda one: one, lambda: Translated(NOTHING)))
+        given = tuple(map(Encoding, values))
+        return call(Arguments(inputs.problem, form, given, lambda one: one, lambda: Encoding(NOTHING)))
 
-    assert value("size", resources) == Translated(resources.count, False)
-    assert value("size", tags) == Translated(tags.count, False)
-    assert value("index_list", resources, 0) == Translated(resources.leader(), False)
-    assert value("index_list", resources, -1) == Translated(0, True)
+    assert value("size", resources) == Encoding(resources.count, False)
+    assert value("size", tags) == Encoding(tags.count, False)
+    assert value("index_list", resources, 0) == Encoding(resources.leader(), False)
+    assert value("index_list", resources, -1) == Encoding(0, True)
     assert value("index_list", resources, 1) is None
-    assert value("in", "vm_1", resources) == Translated(resources.has("vm_1"), False)
+    assert value("in", "vm_1", resources) == Encoding(resources.has("vm_1"), False)
     there, tag = tags.tag("role")
-    assert value("in", "role", tags) == Translated(there, False)
-    assert value("index_map", tags, "role") == Translated(tag, neg(there))
+    assert value("in", "role", tags) == Encoding(there, False)
+    assert value("index_map", tags, "role") == Encoding(tag, neg(there))
     name = inputs.own_name
     assert value("in", name, tags) is None
     assert value("index_map", tags, name) is None
@@ -279,8 +281,8 @@ def test_unknown_divisor_may_be_zero_or_not(function: str) -> None:
         *((1, 0, True), (1, 1, False), (1, -1, False), (INT_MIN, 1, False)),
         *((INT_MIN, -1, type_ == "int"), (INT_MIN + 1, -1, False)),
     ):
-        given = (Translated(dividend), Translated(divisor))
-        found = call(Arguments(problem, form, given, lambda one: one, lambda: Translated(problem.integer("any"))))
+        given = (Encoding(dividend), Encoding(divisor))
+        found = call(Arguments(problem, form, given, lambda one: one, lambda: Encoding(problem.integer("any"))))
         assert found is not None
         solver = z3.SimpleSolver(ctx=problem.context)
         solver.add(divisor == by)

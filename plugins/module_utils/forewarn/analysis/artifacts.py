@@ -1,0 +1,51 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What several artifacts declare together, and artifacts with some of the policies of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..policy.artifact import Artifact
+from ..policy.params import check_names
+
+
+class ParamDeclaration(NamedTuple):
+    """The declaration of a parameter by a policy of one of several versions; ``entry`` is that of the artifact."""
+
+    version: int
+    policy: str
+    entry: Mapping[str, Any]
+
+
+def extra_values(policies: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return the types and statuses that policies declare beside the documented ones, by their field."""
+    found: dict[str, tuple[str, ...]] = {}
+    for data in policies:
+        for field, texts in data.get("extra_values", {}).items():
+            found[field] = tuple(dict.fromkeys((*found.get(field, ()), *texts)))
+    return found
+
+
+def declared_params(
+    versions: Sequence[Sequence[Mapping[str, Any]]], given: Mapping[str, Any]
+) -> dict[str, list[ParamDeclaration]]:
+    """Return the declarations of parameters by their names, in order. Each version is a list of policies.
+
+    Raises InputError if a parameter is ``given`` that no policy declares.
+    """
+    found: dict[str, list[ParamDeclaration]] = {}
+    for version, policies in enumerate(versions):
+        for data in policies:
+            for entry in data["params"]:
+                found.setdefault(entry["name"], []).append(ParamDeclaration(version, data["name"], entry))
+    check_names(given, (one.entry for declarations in found.values() for one in declarations))
+    return dict(sorted(found.items()))
+
+
+def without_invariants(artifact: Artifact, policies: Iterable[Mapping[str, Any]]) -> Artifact:
+    """Return an artifact with some of its policies, without their invariants."""
+    chosen = [{**data, "invariants": []} for data in policies]
+    return Artifact({**artifact.data, "policies": chosen}, "", artifact.api_version)
