@@ -100,7 +100,7 @@ def test_se30_api_versions_of_2017_get_the_incarnation(incarnation: int | str) -
     assert "DocumentIncarnation" not in json.loads(server.requests[3].body)
 
 
-def test_approval_retries_nothing_is_a_defect_of_the_caller() -> None:
+def test_empty_approval_is_a_defect() -> None:
     with (
         ScriptedServer(status(200)) as server,
         client_of(server) as client,

@@ -43,7 +43,7 @@ def test_missed_ticks_are_skipped_not_bunched(clocks: ManualClocks, late: float,
 
 
 @pytest.mark.parametrize("soon_first", [True, False])
-def test_a_poll_comes_soon_after_the_request_in_flight(clocks: ManualClocks, soon_first: bool) -> None:
+def test_poll_follows_the_request_in_flight(clocks: ManualClocks, soon_first: bool) -> None:
     limiter = Limiter(clock=clocks.monotonic)
     schedule = _schedule(clocks, limiter)
     while limiter.take():

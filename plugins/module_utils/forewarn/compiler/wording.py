@@ -1,15 +1,13 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words that findings share: articles, likely spellings."""
+"""Words that findings share: likely spellings, and how to write a duration."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable
-
-from .cel.types import Type
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
@@ -23,12 +21,6 @@ def closest(word: str, words: Iterable[str]) -> str | None:
         return ending[0]
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
-
-
-def with_article(type_: Type) -> str:
-    """Return ``an int``, ``a list(string)``, ``an event``."""
-    text = str(type_) if type_.kind != "record" else type_.name
-    return ("an " if text[:1] in "aeio" else "a ") + text
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -127,7 +127,7 @@ def test_diff_has_its_changes_in_words(tmp_path: Path, capsys: pytest.CaptureFix
 def test_unwritable_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "none" / "page.html"
     assert main(["policy", "verify", str(DIRECTORY / "spot-worker.yml"), "--html", str(file)]) == 2
-    assert f"{file}: No such file or directory" in capsys.readouterr().err
+    assert f"{file} cannot be written: No such file or directory" in capsys.readouterr().err
 
 
 def test_json_and_a_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,344 +5,356 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Callable
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ...policy.evaluation_error import EvaluationError
 from ...policy.functions import formatting
-from ...policy.functions import overloads as table
 from ...policy.functions import timevalues as tv
+from ...policy.functions.overloads import FUNCTIONS, METHODS, Overload, Table
 from ...policy.functions.patterns import PatternError, compile_pattern
 from ...policy.functions.table import FUNCTIONS as RUNTIME
-from ..wording import duration_hint, function_hint, with_article
-from . import operators, optionals
+from ..wording import duration_hint, function_hint
+from . import macros, operators, optionals, presence
 from . import types as t
+from .aggregates import check_elements
+from .context import Check, CheckContext
+from .forms import TypedForm, call, typed_call, typed_form, unknown
 from .guards import Present
-from .macros import MACROS
 from .name_hints import call_hint, method_hint
-from .overloads import UNSUPPORTED, find, possible, result
-from .syntax import SyntaxNode
-from .types import Type, Typed
-
-if TYPE_CHECKING:
-    from .checker import Checker
+from .overloads import UNSUPPORTED, common_result_type, matching_overload, possible_overloads, result_type
+from .syntax import MAX_SOURCE, SyntaxNode
+from .types import Type, with_article
 
 _PATTERN_HINT = r"write a backslash before a special character, as in r'\('"
 
 
-def overloaded(
-    checker: Checker, node: SyntaxNode, table_: table.Table, other: Iterable[str], present: Present
-) -> Typed:
-    """Check a function or a method by its overloads; ``other`` are the names of the other calling style."""
-    checked = [checker.check(child, present) for child in node.children]
-    overloads = table_.get(node.value)
+def check_call(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    """Check ``f(x, …)``."""
+    if node.value == "has":
+        return presence.check(context, node, present)
+    special = _SPECIAL_FUNCTIONS.get(node.value)
+    if special is not None:
+        return special.check(context, node, present)
+    return _check_overloaded(context, node, FUNCTIONS, present)
+
+
+def check_method(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    """Check ``x.f(y, …)``: a method, a loop, or a function whose name has a dot in it."""
+    receiver = node.children[0]
+    if receiver.kind == "name" and not context.is_variable(receiver.value):
+        namespace = context.dotted_name(receiver)
+        if namespace in _NAMESPACES:
+            return _check_namespaced(context, node, f"{namespace}.{node.value}", present)
+    if node.value in macros.MACROS:
+        return macros.check(context, node, present)
+    special = _SPECIAL_METHODS.get(node.value)
+    if special is not None:
+        return special.check(context, node, present)
+    return _check_overloaded(context, node, METHODS, present)
+
+
+# By overloads
+
+
+def _check_overloaded(context: CheckContext, node: SyntaxNode, known: Table, present: Present) -> TypedForm:
+    """Check a function or a method by its overloads."""
+    arguments = context.check_all(node.children, present)
+    overloads = known.get(node.value)
     if overloads is None:
-        _no_such_function(checker, node, table_, other)
-        return checker.unknown(node)
-    return _resolved(checker, node, overloads, checked)
+        return _refuse_unknown_function(context, node)
+    return _check_arguments(context, node, overloads, arguments)
 
 
-def _resolved(checker: Checker, node: SyntaxNode, overloads: list[table.Overload], checked: list[Typed]) -> Typed:
-    types = [type_ for _form, type_ in checked]
+def _check_arguments(
+    context: CheckContext, node: SyntaxNode, overloads: list[Overload], arguments: list[TypedForm]
+) -> TypedForm:
+    types = [type_ for _form, type_ in arguments]
     if t.UNKNOWN in types:
-        results = {overload.result for overload in overloads}
-        known = len(results) == 1 and "E" not in "".join(results)
-        return checker.unknown(node)[0], result(overloads[0], types) if known else t.UNKNOWN
-    overload = find(overloads, types)
+        return unknown(node, common_result_type(overloads, types) or t.UNKNOWN)
+    overload = matching_overload(overloads, types)
     if overload is not None:
-        refused = _refused(checker, node, overload, types)
-        return refused or _literal_call(checker, node, overload, [form for form, _type in checked], types)
-    fitting = possible(overloads, types) if t.DYN in types else []
+        refused = _refuse_elements(context, node, overload, types)
+        return refused or _call_overload(context, node, overload, arguments)
+    fitting = possible_overloads(overloads, types) if t.DYN in types else []
     if fitting:
-        arguments = node.children[-len(checked) :]
-        boxes = [checker.boxed(child, *one) for child, one in zip(arguments, checked, strict=True)]
-        made = checker.called(t.DYN, node, f"dyn {node.value}", *boxes)
-        results = {one.result for one in fitting}
-        known = len(results) == 1 and "E" not in "".join(results)
-        return checker.unboxed(node, made, result(fitting[0], types)) if known else (made, t.DYN)
+        dynamic = call(t.DYN, node, f"dyn {node.value}", *context.all_to_dyn(node.children, arguments))
+        known = common_result_type(fitting, types)
+        return TypedForm(dynamic, t.DYN) if known is None else typed_call(known, node, "dyn_value", dynamic)
     takes = " or ".join(dict.fromkeys(f"({', '.join(one.kinds)})" for one in overloads))
-    hint = ""
+    message = f"{node.value}() takes {takes}; here it gets ({', '.join(map(str, types))})"
+    return context.refuse(node, "type-mismatch", message, _arguments_hint(context, node, types))
+
+
+def _arguments_hint(context: CheckContext, node: SyntaxNode, types: list[Type]) -> str:
+    """Return what to write for a call whose arguments no overload takes."""
     if node.value == "contains" and types[0].kind in ("list", "map"):
-        hint = "ask with in, as in 'value' in " + checker.written(node.children[0])
-    elif node.value in UNSUPPORTED:
-        hint = UNSUPPORTED[node.value]
-    elif node.value == "duration" and types == [t.INT]:
+        return "ask with in, as in 'value' in " + context.source_of(node.children[0])
+    if node.value == "duration" and types == [t.INT]:
         argument = node.children[-1]
-        number = argument.value if argument.kind == "literal" else None
-        written = checker.written(argument)
-        hint = f"write duration('{number}s')" if number is not None else f"write duration(string({written}) + 's')"
-    given = ", ".join(map(str, types))
-    checker.report(node, "type-mismatch", f"{node.value}() takes {takes}; here it gets ({given})", hint)
-    return checker.unknown(node)
+        if argument.kind == "literal":
+            return f"write duration('{argument.value}s')"
+        return f"write duration(string({context.source_of(argument)}) + 's')"
+    return UNSUPPORTED.get(node.value, "")
 
 
-def _refused(checker: Checker, node: SyntaxNode, overload: table.Overload, types: list[Type]) -> Typed | None:
+def _refuse_elements(
+    context: CheckContext, node: SyntaxNode, overload: Overload, types: list[Type]
+) -> TypedForm | None:
     """Report elements that a function on lists does not take."""
     if types[0].kind != "list" or overload.name == "size":
         return None
     for type_ in types:
         if t.contains_kind(type_, "record"):
-            checker.report(node, "unsupported", f"{node.value}() does not take {with_article(type_)}", "use a field")
-            return checker.unknown(node)
+            message = f"{node.value}() does not take {with_article(type_)}"
+            return context.refuse(node, "unsupported", message, "use a field")
     element = types[0].of[0]
     if overload.name in ("sort", "least", "greatest") and element.kind not in (*t.ORDERED, "dyn", "nothing"):
         message = f"{node.value}() takes elements that have an order, and these are {element}"
-        checker.report(node, "type-mismatch", message)
-        return checker.unknown(node)
-    if overload.name.startswith("sets_") and not t.comparable(*types):
-        message = f"{node.value}() takes lists of one type, and these are {types[0]} and {types[1]}"
-        checker.report(node, "type-mismatch", message)
-        return checker.unknown(node)
+        return context.refuse(node, "type-mismatch", message)
     if overload.name.startswith("sets_"):
+        if not t.comparable(*types):
+            message = f"{node.value}() takes lists of one type, and these are {types[0]} and {types[1]}"
+            return context.refuse(node, "type-mismatch", message)
         for child, other in zip(node.children, reversed(types), strict=True):
-            operators.expect_value(checker, child, other)
+            operators.expect_value(context, child, other)
     return None
 
 
-def _literal_call(
-    checker: Checker, node: SyntaxNode, overload: table.Overload, forms: list[Any], types: list[Type]
-) -> Typed:
-    """Evaluate a conversion of a literal now: it may fail, and times are costly to parse for each event."""
-    type_ = result(overload, types)
+def _call_overload(
+    context: CheckContext, node: SyntaxNode, overload: Overload, arguments: list[TypedForm]
+) -> TypedForm:
+    """Return a call. Evaluates a conversion of a literal, which may fail, so that no VM has to parse times."""
+    forms, types = [form for form, _type in arguments], [type_ for _form, type_ in arguments]
+    type_ = result_type(overload, types)
     if overload.name.startswith("sets_") and t.join(*types) is None:  # so that the elements can be compared
-        forms = [checker.called(t.list_of(t.DYN), node, "dyn_elements", checker.boxed(node, *one))
-                 for one in zip(forms, types, strict=True)]  # fmt: skip
-    if overload.kinds == ("timestamp", "string") and forms[1][0] == "lit":
+        lists = [context.to_dyn(node, argument) for argument in arguments]
+        forms = [call(t.list_of(t.DYN), node, "dyn_elements", form) for form in lists]
+    if overload.kinds == ("timestamp", "string") and arguments[1].is_literal:
         try:
             tv.zone(forms[1][4])
         except ValueError as error:
-            checker.report(node, "bad-literal", str(error), "write an offset such as '+02:00', or Europe/Berlin")
-    if len(forms) == 1 and forms[0][0] == "lit" and "_to_" in overload.name:
+            context.report(node, "bad-literal", str(error), "write an offset such as '+02:00', or Europe/Berlin")
+    if len(arguments) == 1 and arguments[0].is_literal and "_to_" in overload.name:
+        literal = forms[0][4]
         try:
-            value = RUNTIME[overload.name](forms[0][4])
+            value = RUNTIME[overload.name](literal)
         except EvaluationError as error:
-            hint = duration_hint(str(forms[0][4])) if type_.kind == "duration" else ""
-            checker.report(node, "bad-literal", str(error), hint)
-            return checker.unknown(node)
+            hint = duration_hint(str(literal)) if type_.kind == "duration" else ""
+            return context.refuse(node, "bad-literal", str(error), hint)
         if type_.kind in ("timestamp", "duration"):
-            return checker.made("lit", type_, node, value)
-    return checker.made("call", type_, node, overload.name, *forms)
+            return typed_form("lit", type_, node, value)
+    return typed_call(type_, node, overload.name, *forms)
 
 
-def _no_such_function(checker: Checker, node: SyntaxNode, own: Iterable[str], other: Iterable[str]) -> None:
+def _refuse_unknown_function(context: CheckContext, node: SyntaxNode) -> TypedForm:
     if node.value in UNSUPPORTED:
-        checker.report(node, "unsupported", f"{node.value}() is not supported", UNSUPPORTED[node.value])
-        return
-    hint = _other_name(checker, node)
-    other_style = METHODS if node.kind == "call" else FUNCTIONS
-    if node.value in other or node.value in other_style or (node.kind == "call" and node.value in MACROS):
-        wanted = "x.NAME(…)" if node.kind == "call" else "NAME(x, …)"
-        checker.report(node, "unknown-function", f"call it as {wanted.replace('NAME', node.value)}", hint)
-        return
-    known = {name for name in (*own, *other, *FUNCTIONS, *METHODS, *MACROS, "has") if "." not in name}
+        return context.refuse(node, "unsupported", f"{node.value}() is not supported", UNSUPPORTED[node.value])
+    hint = _other_name(context, node)
+    functions = {*FUNCTIONS, *_SPECIAL_FUNCTIONS}
+    methods = {*METHODS, *_SPECIAL_METHODS, *macros.MACROS}
+    if node.value in (methods if node.kind == "call" else functions):
+        style = f"x.{node.value}(…)" if node.kind == "call" else f"{node.value}(x, …)"
+        return context.refuse(node, "unknown-function", f"call it as {style}", hint)
+    known = {name for name in (*functions, *methods, "has") if "." not in name}
     hint = hint or function_hint(node.value, known)
-    checker.report(node, "unknown-function", f"there is no function {node.value}()", hint)
+    return context.refuse(node, "unknown-function", f"there is no function {node.value}()", hint)
 
 
-def _other_name(checker: Checker, node: SyntaxNode, space: str = "") -> str:
-    """Return what to write for the call of a function that does not exist, if that is clear; ``space`` is before it."""
-    quiet = checker.quiet()
-    types = [quiet.check(child)[1] for child in node.children]
-    written = [checker.written(child) for child in node.children]
+def _other_name(context: CheckContext, node: SyntaxNode, namespaced: str = "") -> str:
+    """Return what to write for the call of a function that does not exist, or an empty text if that is not clear.
+
+    ``namespaced`` is its name if that has a dot in it.
+    """
+    quiet = context.quiet()
+    types = [quiet.check(child).type for child in node.children]
+    written = [context.source_of(child) for child in node.children]
     if node.kind == "call":
-        return call_hint(node.value, written, checker.declarations.variables)
-    if space:
-        return call_hint(f"{space}.{node.value}", written[1:], {})
+        return call_hint(node.value, written, context.declarations.variables)
+    if namespaced:
+        return call_hint(namespaced, written[1:], {})
     first = node.children[1] if len(node.children) > 1 else None
     literal = first.value if first is not None and first.kind == "literal" else None
     return method_hint(node.value, written[0], types[0], written[1:], literal)
 
 
-def in_namespace(checker: Checker, node: SyntaxNode, space: str, present: Present) -> Typed:
+def _check_namespaced(context: CheckContext, node: SyntaxNode, name: str, present: Present) -> TypedForm:
     """Check a function whose name has a dot in it: ``math.abs(x)``."""
-    name = f"{space}.{node.value}"
-    special = _NAMESPACED.get(name)
+    special = _SPECIAL_NAMESPACED.get(name)
     if special is not None:
-        arguments, check = special
-        if name in _MACROS and node.children[0].value.startswith("."):
-            checker.report(node, "bad-macro", f"{name}() is a macro, which has no dot before it", "remove the dot")
-            return checker.unknown(node)
-        if arguments is not None and len(node.children) - 1 != arguments:
-            checker.report(node, "type-mismatch", f"{name}() takes {_count(arguments)}")
-            return checker.unknown(node)
-        return check(checker, node, present)
-    overloads = table.FUNCTIONS.get(name)
+        if name in _NAMESPACED_MACROS and node.children[0].value.startswith("."):
+            message = f"{name}() is a macro, which has no dot before it"
+            return context.refuse(node, "bad-macro", message, "remove the dot")
+        return special.check(context, node, present, name)
+    overloads = FUNCTIONS.get(name)
     if overloads is None:
-        known = [other for other in (*table.FUNCTIONS, *_NAMESPACED) if other.startswith(f"{space}.")]
-        hint = _other_name(checker, node, space) or function_hint(name, known)
-        checker.report(node, "unknown-function", f"there is no function {name}()", hint)
-        return checker.unknown(node)
+        namespace = name.partition(".")[0]
+        known = [other for other in (*FUNCTIONS, *_SPECIAL_NAMESPACED) if other.startswith(f"{namespace}.")]
+        hint = _other_name(context, node, name) or function_hint(name, known)
+        return context.refuse(node, "unknown-function", f"there is no function {name}()", hint)
     qualified = SyntaxNode("call", node.start, node.end, name, node.children[1:])
-    return _resolved(checker, qualified, overloads, [checker.check(child, present) for child in node.children[1:]])
-
-
-def _count(arguments: int) -> str:
-    return "one argument" if arguments == 1 else f"{arguments or 'no'} arguments"
+    return _check_arguments(context, qualified, overloads, context.check_all(qualified.children, present))
 
 
 # Functions with rules of their own
 
 
-def _dyn(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-    form, type_ = checker.check(node.children[0], present)
-    return checker.boxed(node, form, type_), t.UNKNOWN if type_ == t.UNKNOWN else t.DYN
+class _SpecialFunction(NamedTuple):
+    """A function with a check of its own, and how many arguments it takes, without a receiver or a namespace."""
+
+    check_arguments: Check
+    least: int
+    most: int
+
+    def check(self, context: CheckContext, node: SyntaxNode, present: Present, name: str = "") -> TypedForm:
+        """Count the arguments, then check the call. ``name`` is that of the function if it has a dot in it."""
+        given = len(node.children) - (node.kind == "method")
+        if self.least <= given <= self.most:
+            return self.check_arguments(context, node, present)
+        takes = "one argument" if self.least == 1 else f"{self.least or 'no'} arguments"
+        return context.refuse(node, "type-mismatch", f"{name or node.value}() takes {takes}")
 
 
-def _type(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-    form, type_ = checker.check(node.children[0], present)
-    if type_ == t.UNKNOWN:
-        return checker.unknown(node)
-    return checker.made("call", t.TYPE, node, "dyn_type", checker.boxed(node, form, type_))
+def _dyn(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    value = context.check(node.children[0], present)
+    return TypedForm(context.to_dyn(node, value), t.UNKNOWN if value.type == t.UNKNOWN else t.DYN)
 
 
-def _join(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-    checked = [checker.check(child, present) for child in node.children]
+def _type(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    value = context.check(node.children[0], present)
+    if value.type == t.UNKNOWN:
+        return unknown(node)
+    return typed_call(t.TYPE, node, "dyn_type", context.to_dyn(node, value))
+
+
+def _join(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    arguments = context.check_all(node.children, present)
     wanted = [t.list_of(t.STRING), t.STRING]
-    for child, (_form, type_), want in zip(node.children, checked, wanted):  # the separator is optional
+    for child, (_form, type_), want in zip(node.children, arguments, wanted):  # the separator is optional
         if t.join(type_, want) is None:
-            checker.report(child, "type-mismatch", f"join() takes {want} here, and this is {with_article(type_)}")
-    return checker.made("call", t.STRING, node, "join", *(form for form, _type in checked))
+            context.report(child, "type-mismatch", f"join() takes {want} here, and this is {with_article(type_)}")
+    return typed_call(t.STRING, node, "join", *(form for form, _type in arguments))
 
 
-def _matches(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def _matches(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``matches``, and compile a literal pattern. One that is a parameter is compiled when it is known."""
-    (text_form, text), (pattern_form, pattern) = (checker.check(child, present) for child in node.children)
+    (text_form, text), (pattern_form, pattern) = context.check_all(node.children, present)
     literal = node.children[1]
     for child, type_ in zip(node.children, (text, pattern), strict=True):
         if t.join(type_, t.STRING) is None:
-            checker.report(child, "type-mismatch", f"matches() takes texts, and this is {with_article(type_)}")
-            return checker.unknown(node)[0], t.BOOL
+            context.report(child, "type-mismatch", f"matches() takes texts, and this is {with_article(type_)}")
+            return unknown(node, t.BOOL)
     if pattern_form[0] == "field" and pattern_form[4][1] == "record(params)":
-        return checker.made("call", t.BOOL, node, "matches", text_form, pattern_form)
+        return typed_call(t.BOOL, node, "matches", text_form, pattern_form)
     if literal.kind != "literal":
         message = "the pattern of matches() must be a literal or a parameter"
-        checker.report(literal, "unsupported", message, "write 'pattern', or params.NAME")
-        return checker.unknown(node)[0], t.BOOL
+        context.report(literal, "unsupported", message, "write 'pattern', or params.NAME")
+        return unknown(node, t.BOOL)
     try:
         program = compile_pattern(literal.value)
     except PatternError as error:
         message = f"bad pattern: {error} (at its character {error.position + 1})"
-        checker.report(literal, "bad-literal", message, _PATTERN_HINT)
-        return checker.unknown(node)[0], t.BOOL
-    return checker.made("matches", t.BOOL, node, text_form, program)
+        context.report(literal, "bad-literal", message, _PATTERN_HINT)
+        return unknown(node, t.BOOL)
+    return typed_form("matches", t.BOOL, node, text_form, program)
 
 
-def _format(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def _format(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``format``, and that a literal format has a clause for each element of a literal list."""
-    (text_form, text), (list_form, given) = (checker.check(child, present) for child in node.children)
+    text, values = context.check_all(node.children, present)
     format_, arguments = node.children
-    if t.UNKNOWN in (text, given):
-        return checker.unknown(node)[0], t.STRING
-    if text != t.STRING or given.kind != "list" or t.contains_kind(given, "record"):
-        message = f"format() takes a text and a list of values; here it gets ({text}, {given})"
-        checker.report(node, "type-mismatch", message, "write 'text %s'.format([value])")
-        return checker.unknown(node)[0], t.STRING
+    if t.UNKNOWN in (text.type, values.type):
+        return unknown(node, t.STRING)
+    if text.type != t.STRING or values.type.kind != "list" or t.contains_kind(values.type, "record"):
+        message = f"format() takes a text and a list of values; here it gets ({text.type}, {values.type})"
+        context.report(node, "type-mismatch", message, "write 'text %s'.format([value])")
+        return unknown(node, t.STRING)
     if format_.kind == "literal":
         try:
             clauses = len(formatting.clauses(format_.value)) - 1
         except ValueError as error:
-            checker.report(format_, "bad-literal", str(error))
-            return checker.unknown(node)[0], t.STRING
+            context.report(format_, "bad-literal", str(error))
+            return unknown(node, t.STRING)
         if arguments.kind == "list" and len(arguments.children) != clauses:
             message = f"the format has {clauses} clauses, and the list {len(arguments.children)} elements"
-            checker.report(arguments, "bad-literal", message)
-    return checker.made("call", t.STRING, node, "format", text_form, checker.boxed(arguments, list_form, given))
+            context.report(arguments, "bad-literal", message)
+    return typed_call(t.STRING, node, "format", text.form, context.to_dyn(arguments, values))
 
 
-def _flatten(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def _flatten(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``flatten()``, which joins lists, and ``flatten(depth)``."""
-    form, type_ = checker.check(node.children[0], present)
+    flattened = context.check(node.children[0], present)
+    type_ = flattened.type
     depth = node.children[1] if len(node.children) > 1 else None
     if depth is not None and (depth.kind != "literal" or depth.type != t.INT or not 0 <= depth.value <= 8):
-        checker.report(depth, "type-mismatch", "flatten() takes a literal number from 0 to 8")
-        return checker.unknown(node)
+        return context.refuse(depth, "type-mismatch", "flatten() takes a literal number from 0 to 8")
+    if type_ == t.UNKNOWN:
+        return unknown(node)
     if type_.kind != "list" or type_.of[0].kind == "dyn":
-        if type_ != t.UNKNOWN:
-            message = f"flatten() takes a list of lists, and this is {with_article(type_)}"
-            checker.report(node.children[0], "type-mismatch", message)
-        return checker.unknown(node)
+        message = f"flatten() takes a list of lists, and this is {with_article(type_)}"
+        return context.refuse(node.children[0], "type-mismatch", message)
     for _level in range(1 if depth is None else depth.value):
         if type_.of[0].kind != "list":
             break
         type_ = type_.of[0]
-        form = checker.called(type_, node, "flatten", form)
-    return form, type_
+        flattened = typed_call(type_, node, "flatten", flattened.form)
+    return flattened
 
 
-def _extreme(function: str) -> Callable[[Checker, SyntaxNode, Present], Typed]:
-    """Return the check of math.greatest() or math.least(), of a list or of several numbers."""
-
-    def check(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-        children = node.children[1:]
-        if len(children) == 1:
-            form, type_ = checker.check(children[0], present)
-            if type_.kind in t.NUMERIC:
-                return form, type_
-            element = type_.of[0] if type_.kind == "list" else type_
-        else:
-            forms, element = checker.uniform(children, present, "the numbers")
-            form = checker.made("list", t.list_of(element), node, *forms)[0]
-            type_ = t.list_of(element)
-        if element.kind not in t.NUMERIC and (type_.kind != "list" or element != t.DYN):
-            if element != t.UNKNOWN:
-                given = f"{with_article(type_)}" if children else "nothing"
-                checker.report(node, "type-mismatch", f"math.{node.value}() takes numbers, and this is {given}")
-            return checker.unknown(node)
-        return checker.made("call", element, node, function, form)
-
-    return check
+def _extreme(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    """Check ``math.greatest`` or ``math.least``, of a list or of several numbers."""
+    children = node.children[1:]
+    if len(children) == 1:
+        form, type_ = context.check(children[0], present)
+        if type_.kind in t.NUMERIC:
+            return TypedForm(form, type_)
+        element = type_.of[0] if type_.kind == "list" else type_
+    else:
+        forms, element = check_elements(context, children, present, "the numbers")
+        form, type_ = typed_form("list", t.list_of(element), node, *forms)
+    if element == t.UNKNOWN:
+        return unknown(node)
+    if element.kind not in t.NUMERIC and (type_.kind != "list" or element != t.DYN):
+        given = with_article(type_) if children else "nothing"
+        message = f"math.{node.value}() takes numbers, and this is {given}"
+        return context.refuse(node, "type-mismatch", message)
+    return typed_call(element, node, node.value, form)
 
 
-def _bind(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def _bind(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``cel.bind(name, value, body)``."""
     name, value, body = node.children[1:]
     if not name.is_identifier:
-        checker.report(name, "bad-macro", "cel.bind() takes a name, a value and an expression: cel.bind(x, 5, x * x)")
-        return checker.unknown(node)
-    form, type_ = checker.check(value, present)
-    return checker.with_bound(node, name.value, (form, type_), body, present)
+        message = "cel.bind() takes a name, a value and an expression: cel.bind(x, 5, x * x)"
+        return context.refuse(name, "bad-macro", message)
+    return optionals.bind(context, node, name.value, context.check(value, present), body, present)
 
 
-_Check = Callable[["Checker", SyntaxNode, Present], Typed]
-
-
-def _with(least: int, most: int, check: _Check) -> _Check:
-    """Return a check that first counts the arguments, the receiver among them."""
-
-    def counted(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-        if least <= len(node.children) <= most:
-            return check(checker, node, present)
-        own = least - (node.kind == "method")
-        checker.report(node, "type-mismatch", f"{node.value}() takes {_count(own)}")
-        return checker.unknown(node)
-
-    return counted
-
-
-FUNCTIONS: Mapping[str, _Check] = {
-    "dyn": _with(1, 1, _dyn),
-    "type": _with(1, 1, _type),
-    "matches": _with(2, 2, _matches),
+_ANY = MAX_SOURCE  # arguments, each of which has a character
+_SPECIAL_FUNCTIONS: Mapping[str, _SpecialFunction] = {
+    "dyn": _SpecialFunction(_dyn, 1, 1),
+    "type": _SpecialFunction(_type, 1, 1),
+    "matches": _SpecialFunction(_matches, 2, 2),
 }
-METHODS: Mapping[str, _Check] = {
-    "matches": _with(2, 2, _matches),
-    "join": _with(1, 2, _join),
-    "format": _with(2, 2, _format),
-    "flatten": _with(1, 2, _flatten),
-    "hasValue": _with(1, 1, optionals.has_value),
-    "value": _with(1, 1, optionals.value),
-    "or": _with(2, 2, optionals.or_),
-    "orValue": _with(2, 2, optionals.or_value),
-    "optMap": _with(3, 3, optionals.mapped),
-    "optFlatMap": _with(3, 3, optionals.mapped),
+_SPECIAL_METHODS: Mapping[str, _SpecialFunction] = {
+    "matches": _SpecialFunction(_matches, 1, 1),
+    "join": _SpecialFunction(_join, 0, 1),
+    "format": _SpecialFunction(_format, 1, 1),
+    "flatten": _SpecialFunction(_flatten, 0, 1),
+    "hasValue": _SpecialFunction(optionals.has_value, 0, 0),
+    "value": _SpecialFunction(optionals.value, 0, 0),
+    "or": _SpecialFunction(optionals.or_, 1, 1),
+    "orValue": _SpecialFunction(optionals.or_value, 1, 1),
+    "optMap": _SpecialFunction(optionals.map_value, 2, 2),
+    "optFlatMap": _SpecialFunction(optionals.map_value, 2, 2),
 }
-_NAMESPACED: Mapping[str, tuple[int | None, _Check]] = {
-    "cel.bind": (3, _bind),
-    "math.greatest": (None, _extreme("greatest")),
-    "math.least": (None, _extreme("least")),
-    "optional.of": (1, optionals.of),
-    "optional.ofNonZeroValue": (1, optionals.of_non_zero),
-    "optional.none": (0, optionals.none),
+_SPECIAL_NAMESPACED: Mapping[str, _SpecialFunction] = {
+    "cel.bind": _SpecialFunction(_bind, 3, 3),
+    "math.greatest": _SpecialFunction(_extreme, 0, _ANY),
+    "math.least": _SpecialFunction(_extreme, 0, _ANY),
+    "optional.of": _SpecialFunction(optionals.of, 1, 1),
+    "optional.ofNonZeroValue": _SpecialFunction(optionals.of_non_zero, 1, 1),
+    "optional.none": _SpecialFunction(optionals.none, 0, 0),
 }
-_MACROS = ("cel.bind", "math.greatest", "math.least")
-NAMESPACES = frozenset(name.partition(".")[0] for name in (*table.FUNCTIONS, *_NAMESPACED) if "." in name)
+_NAMESPACED_MACROS = ("cel.bind", "math.greatest", "math.least")
+_NAMESPACES = frozenset(name.partition(".")[0] for name in (*FUNCTIONS, *_SPECIAL_NAMESPACED) if "." in name)

@@ -12,8 +12,9 @@ from typing import Any, Callable
 from ...errors import InputError
 from ...policy.evaluate import Builder, Closure, Scope, guarded
 from ...policy.forms import read_form
-from . import optionals
-from .checker import Checker
+from .checker import new_context
+from .context import CheckContext
+from .forms import TypedForm, as_form
 from .macros import ASSUMED_ELEMENTS
 from .syntax import SyntaxNode, parse
 from .type_hints import bool_hint, text_hint, unquoted
@@ -26,7 +27,6 @@ from .types import (
     ExpressionFinding,
     RecordField,
     Type,
-    Typed,
     join,
 )
 
@@ -82,40 +82,39 @@ class ExpressionError(InputError):
 def check(source: str, declarations: Declarations, expect: Type | None = None) -> Checked:
     """Check an expression. ``expect`` is the type it must have, if any."""
 
-    def judge(checker: Checker, node: SyntaxNode) -> Typed:
-        form, type_ = checker.check(node)
-        if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
-            message = f"this must be {expect}, and it is {type_}"
-            operand = checker.operand(node, type_)
+    def check_result(context: CheckContext, node: SyntaxNode) -> TypedForm:
+        result = context.check(node)
+        if expect is not None and result.type != UNKNOWN and join(result.type, expect) is None:
+            operand = context.operand(node, result.type)
             if expect in (BOOL, STRING):
                 hint = bool_hint(operand) if expect == BOOL else text_hint(operand)
             else:
                 hint = "" if operand.words is None else unquoted(operand.words, expect)
-            checker.report(node, "wrong-result-type", message, hint)
-        return form, type_
+            context.report(node, "wrong-result-type", f"this must be {expect}, and it is {result.type}", hint)
+        return result
 
-    return checked(source, declarations, judge)
+    return check_with(source, declarations, check_result)
 
 
-def checked(source: str, declarations: Declarations, judge: Callable[[Checker, SyntaxNode], Typed]) -> Checked:
-    """Check an expression as ``judge`` does, which reports to the checker and returns the form and the type."""
+def check_with(
+    source: str, declarations: Declarations, check_root: Callable[[CheckContext, SyntaxNode], TypedForm]
+) -> Checked:
+    """Parse an expression, and check its tree with a function that reports mistakes to the context."""
     try:
         node = parse(source)
     except CelSyntaxError as error:
         return Checked(None, None, (error.finding,))
-    checker = Checker(declarations, source)
-    form, type_ = judge(checker, node)
-    if isinstance(form, optionals.Parts):
-        form = optionals.whole(form)
-    findings = checker.findings
-    if checker.cost > MAX_COST:
-        message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
+    context = new_context(declarations, source)
+    form, type_ = check_root(context, node)
+    findings = context.findings
+    if context.cost > MAX_COST:
+        message = f"loops in loops: {context.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
         hint = "nest fewer loops, or compute the inner one in a variable"
         findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
     ordered = tuple(sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code)))
     if any(finding.severity == "error" for finding in ordered):
         return Checked(None, None, ordered)
-    return Checked(form, type_, ordered)
+    return Checked(as_form(form), type_, ordered)
 
 
 @dataclass(frozen=True)

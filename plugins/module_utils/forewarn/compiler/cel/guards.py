@@ -42,3 +42,8 @@ def when_false(node: SyntaxNode) -> Present:
     if node.kind == "operator" and node.value == "!":
         return when_true(node.children[0])
     return _NONE
+
+
+def without_name(present: Present, name: str) -> Present:
+    """Return the accesses that do not begin with a name, which a new variable hides."""
+    return frozenset(path for path in present if path.split(".")[0] != name)

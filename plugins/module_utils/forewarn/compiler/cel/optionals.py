@@ -1,311 +1,259 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks optional values: ``event.?NotBefore``, ``tags[?'role']``, ``optional.of(x)``, and what is asked of them.
+"""Checks optional values: ``event.?NotBefore``, ``tags[?'role']``, ``optional.of(x)``, and their methods.
 
-The compiler keeps an optional value in two ``Parts``: whether there is a value, and the value, which may be read only
-if there is one. So ``event.?X.orValue(d)`` becomes ``has(event.X) ? event.X : d``, which is fast, and which the solver
-understands. Only where an optional value is kept, in a list or a variable, is it one when the expression runs.
+The source is the optional values extension of CEL (cel-spec, proposal 246). The forms have two parts as long as
+possible (``forms.OptionalParts``). Only where an optional value is kept, in a list or a variable, is it one value at
+run time.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from ..wording import with_article
 from . import operators
 from . import types as t
-from .guards import Present
+from .context import CheckContext
+from .forms import (
+    Form,
+    OptionalParts,
+    TypedForm,
+    as_form,
+    bool_literal,
+    call,
+    conditional,
+    conjunction,
+    parts_of,
+    typed_form,
+    unknown,
+)
+from .guards import Present, without_name
+from .names import has_field, select_field
 from .syntax import SyntaxNode
-from .types import Type, Typed
-
-if TYPE_CHECKING:
-    from .checker import Checker
+from .types import LocalVariable, Type, with_article
 
 
-class Parts(NamedTuple):
-    """An optional value: forms of whether there is a value, and of the value."""
-
-    present: Any
-    value: Any
+def _optional(value_type: Type, present: Form, value: Any) -> TypedForm:
+    """Return an optional value by its parts."""
+    return TypedForm(OptionalParts(present, as_form(value)), t.optional_of(value_type))
 
 
-def whole(parts: Parts) -> list[Any]:
-    """Return the form of an optional value that is kept."""
-    _op, type_, start, end, *_rest = parts.value
-    kept = f"optional({type_})"
-    if parts.present[0] == "lit" and not parts.present[4]:
-        return ["call", kept, start, end, "none"]
-    some = ["call", kept, start, end, "some", parts.value]
-    if parts.present[0] == "lit":
-        return some
-    return ["if", kept, start, end, parts.present, some, ["call", kept, start, end, "none"]]
-
-
-def parts_of(form: Any, type_: Type) -> Parts:
-    """Return the parts of an optional value."""
-    if isinstance(form, Parts):
-        return form
-    start, end = form[2:4]
-    value_type = str(type_.of[0]) if type_.of else "unknown"
-    return Parts(["call", "bool", start, end, "has_value", form], ["call", value_type, start, end, "value_of", form])
-
-
-def _truth(node: SyntaxNode, value: bool) -> list[Any]:
-    return ["lit", "bool", node.start, node.end, value]
-
-
-def _both(checker: Checker, node: SyntaxNode, first: Any, second: Any) -> Any:
-    """Return whether both hold. Unlike &&, it fails where the first one does."""
-    if first[0] == "lit" and first[4]:
-        return second
-    return checker.made("if", t.BOOL, node, first, second, _truth(node, False))[0]
-
-
-def _made(type_: Type, present: Any, value: Any) -> tuple[Any, Type]:
-    return Parts(present, whole(value) if isinstance(value, Parts) else value), t.optional_of(type_)
-
-
-def choice(checker: Checker, node: SyntaxNode, condition: Any, then: Typed, otherwise: Typed) -> Typed:
-    """Return one of two optional values of a type."""
-    first, second = parts_of(*then), parts_of(*otherwise)
-    type_ = then[1].of[0]
-    present = checker.made("if", t.BOOL, node, condition, first.present, second.present)[0]
-    return _made(type_, present, checker.made("if", type_, node, condition, first.value, second.value)[0])
+def _value(optional: TypedForm) -> TypedForm:
+    """Return what an optional value has inside."""
+    return TypedForm(parts_of(optional).value, optional.type.of[0])
 
 
 # Fields and elements
 
 
-def select(checker: Checker, node: SyntaxNode, form: Any, type_: Type) -> Typed:
+def select(context: CheckContext, node: SyntaxNode, operand: TypedForm) -> TypedForm:
     """Check ``x.?field``, and ``x.field`` of an optional x."""
-    if type_.kind != "optional":
-        present = checker.has_field(node, node, form, type_)
-        if present is None:
-            return checker.unknown(node)
-        value, field = checker.selected(_required(node), form, type_, frozenset())
-        return _made(field, present[0], value)
-    outer = parts_of(form, type_)
-    inner = select(checker, node, outer.value, type_.of[0])
-    if inner[1] == t.UNKNOWN:
-        return inner
-    parts = parts_of(*inner)
-    return _made(inner[1].of[0], _both(checker, node, outer.present, parts.present), parts.value)
+    if operand.type.kind == "optional":
+        inner = select(context, node, _value(operand))
+        return inner if inner.type == t.UNKNOWN else _nested(node, operand, inner)
+    present = has_field(context, node, node, operand)
+    if present is None:
+        return unknown(node)
+    field = select_field(context, node, operand, guarded=True)
+    return _optional(field.type, present.form, field.form)
 
 
-def _required(node: SyntaxNode) -> SyntaxNode:
-    """Return the node of ``x.?field`` as one that nobody asks for the field's presence: that was done."""
-    return SyntaxNode("optional_select", node.start, node.end, node.value, node.children)
+def _nested(node: SyntaxNode, outer: TypedForm, inner: TypedForm) -> TypedForm:
+    """Return an optional value of an optional value: present if both are."""
+    parts = parts_of(inner)
+    return _optional(inner.type.of[0], conjunction(node, parts_of(outer).present, parts.present), parts.value)
 
 
-def index(checker: Checker, node: SyntaxNode, container: Typed, key: Typed) -> Typed:
+def index(context: CheckContext, node: SyntaxNode, container: TypedForm, key: TypedForm) -> TypedForm:
     """Check ``x[?key]``, and ``x[key]`` of an optional x."""
-    if t.UNKNOWN in (container[1], key[1]):
-        return checker.unknown(node)
-    form, type_ = container
+    type_ = container.type
+    if t.UNKNOWN in (type_, key.type):
+        return unknown(node)
     if type_.kind == "optional":
         if type_.of[0].kind in ("list", "dyn") and node.kind == "index":
             message = "CEL engines differ on an optional list that does not have this element"
-            checker.report(node, "engines-disagree", message, f"write [?{checker.written(node.children[1])}]")
-            return checker.unknown(node)
-        outer = parts_of(form, type_)
-        inner = index(checker, node, (outer.value, type_.of[0]), key)
-        if inner[1] == t.UNKNOWN:
+            hint = f"write [?{context.source_of(node.children[1])}]"
+            return context.refuse(node, "engines-disagree", message, hint)
+        inner = index(context, node, _value(container), key)
+        if inner.type == t.UNKNOWN:
             return inner
-        parts = parts_of(*inner)
-        present = _both(checker, node, outer.present, parts.present)
-        if key[0][0] != "lit":  # a key without a value is an error, also where there is nothing to look into
-            present = _both(checker, node, checker.called(t.BOOL, node, "defined", key[0]), present)
-        return _made(inner[1].of[0], present, parts.value)
-    value, element = operators.index(checker, node, container, key)
-    if element == t.UNKNOWN:
-        return checker.unknown(node)
-    if type_.kind == "list" and key[1] == t.INT:
-        size = checker.called(t.INT, node, "size", form)
-        above = checker.called(t.BOOL, node, "ge", key[0], ["lit", "int", node.start, node.end, 0])
+        (present, value), value_type = _nested(node, container, inner)
+        if not key.is_literal:  # a key without a value is an error, also where there is nothing to look into
+            present = conjunction(node, call(t.BOOL, node, "defined", key.form), present)
+        return _optional(value_type.of[0], present, value)
+    element = operators.index(context, node, container, key)
+    if element.type == t.UNKNOWN:
+        return element
+    if type_.kind == "list" and key.type == t.INT:
+        size = call(t.INT, node, "size", container.form)
+        above = call(t.BOOL, node, "ge", key.form, ["lit", "int", node.start, node.end, 0])
         # The list is looked at in any case: where it has no value, this has none.
-        present = _both(checker, node, checker.called(t.BOOL, node, "lt", key[0], size), above)
-    elif type_.kind == "map" and t.DYN not in (type_.of[0], key[1]):
-        present = checker.called(t.BOOL, node, "in", key[0], form)
+        present = conjunction(node, call(t.BOOL, node, "lt", key.form, size), above)
+    elif type_.kind == "map" and t.DYN not in (type_.of[0], key.type):
+        present = call(t.BOOL, node, "in", key.form, container.form)
     else:
-        boxes = [checker.boxed(child, *one) for child, one in zip(node.children, (container, key), strict=True)]
-        present = checker.called(t.BOOL, node, "dyn_has_index", *boxes)
-    return _made(element, present, value)
+        present = call(t.BOOL, node, "dyn_has_index", *context.all_to_dyn(node.children, (container, key)))
+    return _optional(element.type, present, element.form)
+
+
+# Conditions and variables
+
+
+def choice(
+    context: CheckContext, node: SyntaxNode, condition: Form, then: TypedForm, otherwise: TypedForm
+) -> TypedForm:
+    """Return the form of one of two values, which must be of one type."""
+    joined = t.join(then.type, otherwise.type)
+    if joined is None and t.DYN in (then.type, otherwise.type):
+        return typed_form("if", t.DYN, node, condition, *context.all_to_dyn((node, node), (then, otherwise)))
+    if joined is None:
+        both = f"{with_article(then.type)} or {with_article(otherwise.type)}"
+        return context.refuse(node, "type-mismatch", f"?: gives {both}; both must be of one type")
+    if joined.kind != "optional":
+        return typed_form("if", joined, node, condition, then.form, otherwise.form)
+    first, second = (parts_of(TypedForm(one.form, joined)) for one in (then, otherwise))
+    present = conditional(t.BOOL, node, condition, first.present, second.present)
+    return _optional(joined.of[0], present, conditional(joined.of[0], node, condition, first.value, second.value))
+
+
+def bind(
+    context: CheckContext, node: SyntaxNode, name: str, value: TypedForm, body: SyntaxNode, present: Present
+) -> TypedForm:
+    """Check an expression in which a name stands for a value, which is evaluated when it is first read."""
+    number = len(context.locals)
+    context.locals.append(LocalVariable(name, value.type, number, "bound"))
+    form, type_ = context.check(body, without_name(present, name))
+    context.locals.pop()
+    if isinstance(form, OptionalParts):
+        parts = (typed_form("bind", t.UNKNOWN, node, number, value.form, part).form for part in form)
+        return TypedForm(OptionalParts(*parts), type_)
+    return typed_form("bind", type_, node, number, value.form, form)
 
 
 # Functions
 
 
-def of(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def of(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``optional.of(x)``."""
-    form, type_ = checker.check(node.children[1], present)
-    if type_ == t.UNKNOWN:
-        return checker.unknown(node)
-    sure = form[0] == "lit" if isinstance(form, list) else False
-    return _made(type_, _truth(node, True) if sure else checker.called(t.BOOL, node, "defined", form), form)
+    value = context.check(node.children[1], present)
+    if value.type == t.UNKNOWN:
+        return unknown(node)
+    exists = bool_literal(node, True) if value.is_literal else call(t.BOOL, node, "defined", value.form)
+    return _optional(value.type, exists, value.form)
 
 
-def of_non_zero(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def of_non_zero(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``optional.ofNonZeroValue(x)``."""
-    form, type_ = checker.check(node.children[1], present)
+    form, type_ = context.check(node.children[1], present)
     if type_.kind in ("timestamp", "dyn", "record", "optional", "type"):
-        checker.report(node, "unsupported", f"it is not defined what the zero of {with_article(type_)} is")
-        return checker.unknown(node)
-    return _made(type_, checker.called(t.BOOL, node, "non_zero", form), form)
+        return context.refuse(node, "unsupported", f"it is not defined what the zero of {with_article(type_)} is")
+    return _optional(type_, call(t.BOOL, node, "non_zero", form), form)
 
 
-def none(checker: Checker, node: SyntaxNode, _present: Present) -> Typed:
+def none(_context: CheckContext, node: SyntaxNode, _present: Present) -> TypedForm:
     """Check ``optional.none()``."""
-    return _made(t.NOTHING, _truth(node, False), _dereferenced(checker, node, t.NOTHING))
+    return _optional(t.NOTHING, bool_literal(node, False), _value_of_none(node, t.NOTHING))
 
 
-def _dereferenced(checker: Checker, node: SyntaxNode, type_: Type) -> Any:
+def _value_of_none(node: SyntaxNode, type_: Type) -> Form:
     """Return the form of the value of nothing, which is an error."""
-    return checker.called(type_, node, "value_of", ["call", f"optional({type_})", node.start, node.end, "none"])
+    return call(type_, node, "value_of", call(t.optional_of(type_), node, "none"))
 
 
-def _receiver(checker: Checker, node: SyntaxNode, present: Present) -> tuple[Parts, Type] | None:
-    form, type_ = checker.check(node.children[0], present)
-    if type_.kind != "optional":
-        if type_ != t.UNKNOWN:
-            message = f"{node.value}() is asked of an optional value, and this is {with_article(type_)}"
-            checker.report(node.children[0], "type-mismatch", message, _optional_hint(checker, node.children[0]))
-        return None
-    return parts_of(form, type_), type_.of[0]
+# Methods
 
 
-def _optional_hint(checker: Checker, node: SyntaxNode) -> str:
-    """Return how to make an optional value of a part of the expression."""
-    if node.kind == "select":
-        return f"write {checker.written(node.children[0])}.?{node.value}"
-    if node.kind == "index":
-        return f"write {checker.written(node.children[0])}[?{checker.written(node.children[1])}]"
-    return ""
+def _receiver(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm | None:
+    """Check the receiver of a method. Return None, with a finding, if it is not an optional value."""
+    receiver = node.children[0]
+    optional = context.check(receiver, present)
+    if optional.type.kind == "optional":
+        return optional
+    if optional.type != t.UNKNOWN:
+        hint = ""
+        if receiver.kind == "select":
+            hint = f"write {context.source_of(receiver.children[0])}.?{receiver.value}"
+        elif receiver.kind == "index":
+            container, key = map(context.source_of, receiver.children)
+            hint = f"write {container}[?{key}]"
+        message = f"{node.value}() is asked of an optional value, and this is {with_article(optional.type)}"
+        context.report(receiver, "type-mismatch", message, hint)
+    return None
 
 
-def has_value(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def has_value(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``x.hasValue()``."""
-    found = _receiver(checker, node, present)
-    return checker.unknown(node) if found is None else (found[0].present, t.BOOL)
+    optional = _receiver(context, node, present)
+    return unknown(node) if optional is None else TypedForm(parts_of(optional).present, t.BOOL)
 
 
-def value(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def value(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``x.value()``."""
-    found = _receiver(checker, node, present)
-    if found is None:
-        return checker.unknown(node)
-    parts, type_ = found
-    return checker.made("if", type_, node, parts.present, parts.value, _dereferenced(checker, node, type_))
+    optional = _receiver(context, node, present)
+    if optional is None:
+        return unknown(node)
+    exists, inner = parts_of(optional)
+    type_ = optional.type.of[0]
+    return typed_form("if", type_, node, exists, inner, _value_of_none(node, type_))
 
 
-def or_value(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def or_value(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``x.orValue(y)``."""
-    found = _receiver(checker, node, present)
-    other = checker.check(node.children[1], present)
-    if found is None or other[1] == t.UNKNOWN:
-        return checker.unknown(node)
-    parts, type_ = found
-    refused = _alternative(checker, node, type_, other[1])
-    if refused is not None:
-        return refused
-    form, joined = checker.choice(node, parts.present, (parts.value, type_), other)
+    optional = _receiver(context, node, present)
+    other = context.check(node.children[1], present)
+    if optional is None or other.type == t.UNKNOWN:
+        return unknown(node)
+    wanted = optional.type.of[0]
+    if not _is_alternative(context, node, wanted, other.type):
+        return unknown(node)
+    form, joined = choice(context, node, parts_of(optional).present, _value(optional), other)
     literal = node.children[1]
-    if type_.values is not None and literal.kind == "literal":  # one more text that this can be
-        joined = replace(type_, values=(*type_.values, literal.value))
-    return form, joined
+    if wanted.values is not None and literal.kind == "literal":  # one more text that this can be
+        joined = replace(joined, values=(*wanted.values, literal.value))
+    return TypedForm(form, joined)
 
 
-def or_(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def or_(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``x.or(y)``."""
-    found = _receiver(checker, node, present)
-    form, other = checker.check(node.children[1], present)
-    if found is None or other == t.UNKNOWN:
-        return checker.unknown(node)
-    parts, type_ = found
-    refused = _alternative(checker, node, t.optional_of(type_), other)
-    if refused is not None:
-        return refused
-    second = parts_of(form, other)
-    either = checker.made("if", t.BOOL, node, parts.present, _truth(node, True), second.present)[0]
-    chosen = checker.choice(node, parts.present, (parts.value, type_), (second.value, other.of[0]))
-    return _made(chosen[1], either, chosen[0])
+    optional = _receiver(context, node, present)
+    other = context.check(node.children[1], present)
+    if optional is None or other.type == t.UNKNOWN or not _is_alternative(context, node, optional.type, other.type):
+        return unknown(node)
+    exists = parts_of(optional).present
+    either = conditional(t.BOOL, node, exists, bool_literal(node, True), parts_of(other).present)
+    chosen = choice(context, node, exists, _value(optional), _value(other))
+    return _optional(chosen.type, either, chosen.form)
 
 
-def _alternative(checker: Checker, node: SyntaxNode, wanted: Type, given: Type) -> Typed | None:
-    """Report an alternative of another type."""
+def _is_alternative(context: CheckContext, node: SyntaxNode, wanted: Type, given: Type) -> bool:
+    """Return whether an alternative has a type that fits. Reports one of another type."""
     if t.join(wanted, given) is not None or (t.DYN in (wanted, given) and wanted.kind != "optional"):
-        return None
+        return True
     message = f"{node.value}() takes {with_article(wanted)} here, and this is {with_article(given)}"
-    checker.report(node.children[1], "type-mismatch", message)
-    return checker.unknown(node)
+    context.report(node.children[1], "type-mismatch", message)
+    return False
 
 
-def mapped(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def map_value(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``x.optMap(v, f(v))`` and ``x.optFlatMap(v, g(v))``."""
-    found = _receiver(checker, node, present)
+    optional = _receiver(context, node, present)
     name, body = node.children[1:]
     if not name.is_identifier:
-        checker.report(name, "bad-macro", f"{node.value}() takes a name and an expression, as in x.{node.value}(v, …)")
-        return checker.unknown(node)
-    if found is None:
-        return checker.unknown(node)
-    parts, type_ = found
-    form, made = checker.with_bound(node, name.value, (parts.value, type_), body, present)
-    if made == t.UNKNOWN:
-        return checker.unknown(node)
+        message = f"{node.value}() takes a name and an expression, as in x.{node.value}(v, …)"
+        context.report(name, "bad-macro", message)
+        return unknown(node)
+    if optional is None:
+        return unknown(node)
+    result = bind(context, node, name.value, _value(optional), body, present)
+    if result.type == t.UNKNOWN:
+        return unknown(node)
     if node.value == "optMap":
-        defined = checker.called(t.BOOL, node, "defined", form)
-        return _made(made, _both(checker, node, parts.present, defined), form)
-    if made.kind != "optional":
-        message = f"optFlatMap() takes an optional value, and this is {with_article(made)}"
-        checker.report(body, "type-mismatch", message, "write optMap")
-        return checker.unknown(node)
-    inner = parts_of(form, made)
-    return _made(made.of[0], _both(checker, node, parts.present, inner.present), inner.value)
-
-
-# In lists and maps
-
-
-def list_of_some(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-    """Check a list with optional elements: ``[?x, y]``."""
-    elements, types = [], []
-    for child in node.children:
-        if child.kind != "optional_element":
-            form, type_ = checker.check(child, present)
-            elements.append((None, form))
-        else:
-            form, outer = checker.check(child.children[0], present)
-            if outer.kind != "optional":
-                if outer != t.UNKNOWN:
-                    message = f"? stands before an optional value, and this is {with_article(outer)}"
-                    checker.report(child, "type-mismatch", message, "remove the ?")
-                return checker.unknown(node)
-            parts, type_ = parts_of(form, outer), outer.of[0]
-            elements.append((parts.present, parts.value))
-        types.append(type_)
-    joined: Type | None = t.NOTHING
-    for type_ in types:
-        joined = None if joined is None else t.join(joined, type_)
-    element = t.DYN if joined is None else joined
-    whole_form: Any = None
-    for (there, form), type_ in zip(elements, types, strict=True):
-        item = checker.boxed(node, form, type_) if joined is None else form
-        part = checker.made("list", t.list_of(element), node, item)[0]
-        if there is not None:
-            part = checker.made("if", t.list_of(element), node, there, part, _empty(node, element))[0]
-        whole_form = (
-            part if whole_form is None else checker.called(t.list_of(element), node, "add_list", whole_form, part)
-        )
-    return whole_form, t.list_of(element)
-
-
-def _empty(node: SyntaxNode, element: Type) -> list[Any]:
-    return ["list", f"list({element})", node.start, node.end]
-
-
-def map_of_some(checker: Checker, node: SyntaxNode, _present: Present) -> Typed:
-    """Refuse a map with optional entries: ``{?k: x}``."""
-    checker.report(node, "unsupported", "optional entries of maps are not supported", "write cond ? {…} : {…}")
-    return checker.unknown(node)
+        defined = call(t.BOOL, node, "defined", result.form)
+        return _optional(result.type, conjunction(node, parts_of(optional).present, defined), result.form)
+    if result.type.kind != "optional":
+        message = f"optFlatMap() takes an optional value, and this is {with_article(result.type)}"
+        context.report(body, "type-mismatch", message, "write optMap")
+        return unknown(node)
+    return _nested(node, optional, result)

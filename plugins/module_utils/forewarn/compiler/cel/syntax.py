@@ -13,8 +13,9 @@ import functools
 import importlib.util
 import pathlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..requirements import MissingLibraryError, require_libraries
 from .literals import disagreement, read_number, read_text, scan
@@ -43,7 +44,10 @@ MAX_SOURCE = 10_000  # characters
 MAX_DEPTH = 64  # of nested operators, calls, brackets
 
 RESERVED = frozenset(
-    "as,break,const,continue,else,for,function,if,import,let,loop,package,namespace,return,var,void,while".split(",")  # noqa: SIM905  # one line
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
+        *("namespace", "return", "var", "void", "while"),
+    )
 )
 _OPERATORS = {
     "relation_lt": "<",
@@ -61,16 +65,21 @@ _OPERATORS = {
 }
 
 
+NodeKind = Literal[
+    "literal", "name", "select", "optional_select", "index", "optional_index", "call", "method", "operator",
+    "and", "or", "if", "list", "map", "optional_element",
+]  # fmt: skip
+
+
 @dataclass
 class SyntaxNode:
-    """A node: ``kind`` is literal, name, select, call, method, list, map, and, or, if, operator, index; or
-    optional_select, optional_index, and optional_element in a list or map.
+    """A node. ``start`` and ``end`` are offsets in the source, in characters.
 
     ``value`` is the literal, or the name of what is selected, called or applied; ``type`` is a literal's. The name of a
     ``name`` may begin with a dot: no variable of a loop hides it.
     """
 
-    kind: str
+    kind: NodeKind
     start: int
     end: int
     value: Any = None
@@ -161,55 +170,68 @@ class _Converter:
         self.literals_left = set(literals)
 
     def convert(self, tree: Any, depth: int) -> SyntaxNode:
+        """Return the node of a rule's tree. Raises CelSyntaxError."""
         while len(tree.children) == 1 and hasattr(tree.children[0], "data") and tree.data not in _OWN_RULES:
             tree = tree.children[0]
-        start, end = tree.meta.start_pos, tree.meta.end_pos
         if depth > MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} levels deep"
-            raise CelSyntaxError("too-deep", message, start, end, "split it into variables")
-        return getattr(self, "_" + str(tree.data))(tree, start, end, depth + 1)  # type: ignore[no-any-return]  # by rule
+            raise self._error("too-deep", message, tree, "split it into variables")
+        node: SyntaxNode = getattr(self, f"_{tree.data}")(tree, depth + 1)  # as lark's visitors: by the rule's name
+        return node
 
-    def _expr(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        return SyntaxNode("if", start, end, "?:", [self.convert(child, depth) for child in tree.children])
+    def _convert_all(self, trees: Iterable[Any], depth: int) -> list[SyntaxNode]:
+        return [self.convert(tree, depth) for tree in trees]
 
-    def _chain(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _arguments(self, lists: list[Any], depth: int) -> list[SyntaxNode]:
+        return [self.convert(child, depth) for part in lists for child in part.children]
+
+    @staticmethod
+    def _node(kind: NodeKind, tree: Any, value: Any, children: list[SyntaxNode] | None = None) -> SyntaxNode:
+        return SyntaxNode(kind, tree.meta.start_pos, tree.meta.end_pos, value, children or [])
+
+    @staticmethod
+    def _error(code: str, message: str, tree: Any, suggestion: str = "") -> CelSyntaxError:
+        return CelSyntaxError(code, message, tree.meta.start_pos, tree.meta.end_pos, suggestion)
+
+    def _expr(self, tree: Any, depth: int) -> SyntaxNode:
+        return self._node("if", tree, "?:", self._convert_all(tree.children, depth))
+
+    def _chain(self, tree: Any, depth: int) -> SyntaxNode:
         """Flatten ``a || b || c``, which the grammar nests to the left, without recursion."""
-        rule, operands = tree.data, []
-        kind = "or" if rule == "conditionalor" else "and"
+        whole, rule, operands = tree, tree.data, []
+        kind: NodeKind = "or" if rule == "conditionalor" else "and"
         while tree.data == rule and len(tree.children) == 2:
             operands.append(tree.children[1])
             tree = tree.children[0]
         operands.append(tree)
-        return SyntaxNode(kind, start, end, kind, [self.convert(operand, depth) for operand in reversed(operands)])
+        return self._node(kind, whole, kind, self._convert_all(reversed(operands), depth))
 
     _conditionalor = _conditionaland = _chain
 
-    def _binary(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _binary(self, tree: Any, depth: int) -> SyntaxNode:
         left, right = tree.children
         after = left.meta.end_pos
         if left.data == "relation_in" and re.match(r"\w", self.source[after : after + 1]):
             # The grammar's tokens find the operator in 'a' inside, too.
             raise CelSyntaxError("syntax", "CEL does not allow a word here that begins with in", after - 2, after + 1)
-        operands = [self.convert(left.children[0], depth), self.convert(right, depth)]
-        return SyntaxNode("operator", start, end, _OPERATORS[left.data], operands)
+        return self._node("operator", tree, _OPERATORS[left.data], self._convert_all((left.children[0], right), depth))
 
     _relation = _addition = _multiplication = _binary
 
-    def _unary(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _unary(self, tree: Any, depth: int) -> SyntaxNode:
         operator, operand = tree.children
         name = "!" if operator.data == "unary_not" else "negate"
-        return SyntaxNode("operator", start, end, name, [self.convert(operand, depth)])
+        return self._node("operator", tree, name, [self.convert(operand, depth)])
 
-    def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        return SyntaxNode(
-            "select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)]
-        )
-
-    def _member_optional_dot(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _member_dot(self, tree: Any, depth: int) -> SyntaxNode:
         operand, name = tree.children
-        return SyntaxNode("optional_select", start, end, self._selector(name), [self.convert(operand, depth)])
+        kind: NodeKind = "select" if tree.data == "member_dot" else "optional_select"
+        return self._node(kind, tree, self._selector(name), [self.convert(operand, depth)])
 
-    def _selector(self, token: Any) -> str:
+    _member_optional_dot = _member_dot
+
+    @staticmethod
+    def _selector(token: Any) -> str:
         """Return a name after a dot: reserved words may stand there, the words of the grammar itself may not."""
         name = str(token)
         if name.startswith("`"):
@@ -218,71 +240,66 @@ class _Converter:
             raise CelSyntaxError("syntax", f"CEL does not allow {name!r} here", token.start_pos, token.end_pos)
         return name
 
-    def _member_dot_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _member_dot_arg(self, tree: Any, depth: int) -> SyntaxNode:
         receiver, name, *arguments = tree.children
         children = [self.convert(receiver, depth), *self._arguments(arguments, depth)]
-        return SyntaxNode("method", start, end, self._selector(name), children)
+        return self._node("method", tree, self._selector(name), children)
 
-    def _arguments(self, lists: list[Any], depth: int) -> list[SyntaxNode]:
-        return [self.convert(child, depth) for part in lists for child in part.children]
+    def _member_index(self, tree: Any, depth: int) -> SyntaxNode:
+        return self._node("index", tree, "[]", self._convert_all(tree.children, depth))
 
-    def _member_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        return SyntaxNode("index", start, end, "[]", [self.convert(child, depth) for child in tree.children])
+    def _member_optional_index(self, tree: Any, depth: int) -> SyntaxNode:
+        return self._node("optional_index", tree, "[?]", self._convert_all(tree.children, depth))
 
-    def _member_optional_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        children = [self.convert(child, depth) for child in tree.children]
-        return SyntaxNode("optional_index", start, end, "[?]", children)
+    def _optional_element(self, tree: Any, depth: int) -> SyntaxNode:
+        return self._node("optional_element", tree, None, self._convert_all(tree.children, depth))
 
-    def _optional_element(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        return SyntaxNode("optional_element", start, end, None, [self.convert(tree.children[0], depth)])
+    def _member_object(self, tree: Any, _depth: int) -> SyntaxNode:
+        raise self._error("unsupported", "protobuf messages are not supported", tree)
 
-    def _member_object(self, _tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
-        raise CelSyntaxError("unsupported", "protobuf messages are not supported", start, end)
+    def _dot_ident(self, tree: Any, _depth: int) -> SyntaxNode:
+        return self._node("name", tree, f".{tree.children[0]}")
 
-    def _dot_ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
-        return SyntaxNode("name", start, end, f".{tree.children[0]}")
-
-    def _dot_ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _dot_ident_arg(self, tree: Any, depth: int) -> SyntaxNode:
         if tree.children[0] == "has":
-            message = "has() is a macro, which has no dot before it"
-            raise CelSyntaxError("bad-macro", message, start, end, "remove the dot")
-        return self._ident_arg(tree, start, end, depth)  # no function hides another one
+            raise self._error("bad-macro", "has() is a macro, which has no dot before it", tree, "remove the dot")
+        return self._ident_arg(tree, depth)  # no function hides another one
 
-    def _ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
+    def _ident(self, tree: Any, _depth: int) -> SyntaxNode:
         name = str(tree.children[0])
         if name in RESERVED or name == "in":  # the grammar accepts it as the name of a loop's variable
-            message = f"{name} is a reserved word of CEL"
-            raise CelSyntaxError("reserved-word", message, start, end, "choose another name")
-        return SyntaxNode("name", start, end, name)
+            raise self._error("reserved-word", f"{name} is a reserved word of CEL", tree, "choose another name")
+        return self._node("name", tree, name)
 
-    def _ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+    def _ident_arg(self, tree: Any, depth: int) -> SyntaxNode:
         name, *arguments = tree.children
-        return SyntaxNode("call", start, end, str(name), self._arguments(arguments, depth))
+        return self._node("call", tree, str(name), self._arguments(arguments, depth))
 
-    def _paren_expr(self, tree: Any, _start: int, _end: int, depth: int) -> SyntaxNode:
+    def _paren_expr(self, tree: Any, depth: int) -> SyntaxNode:
         return self.convert(tree.children[0], depth)
 
-    def _list_lit(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        return SyntaxNode("list", start, end, None, self._arguments(tree.children, depth))
+    def _list_lit(self, tree: Any, depth: int) -> SyntaxNode:
+        return self._node("list", tree, None, self._arguments(tree.children, depth))
 
-    def _map_lit(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
-        return SyntaxNode("map", start, end, None, self._arguments(tree.children, depth))
+    def _map_lit(self, tree: Any, depth: int) -> SyntaxNode:
+        return self._node("map", tree, None, self._arguments(tree.children, depth))
 
-    def _literal(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
-        token = tree.children[0]
+    def _literal(self, tree: Any, _depth: int) -> SyntaxNode:
+        token, start, end = tree.children[0], tree.meta.start_pos, tree.meta.end_pos
         text, kind = str(token), token.type
+        value: Any
         if kind in ("STRING_LIT", "MLSTRING_LIT", "BYTES_LIT"):
             if self.literals.get(start) != end:
                 raise disagreement(start, end)
             self.literals_left.discard(start)
             value, type_ = read_text(text, start, end)
-            return SyntaxNode("literal", start, end, value, type=type_)
-        if kind == "BOOL_LIT":
-            return SyntaxNode("literal", start, end, text == "true", type=BOOL)
-        if kind == "NULL_LIT":
-            return SyntaxNode("literal", start, end, None, type=NULL)
-        number, type_ = read_number(text, kind, start, end)
-        return SyntaxNode("literal", start, end, number, type=type_)
+        elif kind == "BOOL_LIT":
+            value, type_ = text == "true", BOOL
+        elif kind == "NULL_LIT":
+            value, type_ = None, NULL
+        else:
+            value, type_ = read_number(text, kind, start, end)
+        return SyntaxNode("literal", start, end, value, type=type_)
 
 
 # Rules that mean something even around a single subtree.

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, List, Literal, NamedTuple, Tuple
+from typing import Literal, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,12 @@ class Type:
         return f"{self.kind}({', '.join(map(str, self.of))})"
 
 
-Typed = Tuple[List[Any], Type]  # a form as the artifact has it, and its type
-
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
 TIMESTAMP, DURATION = Type("timestamp"), Type("duration")
 TYPE = Type("type")  # of the types themselves, as type() returns them
 DYN = Type("dyn")  # of a value whose type is known only when it is there
+PAIR = Type("pair")  # of a list's place and element, or of a map's key and value, in a loop with two variables
 NOTHING = Type("nothing")  # of an empty list's elements: fits every type
 UNKNOWN = Type("unknown")  # of a node that is already reported: fits everything
 
@@ -63,6 +62,12 @@ def map_of(key: Type, value: Type) -> Type:
 def optional_of(value: Type) -> Type:
     """Return the type of values that may be absent."""
     return Type("optional", (value,))
+
+
+def with_article(type_: Type) -> str:
+    """Return ``an int``, ``a list(string)``, ``an event``."""
+    text = str(type_) if type_.kind != "record" else type_.name
+    return ("an " if text[:1] in "aeio" else "a ") + text
 
 
 def parse_type(text: str) -> Type:
@@ -92,6 +97,14 @@ def join(a: Type, b: Type) -> Type | None:
     values = a.values + b.values if a.values is not None and b.values is not None else None
     later = a.later if a.later == b.later else ()
     return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values, a.label or b.label, later)
+
+
+def join_all(types: Iterable[Type]) -> Type | None:
+    """Return the common type of several types, NOTHING for none; None if they have no common type."""
+    joined: Type | None = NOTHING
+    for type_ in types:
+        joined = None if joined is None else join(joined, type_)
+    return joined
 
 
 def comparable(a: Type, b: Type) -> bool:
@@ -129,17 +142,17 @@ class Declarations:
     inner_names: Mapping[str, str] = field(default_factory=dict)
 
 
-class LocalVariable(NamedTuple):
-    """The variable of a loop or of cel.bind().
+# How a variable is read: that of a loop, those of a loop with two variables, and that of cel.bind().
+LocalAccess = Literal["local", "first", "second", "bound"]
 
-    ``read`` is ``local`` for that of a loop, ``first`` or ``second`` for those of a loop over pairs, and ``bound`` for
-    that of cel.bind().
-    """
+
+class LocalVariable(NamedTuple):
+    """The variable of a loop or of cel.bind(); ``number`` counts from the outermost, from 0."""
 
     name: str
     type: Type
     number: int
-    read: str = "local"
+    access: LocalAccess
 
 
 Severity = Literal["error", "warning", "note"]

@@ -10,13 +10,16 @@ checker's rules apply.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..cel import types as t
-from ..cel.checker import Checker
-from ..cel.expression import Checked, checked
+from ..cel.aggregates import map_keys
+from ..cel.context import CheckContext
+from ..cel.expression import Checked, check_with
+from ..cel.forms import TypedForm, typed_call, typed_form
 from ..cel.guards import Present, when_false, when_true
 from ..cel.syntax import SyntaxNode
-from ..cel.types import Declarations, ExpressionFinding, Type, Typed
-from ..wording import with_article
+from ..cel.types import Declarations, ExpressionFinding, Type, with_article
 
 _JSON = t.Type("json")  # of values that become JSON and may differ
 _SCALARS = frozenset(("string", "int", "uint", "double", "bool", "null", "unknown", "nothing"))
@@ -27,77 +30,77 @@ _NOTIFY_ONLY = ("affects_me", "leader", "occasion", "event.EventStatus", "event.
 
 def check_body(source: str, declarations: Declarations) -> Checked:
     """Check a body. Times in it become texts, as string() writes them."""
-    result = checked(source, declarations, _body)
-    return Checked(result.form, result.type, tuple(_with_hint(finding, source) for finding in result.findings))
+    result = check_with(source, declarations, _check_body)
+    return replace(result, findings=tuple(_with_hint(finding, source) for finding in result.findings))
 
 
-def _body(checker: Checker, node: SyntaxNode) -> Typed:
-    form, type_ = _value(checker, node, frozenset())
-    if type_.kind not in ("map", "unknown"):
-        hint = f'write {{"text": {checker.written(node)}}}' if type_.kind in _SCALARS else 'write {"NAME": …}'
-        checker.report(node, "wrong-result-type", f"a body must be a map, and this is {with_article(type_)}", hint)
-    return form, type_
+def _check_body(context: CheckContext, node: SyntaxNode) -> TypedForm:
+    body = _check_value(context, node, frozenset())
+    if body.type.kind not in ("map", "unknown"):
+        message = f"a body must be a map, and this is {with_article(body.type)}"
+        hint = f'write {{"text": {context.source_of(node)}}}' if body.type.kind in _SCALARS else 'write {"NAME": …}'
+        context.report(node, "wrong-result-type", message, hint)
+    return body
 
 
-def _value(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def _check_value(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Return the form and the type of what becomes JSON."""
     if node.kind == "map":
-        checker.cost += checker.turns
-        return _map(checker, node, present)
+        context.count_node()
+        return _check_map(context, node, present)
     if node.kind == "list":
-        checker.cost += checker.turns
-        return checker.made(
-            "list", t.list_of(_JSON), node, *(_value(checker, item, present)[0] for item in node.children)
-        )
+        context.count_node()
+        items = (_check_value(context, item, present).form for item in node.children)
+        return typed_form("list", t.list_of(_JSON), node, *items)
     if node.kind == "if":
-        checker.cost += checker.turns
-        return _if(checker, node, present)
-    form, type_ = checker.check(node, present)
-    if type_.kind in _TEXTS:
-        return checker.made("call", t.STRING, node, _TEXTS[type_.kind], form)
-    if t.contains_kind(type_, "dyn"):
-        return checker.made("call", _JSON, node, "to_json", checker.boxed(node, form, type_))
-    _expect_json(checker, node, type_)
-    return form, type_
+        context.count_node()
+        return _check_conditional(context, node, present)
+    value = context.check(node, present)
+    if value.type.kind in _TEXTS:
+        return typed_call(t.STRING, node, _TEXTS[value.type.kind], value.form)
+    if t.contains_kind(value.type, "dyn"):
+        return typed_call(_JSON, node, "to_json", context.to_dyn(node, value))
+    _expect_json(context, node, value.type)
+    return value
 
 
-def _map(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
-    keys, key_type = checker.map_keys(node, present)
+def _check_map(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
+    keys, key_type = map_keys(context, node, present)
     if key_type.kind not in ("string", "unknown", "nothing"):
         message = f"the keys of JSON are texts, and these are {key_type}"
-        checker.report(node.children[0], "not-json", message, f'write "{checker.written(node.children[0])}"')
-    values = [_value(checker, value, present)[0] for value in node.children[1::2]]
+        first = node.children[0]
+        context.report(first, "not-json", message, f'write "{context.source_of(first)}"')
+    values = [_check_value(context, value, present).form for value in node.children[1::2]]
     forms = [form for pair in zip(keys, values) for form in pair]
-    return checker.made("map", t.map_of(t.STRING, _JSON), node, *forms)
+    return typed_form("map", t.map_of(t.STRING, _JSON), node, *forms)
 
 
-def _if(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
+def _check_conditional(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     condition, then, otherwise = node.children
-    form, type_ = checker.check(condition, present)
-    condition_form = checker.as_bool(condition, form, type_, "the condition of ?:")
-    then_form, then_type = _value(checker, then, present | when_true(condition))
-    else_form, else_type = _value(checker, otherwise, present | when_false(condition))
-    joined = then_type if then_type.kind == else_type.kind == "map" else t.join(then_type, else_type) or _JSON
-    return checker.made("if", joined, node, condition_form, then_form, else_form)
+    form = context.to_bool(condition, context.check(condition, present), "the condition of ?:")
+    first = _check_value(context, then, present | when_true(condition))
+    second = _check_value(context, otherwise, present | when_false(condition))
+    maps = first.type.kind == second.type.kind == "map"
+    joined = first.type if maps else t.join(first.type, second.type) or _JSON
+    return typed_form("if", joined, node, form, first.form, second.form)
 
 
-def _expect_json(checker: Checker, node: SyntaxNode, type_: Type) -> None:
+def _expect_json(context: CheckContext, node: SyntaxNode, type_: Type) -> None:
     """Report a value that JSON does not have."""
     bad = _not_json(type_)
     if bad is None:
         return
-    written = checker.written(node)
+    source = context.source_of(node)
     if bad.kind == "record":
-        hint = f"name its fields, as in {written}.{'name' if bad.name == 'vm' else 'EventType'}"
-        if bad.name == "params":
-            hint = f"name one of them, as in {written}.NAME"
+        field = {"vm": "name", "params": "NAME"}.get(bad.name, "EventType")
+        hint = f"name {'one of them' if bad.name == 'params' else 'its fields'}, as in {source}.{field}"
     elif bad.kind == "map":
         hint = "write a map whose keys are texts"
     elif bad.kind == "bytes":
-        hint = f"write string({written})" if type_ == bad else "write texts"
+        hint = f"write string({source})" if type_ == bad else "write texts"
     else:
-        hint = f"write {written}.map(x, string(x))" if type_ == t.list_of(bad) else "write texts, with string()"
-    checker.report(node, "not-json", f"JSON has no {type_.name or type_}", hint)
+        hint = f"write {source}.map(x, string(x))" if type_ == t.list_of(bad) else "write texts, with string()"
+    context.report(node, "not-json", f"JSON has no {type_.name or type_}", hint)
 
 
 def _not_json(type_: Type) -> Type | None:
@@ -127,4 +130,4 @@ def _with_hint(finding: ExpressionFinding, source: str) -> ExpressionFinding:
         hint = "a body has no variables; write the expression itself"
     elif written in _NOTIFY_ONLY:
         hint = "only notify hooks have it: what prepares and recovers stays the same for one event"
-    return ExpressionFinding(finding.code, finding.message, finding.start, finding.end, hint, finding.severity)
+    return replace(finding, suggestion=hint)
