@@ -89,13 +89,13 @@ def violations(package: Path) -> list[str]:
 def cycle(package: Path) -> list[str]:
     """Return the modules of one cycle of imports, the first one again at the end; empty if there is no cycle.
 
-    Those in functions count as well, but not those for the type checker alone: two classes may name each other's types.
+    Those in functions and for the type checker alone count as well: who reads one of two modules must read the other.
     """
     modules = module_names(package)
     imports = {
         module: {
             target
-            for node in _executed(ast.parse(path.read_bytes(), filename=str(path)))
+            for node in ast.walk(ast.parse(path.read_bytes(), filename=str(path)))
             if isinstance(node, ast.ImportFrom) and node.level
             for target in _targets(node, _package_of(module, path), modules)
         }
@@ -106,13 +106,6 @@ def cycle(package: Path) -> list[str]:
     except CycleError as error:
         return list(error.args[1])
     return []
-
-
-def _executed(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
-            yield node
-            yield from _executed(node)
 
 
 def _package_of(module: str, path: Path) -> list[str]:

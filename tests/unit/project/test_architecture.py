@@ -57,7 +57,7 @@ def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
     (tmp_path / "policy/program.py").write_text(source)
     assert {"policy.engine", "policy.program"} <= set(cycle(tmp_path))
     (tmp_path / "policy/program.py").write_text("if TYPE_CHECKING:\n    from .engine import decide")
-    assert cycle(tmp_path) == []
+    assert {"policy.engine", "policy.program"} <= set(cycle(tmp_path))
 
 
 @pytest.mark.parametrize(
