@@ -37,7 +37,7 @@ class Playbooks:
         self.vms.mkdir()
         self.environ = {
             **AdHoc(directory, collections_path).environ,
-            "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "connection"),
+            "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "sites" / "connection"),
             "SCRIPTED_VMS": str(self.vms),
             "PWD": str(directory),
         }

@@ -77,7 +77,7 @@ def roll_out(
     vms.mkdir()
     environ = {
         **AdHoc(directory, collections_path).environ,
-        "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "connection"),
+        "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "sites" / "connection"),
         "SCRIPTED_VMS": str(vms),
         "ANSIBLE_CALLBACK_PLUGINS": str(directory),
         "ANSIBLE_CALLBACKS_ENABLED": "preload",
