@@ -36,7 +36,9 @@ class AdHoc:
         """Run it; return each VM's result. Raises StageError if a result is missing."""
         directory = self.stage.directory
         collections = directory / "collections"
-        self._checked([sys.executable, str(ROOT / "tests" / "tools" / "link_collection.py"), str(collections)], {})
+        self._checked(
+            [sys.executable, str(ROOT / "tests" / "tools" / "sites" / "link_collection.py"), str(collections)], {}
+        )
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         hosts = {vm: {**local, "endpoint": self.stage.emulator.vm_endpoint(vm)} for vm in self.vms}
         inventory = directory / "inventory.json"

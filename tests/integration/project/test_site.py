@@ -87,7 +87,13 @@ def build(repository: Path, directory: Path, **changed: str) -> tuple[subprocess
     for name, text in {**PAGES, **changed}.items():
         (directory / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / "tree" / name).write_text(text)
-    options = ("--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", repository / "tests" / "tools" / "site")
+    options = (
+        "--quiet",
+        "--fail-on-warning",
+        "--keep-going",
+        "--conf-dir",
+        repository / "tests" / "tools" / "docs" / "site",
+    )
     command = (sys.executable, "-m", "sphinx", *options, directory / "tree", directory / "site")
     return run_program(*command), directory / "site"
 
@@ -146,7 +152,7 @@ def test_what_leads_nowhere_fails(repository: Path, tmp_path: Path) -> None:
 
 
 def test_the_schemas_are_where_their_ids_say(repository: Path, tmp_path: Path) -> None:
-    process = run_program(sys.executable, repository / "tests" / "tools" / "site" / "schemas.py", tmp_path)
+    process = run_program(sys.executable, repository / "tests" / "tools" / "docs" / "site" / "schemas.py", tmp_path)
     assert process.returncode == 0, process.stderr
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")}
     assert names == {"schemas/1/policy.schema.json", "schemas/1/policy-test.schema.json"}
