@@ -17,7 +17,7 @@ from ...hook_kinds.process import PREPARE, RECOVER, perform
 from ...hook_kinds.work import HookFailedError
 from ...policy.functions.timevalues import SECOND, parse_duration
 from ...runner.hooks.commands import HookSettings
-from .show import known
+from .kinds import known
 
 _TYPE = "Reboot"
 _BOOLEANS = {"true": True, "false": False}
