@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import InputError
 from ..runner.clocks import Clocks
 from ..runner.hooks import recovery_requests
 from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, RecoveryRequest
 from ..runner.hooks.run import RUNNING
+from ..runner.journal.reader import JournalEntry, JournalReader
+from ..runner.journal.schema import EventRow
 from ..runner.telemetry import heartbeat
 from . import failing_recoveries
 from .output.console import Console, one_line, write_json
@@ -32,10 +34,6 @@ from .runner_state import (
     text_of,
     which_state,
 )
-
-if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import EventRow
 
 # How long to wait for a running runner. It checks once per interval, normally a second.
 PATIENCE_SECONDS = 5.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from ...texts import escaped
@@ -48,7 +48,7 @@ class Console:
         """Write an error, and the hint below it. The message may have several lines."""
         self.line(self.style("error:", "bold", "red") + " " + clean(message))
         if hint:
-            self.line(self.style("  hint:", "cyan") + " " + clean(hint))
+            self.labelled("hint", hint)
 
     def warning(self, text: str) -> None:
         """Write a warning of one line."""
@@ -57,6 +57,10 @@ class Console:
     def note(self, text: str) -> None:
         """Write a note of one line."""
         self.line(self.style("note:", "yellow") + " " + one_line(text))
+
+    def labelled(self, label: str, text: str, style: str = "cyan") -> None:
+        """Write a text after a label, indented below what it belongs to."""
+        self.line(f"  {self.style(f'{label}:', style)} {self.style(text)}")
 
     def table(
         self,
@@ -88,6 +92,25 @@ class Console:
 def write_json(schema: str, content: Mapping[str, Any]) -> None:
     """Write one JSON object to standard output, the name and version of its schema first."""
     sys.stdout.write(json_text(schema, content))
+
+
+def write_json_stream(schema: str, content: Mapping[str, Any]) -> None:
+    """Write one JSON object to standard output, piece by piece: a long list does not have to fit into memory.
+
+    A value that is an iterator becomes a list; one that is a function is called when everything before is written.
+    """
+    write = sys.stdout.write
+    write(f'{{"forewarn": {json.dumps({"schema": schema, "version": 1})}')
+    for name, value in content.items():
+        write(f", {json.dumps(name)}: ")
+        if isinstance(value, Iterator):
+            write("[")
+            for number, item in enumerate(value):
+                write(("," if number else "") + "\n" + json.dumps(item))
+            write("\n]")
+        else:
+            write(json.dumps(value() if callable(value) else value))
+    write("}\n")
 
 
 def json_text(schema: str, content: Mapping[str, Any]) -> str:

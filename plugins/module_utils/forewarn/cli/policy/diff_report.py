@@ -16,7 +16,9 @@ from ...analysis.diff.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE
 from ...analysis.event_space.regions import ANY
 from ...texts import escaped
 from ..output.console import Console
+from .common import show_assumptions
 from .diff_forbid import CODE, Forbidden
+from .event_groups import UNUSUAL
 from .output.sarif import sarif_location, sarif_log, sarif_rule
 
 _WORDS = {
@@ -71,10 +73,7 @@ def show(difference: Difference, console: Console) -> None:
         )
     if difference.declarations:
         console.line()
-    for assumption in difference.assumptions:
-        console.line(console.style("assumed: ", "dim") + console.style(assumption))
-    for source in difference.not_understood:
-        console.line(console.style("not understood: ", "dim") + console.style(source))
+    show_assumptions(console, difference.assumptions, difference.not_understood)
     why = f": {difference.unproven}" if difference.unproven else ""
     console.line(console.style(_WORDS[difference.verdict] + why, "bold"))
 
@@ -91,7 +90,7 @@ def _what(change: Change) -> str:
 
 
 def _notes(part: Part) -> list[str]:
-    notes = [] if part.usual else ["by its documentation the service does not send such events"]
+    notes = [] if part.usual else [UNUSUAL]
     return notes if part.certain else [*notes, f"not proven: {part.why}"]
 
 

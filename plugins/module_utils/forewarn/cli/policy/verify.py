@@ -21,7 +21,7 @@ from ...compiler.policies import Compilation, PolicyError, compile_policies
 from ...policy.artifact import load
 from ...policy.params import from_options
 from ..output.console import Console
-from .common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
+from .common import add_html, add_param, add_policy_arguments, explain_command, plural, show_assumptions, write_html
 from .output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
 from .run_analysis import analysed
 from .verify_notes import in_one_sentence, note_groups
@@ -131,14 +131,7 @@ def _show(
         else:
             words = (console.style("note", "bold", _COLOURS["note"]), console.style(alike[0].code, "bold"))
             console.line(" ".join([*words, console.style(in_one_sentence(alike))]))
-    for assumption in report.assumptions:
-        console.line(console.style("assumed: ", "dim") + console.style(assumption))
-    for source in report.not_understood:
-        console.line(
-            console.style("not understood: ", "dim")
-            + console.style(source)
-            + console.style(" (may be anything)", "dim")
-        )
+    show_assumptions(console, report.assumptions, report.not_understood, " (may be anything)")
     suppressed = [finding for finding in report.findings if finding.suppressed is not None]
     for finding in [one for one in suppressed if verbose or one.severity != "note"]:
         where = f"{finding.source}:{finding.line}"
@@ -168,17 +161,13 @@ def _show_finding(finding: ProofFinding, policies: Sequence[Path | str], console
     """Show a finding; ``policies`` are those whose decision its case has."""
     console.line(_head(finding, console))
     if finding.case is not None:
-        event = json.dumps(finding.case["event"])
-        decision = finding.case["decision"]
+        event, decision, other = finding.case["event"], finding.case["decision"], finding.case.get("other_vm")
         by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-        console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
-        console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
-        command = explain_command(finding.case["event"], policies, finding.explain)
-        console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
-        other = finding.case.get("other_vm")
+        console.labelled("event", json.dumps(event))
+        console.labelled("decided", f"{decision['output']}{by}")
+        console.labelled("repeat", explain_command(event, policies, finding.explain))
         if other is not None:
-            command = explain_command(finding.case["event"], policies, other["explain"])
-            console.line("  " + console.style("on another VM:", "cyan") + " " + console.style(command))
+            console.labelled("on another VM", explain_command(event, policies, other["explain"]))
     if finding.suggestion:
-        console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))
+        console.labelled("hint", finding.suggestion)
     console.line()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError
 from ...events import MAX_PROBLEMS
@@ -14,6 +14,8 @@ from ...policy import pause
 from ...policy.pause import Pause
 from ...runner.clocks import Clocks
 from ...runner.journal import doubts
+from ...runner.journal.reader import JournalReader
+from ...runner.journal.schema import EventRow
 from ...runner.pausing import FACT
 from ...runner.state import dry_runs
 from ...runner.telemetry import heartbeat
@@ -35,10 +37,6 @@ from ..runner_state import (
     stamp_of,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from ...runner.journal.reader import JournalReader
-    from ...runner.journal.schema import EventRow
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
