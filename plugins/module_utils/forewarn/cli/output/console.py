@@ -118,6 +118,11 @@ def json_text(schema: str, content: Mapping[str, Any]) -> str:
     return json.dumps({"forewarn": {"schema": schema, "version": 1}, **content}, indent=2) + "\n"
 
 
+def attributes(value: object, names: str) -> dict[str, Any]:
+    """Return attributes of an object by name, for JSON; ``names`` are separated by spaces."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 def clean(text: str) -> str:
     """Return the text with every character escaped that would hide or rearrange it, except line ends and tabs."""
     return escaped(text, keep="\n\t")

@@ -15,7 +15,7 @@ from ...atomic_file import replace_file
 from ...compiler.paths import find_policies, find_tests
 from ...compiler.testing.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ...errors import InputError
-from ..output.console import Console, write_json
+from ..output.console import Console, attributes, write_json
 from .common import plural, show_findings
 from .output.junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
 
@@ -143,11 +143,7 @@ def _as_json(outcome: PolicyTestRun, gaps: CoverageGaps | None) -> dict[str, Any
     return {
         "tests": [
             {
-                "path": result.path,
-                "line": result.line,
-                "section": result.section,
-                "name": result.name,
-                "passed": result.passed,
+                **attributes(result, "path line section name passed"),
                 "seconds": round(result.seconds, 6),
                 "mismatches": [vars(mismatch) for mismatch in result.mismatches],
             }
@@ -158,15 +154,7 @@ def _as_json(outcome: PolicyTestRun, gaps: CoverageGaps | None) -> dict[str, Any
                 "policy": covered.policy,
                 "path": covered.path,
                 "rules": [
-                    {
-                        "rule": rule.rule,
-                        "where": rule.where,
-                        "reached": rule.reached,
-                        "decided": rule.decided,
-                        "results": rule.results,
-                    }
-                    for rule in covered.rules
-                    if rule.decides
+                    attributes(rule, "rule where reached decided results") for rule in covered.rules if rule.decides
                 ],
             }
             for covered in outcome.coverage

@@ -106,10 +106,6 @@ def plain(show: Callable[[Console], None]) -> str:
     return stream.getvalue()
 
 
-def _json(report: FindingsReport) -> str:
-    return json_text(report.schema, report.data)
-
-
 def _sarif(report: FindingsReport) -> str:
     codes = list(report.meanings)
     rules = [sarif_rule(code, meaning, report.pages(code)) for code, meaning in report.meanings.items()]
@@ -163,7 +159,7 @@ def _cases(report: FindingsReport, file: str) -> Iterator[JUnitCase]:
 
 _WRITERS: Mapping[str, Callable[[FindingsReport], str]] = {
     "text": lambda report: plain(report.show),
-    "json": _json,
+    "json": lambda report: json_text(report.schema, report.data),
     "sarif": _sarif,
     "github": _github,
     "junit": _junit,
@@ -179,14 +175,10 @@ def github_command(level: str, path: str, line: int, column: int, title: str, me
         "col": str(column),
         "title": title,
     }
-    described = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{_COMMANDS[level]} {described}::{_data(message)}"
+    described = [f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for name, value in properties.items()]
+    return f"::{_COMMANDS[level]} {','.join(described)}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     """Return a text with the characters escaped that would end a command, or begin another one."""
     return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
