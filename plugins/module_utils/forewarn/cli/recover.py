@@ -185,20 +185,19 @@ def _report(
         }
         write_json("recover", content)
         return 1 if result == "refused" else 0
+    texts = {
+        "refused": ("refused", ("bold", "red"), reason),
+        HANDED_OVER: ("handed over", ("yellow",), f"{reason}."),
+        AGAIN: ("again", ("green",), f"{', '.join(names)} runs again now" if names else "nothing has to run again"),
+        DEALT_WITH: ("dealt with", ("green",), "its hooks are not retried"),
+    }
+    label, styles, text = texts[result]
     console = Console(sys.stdout)
-    about = f" {text_of(object_of(record.data, 'event'), 'EventType') or 'event'} {event_id}"
-    if result == "refused":
-        console.line(console.style("refused:", "bold", "red") + one_line(f"{about}: {reason}"))
-        return 1
-    if result == HANDED_OVER:
-        console.line(console.style("handed over:", "yellow") + one_line(f"{about}: {reason}."))
-    elif result == AGAIN:
-        what = f"{', '.join(names)} runs again now" if names else "nothing has to run again"
-        console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
-    else:
-        console.line(console.style("dealt with:", "green") + one_line(f"{about}: its hooks are not retried"))
-    console.line(one_line(f"Watch it:  {command_text(history_of(event_id), args)}"))
-    return 0
+    about = f"{text_of(object_of(record.data, 'event'), 'EventType') or 'event'} {event_id}"
+    console.result(label, f"{about}: {text}", *styles)
+    if result != "refused":
+        console.line(one_line(f"Watch it:  {command_text(history_of(event_id), args)}"))
+    return 1 if result == "refused" else 0
 
 
 def _now(state: State, record: EventRow) -> EventRow:

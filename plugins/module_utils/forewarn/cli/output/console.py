@@ -52,11 +52,15 @@ class Console:
 
     def warning(self, text: str) -> None:
         """Write a warning of one line."""
-        self.line(self.style("warning:", "bold", "yellow") + " " + one_line(text))
+        self.result("warning", text, "bold", "yellow")
 
     def note(self, text: str) -> None:
         """Write a note of one line."""
-        self.line(self.style("note:", "yellow") + " " + one_line(text))
+        self.result("note", text, "yellow")
+
+    def result(self, label: str, text: str, *styles: str) -> None:
+        """Write what a command has done: a label with its styles, and a text of one line."""
+        self.line(f"{self.style(f'{label}:', *styles)} {one_line(text)}")
 
     def labelled(self, label: str, text: str, style: str = "cyan") -> None:
         """Write a text after a label, indented below what it belongs to."""
