@@ -37,7 +37,9 @@ class ActionModule(ActionBase):
             report = json_in(stdout)[0]
             if report is None:
                 return {"failed": True, "msg": no_report(code, stdout, stderr)}
-            history = None if since is None else json_in(self._execute(_history(since))[1])[0]
+            history = None
+            if since is not None:
+                history = json_in(self._execute(f"{PROGRAM} history --json --since {quote(since)}")[1])[0]
         except AnsibleConnectionFailure as error:
             return {"failed": True, "msg": no_connection(str(error))}
         except AnsibleError as error:  # of the privilege escalation, for example
@@ -47,7 +49,3 @@ class ActionModule(ActionBase):
     def _execute(self, command: str) -> tuple[int, str, str]:
         result = self._low_level_execute_command(command)
         return int(result.get("rc") or 0), str(result.get("stdout") or ""), str(result.get("stderr") or "")
-
-
-def _history(since: str) -> str:
-    return f"{PROGRAM} history --json --since {quote(since)}"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.hook_wording import shows_as_it_is
-from forewarn.cli.policy.output.github_commands import github_command
+from forewarn.cli.policy.output.formats import github_command
 from forewarn.fleet.status import host_states
 from forewarn.fleet.table import table
 from forewarn.pages import printable

@@ -27,34 +27,34 @@ API_VERSIONS = ("2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04
 LATEST_API_VERSION = API_VERSIONS[-1]
 
 # Field of an event -> the api-version that brought it ("What each version added").
-FIELD_SINCE: Mapping[str, str] = MappingProxyType(
-    {
-        "EventId": "2017-03-01",
-        "EventType": "2017-03-01",
-        "ResourceType": "2017-03-01",
-        "Resources": "2017-03-01",
-        "EventStatus": "2017-03-01",
-        "NotBefore": "2017-03-01",
-        "Description": "2019-04-01",
-        "EventSource": "2019-08-01",
-        "DurationInSeconds": "2020-07-01",
-    }
-)
+FIELD_SINCE: Mapping[str, str] = {
+    "EventId": "2017-03-01",
+    "EventType": "2017-03-01",
+    "ResourceType": "2017-03-01",
+    "Resources": "2017-03-01",
+    "EventStatus": "2017-03-01",
+    "NotBefore": "2017-03-01",
+    "Description": "2019-04-01",
+    "EventSource": "2019-08-01",
+    "DurationInSeconds": "2020-07-01",
+}
 # EventType (SE-12) -> the api-version that brought it.
-EVENT_TYPE_SINCE: Mapping[str, str] = MappingProxyType(
-    {
-        "Freeze": "2017-03-01",
-        "Reboot": "2017-03-01",
-        "Redeploy": "2017-03-01",
-        "Preempt": "2017-11-01",
-        "Terminate": "2019-01-01",
-    }
-)
+EVENT_TYPE_SINCE: Mapping[str, str] = {
+    "Freeze": "2017-03-01",
+    "Reboot": "2017-03-01",
+    "Redeploy": "2017-03-01",
+    "Preempt": "2017-11-01",
+    "Terminate": "2019-01-01",
+}
 EVENT_STATUSES = ("Scheduled", "Started")  # SE-15
 # Minimum notice of each type in seconds. For a Terminate, 5 to 15 minutes can be configured.
-NOTICE_SECONDS: Mapping[str, float] = MappingProxyType(
-    {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
-)
+NOTICE_SECONDS: Mapping[str, float] = {
+    "Freeze": 900.0,
+    "Reboot": 900.0,
+    "Redeploy": 600.0,
+    "Preempt": 30.0,
+    "Terminate": 300.0,
+}
 OTHER_NOTICE_SECONDS = 900.0  # of a type that is not documented
 EVENT_SOURCES = ("Platform", "User")  # SE-18
 RESOURCE_TYPES = ("VirtualMachine",)  # SE-13

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A checker of imports: packages import only from layers below, by relative imports; no modules import each other; and
-what goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
+"""A checker of imports: packages import only from layers below, by relative imports; no modules import each other; no
+command imports another; and what goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
 """
 
 from __future__ import annotations
@@ -83,7 +83,25 @@ def violations(package: Path) -> list[str]:
         tree = ast.parse(path.read_bytes(), filename=str(path))
         for line, text in _check(tree, module, part, _package_of(module, path), package.name, modules):
             found.append(f"{name}:{line}: {text}")
-    return found
+    return [*found, *_imported_commands(package, modules)]
+
+
+def _imported_commands(package: Path, modules: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the imports of commands, which are the modules of cli that define ``add_arguments``.
+
+    What several commands share is a module of its own: a command can change without a look at the others.
+    """
+    trees = {name: ast.parse(path.read_bytes()) for name, path in modules.items() if name.startswith("cli.")}
+    commands = {
+        name
+        for name, tree in trees.items()
+        if any(isinstance(node, ast.FunctionDef) and node.name == "add_arguments" for node in tree.body)
+    }
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                for target in commands & {*_targets(node, _package_of(name, modules[name]), modules)}:
+                    yield f"{modules[name].relative_to(package)}:{node.lineno}: imports the command {target}"
 
 
 def cycle(package: Path) -> list[str]:

@@ -16,10 +16,11 @@ from ..events import Document, Event, Vm, parse_document, parse_time
 from ..policy.approval import PAUSED, SEND, Eligibility, eligibility
 from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet
-from .task import SHOWN_EVENTS, ahead, unread_text
+from .task import EVENT_FIELDS, SHOWN_EVENTS, ahead, unread_text
 
 # A document rarely changes, but when one VM approves, others that decide at the same moment see it change.
 ATTEMPTS = 3
+_VERDICT_FIELDS = ("policy", "output", "rule", "reason", "where", "error")  # in the result
 NEEDS_RUNNER = "needs-runner"  # a code of eligibility, besides those of policy.approval
 
 
@@ -123,15 +124,9 @@ def _time(text: str) -> datetime:
 def _event(item: Mapping[str, Any]) -> Event:
     not_before: datetime | None = None if item["not_before"] is None else parse_time(item["not_before"])
     return Event(
-        event_id=item["event_id"],
-        event_type=item["event_type"],
-        resource_type=item["resource_type"],
+        **{name: item[name] for name in EVENT_FIELDS},
         resources=tuple(item["resources"]),
-        event_status=item["event_status"],
         not_before=not_before,
-        description=item["description"],
-        event_source=item["event_source"],
-        duration_in_seconds=item["duration_in_seconds"],
         problems=tuple(item["problems"]),
     )
 
@@ -162,17 +157,7 @@ def describe(decision: Decision, its: Eligibility) -> dict[str, Any]:
         "evaluated": {value.expression: value.value for value in decision.values},
         "approver": decision.approver,
         "eligibility": {"code": its.code, "reason": its.reason},
-        "verdicts": [
-            {
-                "policy": verdict.policy,
-                "output": verdict.output,
-                "rule": verdict.rule,
-                "reason": verdict.reason,
-                "where": verdict.where,
-                "error": verdict.error,
-            }
-            for verdict in decision.verdicts
-        ],
+        "verdicts": [{name: getattr(verdict, name) for name in _VERDICT_FIELDS} for verdict in decision.verdicts],
     }
 
 

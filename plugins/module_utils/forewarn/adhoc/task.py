@@ -41,6 +41,10 @@ POLICY_ARGUMENTS: dict[str, dict[str, Any]] = {
     "params": {"type": "dict", "default": {}},
     "apply": {"type": "bool", "default": False},
 }
+# Fields of an event that the result has as they are; it has resources, not_before and problems in another form.
+EVENT_FIELDS = (
+    *("event_id", "event_type", "event_status", "resource_type", "duration_in_seconds", "event_source", "description"),
+)
 SHOWN_EVENTS = 3  # in one line
 _SLOW_SECONDS = 10.0  # an answer usually takes milliseconds
 
@@ -163,16 +167,10 @@ def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str
     """Return an event in the form of the task's result: all that is needed to decide on it elsewhere."""
     place = event.place_of(vm_name)
     return {
-        "event_id": event.event_id,
-        "event_type": event.event_type,
-        "event_status": event.event_status,
-        "resource_type": event.resource_type,
+        **{name: getattr(event, name) for name in EVENT_FIELDS},
         "resources": list(event.resources),
         "not_before": None if event.not_before is None else format_time(event.not_before),
         "notice_seconds": event.notice_seconds(now),
-        "duration_in_seconds": event.duration_in_seconds,
-        "event_source": event.event_source,
-        "description": event.description,
         "affects_me": None if vm_name is None else place is not None,
         "leader": None if vm_name is None else place == 0,
         "problems": list(event.problems),

@@ -85,7 +85,7 @@ def _report(console: Console, event: Event, result: str) -> None:
     if result == STARTED:
         console.line(one_line(f"already started, nothing sent: {event.event_id} ({what})"))
     else:
-        console.line(console.style("approved:", "green") + " " + one_line(f"{event.event_id} ({what})"))
+        console.result("approved", f"{event.event_id} ({what})", "green")
 
 
 def _known(document: Document) -> str:

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         f"starts in {duration_text(request.notice_seconds)} at the latest" if request.notice_seconds else "starts now"
     )
     lasts = f"lasts {duration_text(request.duration_seconds)}"
-    console.line(console.style("handed over:", "green") + one_line(f" {event_id} ({request.event_type} of {where})"))
+    console.result("handed over", f"{event_id} ({request.event_type} of {where})", "green")
     console.line(f"It {when}, {lasts}, and is decided, prepared and recovered like a real one. Nothing is sent.")
     console.line(f"Watch it:  {one_line(watch[0])}")
     console.line(f"           {one_line(watch[1])}")

@@ -6,20 +6,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..runner.clocks import Clocks
 from ..runner.event_record import RECOVERING
 from ..runner.hooks.plan import Plan
 from ..runner.hooks.recovery_requests import ANSWERS, unfinished
 from ..runner.hooks.run import FAILED, RECOVER, RUNNING, Run
+from ..runner.journal.reader import JournalEntry, JournalReader
+from ..runner.journal.schema import EventRow
 from ..texts import duration_text
 from .output.page import Page, iso
 from .runner_state import event_id_of, hook_text, number_of, object_of, of_event, text_of
-
-if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import EventRow
 
 _ENTRIES = 100  # the newest, which include the latest end of a hook
 

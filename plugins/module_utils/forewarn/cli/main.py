@@ -73,16 +73,16 @@ GROUP_COMMANDS = {
 }
 EMULATE_COMMANDS = {
     "publish": ("emulate.publish", "make a running emulator announce an event"),
-    "cancel": ("emulate.event", "remove an event that has not started"),
-    "start": ("emulate.event", "start an event now, approved or not"),
-    "finish": ("emulate.event", "remove a started event from the list now"),
-    "impact": ("emulate.impact", "make a started event affect its VMs once more"),
+    "cancel": ("emulate.change", "remove an event that has not started"),
+    "start": ("emulate.change", "start an event now, approved or not"),
+    "finish": ("emulate.change", "remove a started event from the list now"),
+    "impact": ("emulate.change", "make a started event affect its VMs once more"),
     "fail": ("emulate.fail", "make requests to the service fail or take long"),
-    "time": ("emulate.time", "jump ahead in emulated time, or change its pace"),
+    "time": ("emulate.change", "jump ahead in emulated time, or change its pace"),
     "status": ("emulate.status", "show VMs, events and faults, or one event"),
     "log": ("emulate.log", "show the requests to the service"),
-    "switch-off": ("emulate.service", "switch the service off, as a day without requests does"),
-    "reset": ("emulate.service", "restart the scenario"),
+    "switch-off": ("emulate.change", "switch the service off, as a day without requests does"),
+    "reset": ("emulate.change", "restart the scenario"),
 }
 _SUBCOMMANDS = {
     "policy": POLICY_COMMANDS,

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..policy import approval
 from ..runner.clocks import Clocks
+from ..runner.journal.reader import JournalEntry, JournalReader
+from ..runner.journal.schema import EventRow
 from ..texts import duration_text
 from .failing_recoveries import FailingRecoveries, tried
 from .runner_state import hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
-
-if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import EventRow
 
 WOULD = ("would-run", "would-approve")
 _WAITS = "waits for "  # how the reasons of a group begin that name whom an event waits for

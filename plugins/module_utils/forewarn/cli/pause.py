@@ -60,12 +60,12 @@ def run(args: argparse.Namespace) -> int:
     until = f"until {iso(begun.until)} ({duration_text(args.seconds)})"
     if result == UNCONFIRMED:
         waited = exact_text(approval_pause.PATIENCE_SECONDS)
-        said = f" {until}: the runner has not confirmed it within {waited}. An approval may be under way."
-        console.line(console.style("not confirmed:", "bold", "red") + said)
+        text = f"{until}: the runner has not confirmed it within {waited}. An approval may be under way."
+        console.result("not confirmed", text, "bold", "red")
     elif result == NO_RUNNER:
-        console.line(console.style("paused:", "yellow") + f" {until}. No runner works now: it holds when one starts.")
+        console.result("paused", f"{until}. No runner works now: it holds when one starts.", "yellow")
     else:
-        console.line(console.style("paused:", "green") + f" {until}. This VM approves nothing; its hooks go on.")
+        console.result("paused", f"{until}. This VM approves nothing; its hooks go on.", "green")
     if replaced and before is not None:
         console.line(one_line(f"It replaces an earlier one: {before.in_words()}"))
     console.line(one_line(f"End it:  {command_text('resume', args)}"))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import InputError
 from ..runner.clocks import Clocks
 from ..runner.hooks import recovery_requests
 from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, RecoveryRequest
 from ..runner.hooks.run import RUNNING
+from ..runner.journal.reader import JournalEntry, JournalReader
+from ..runner.journal.schema import EventRow
 from ..runner.telemetry import heartbeat
 from . import failing_recoveries
 from .output.console import Console, one_line, write_json
@@ -32,10 +34,6 @@ from .runner_state import (
     text_of,
     which_state,
 )
-
-if TYPE_CHECKING:
-    from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import EventRow
 
 # How long to wait for a running runner. It checks once per interval, normally a second.
 PATIENCE_SECONDS = 5.0
@@ -187,20 +185,19 @@ def _report(
         }
         write_json("recover", content)
         return 1 if result == "refused" else 0
+    texts = {
+        "refused": ("refused", ("bold", "red"), reason),
+        HANDED_OVER: ("handed over", ("yellow",), f"{reason}."),
+        AGAIN: ("again", ("green",), f"{', '.join(names)} runs again now" if names else "nothing has to run again"),
+        DEALT_WITH: ("dealt with", ("green",), "its hooks are not retried"),
+    }
+    label, styles, text = texts[result]
     console = Console(sys.stdout)
-    about = f" {text_of(object_of(record.data, 'event'), 'EventType') or 'event'} {event_id}"
-    if result == "refused":
-        console.line(console.style("refused:", "bold", "red") + one_line(f"{about}: {reason}"))
-        return 1
-    if result == HANDED_OVER:
-        console.line(console.style("handed over:", "yellow") + one_line(f"{about}: {reason}."))
-    elif result == AGAIN:
-        what = f"{', '.join(names)} runs again now" if names else "nothing has to run again"
-        console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
-    else:
-        console.line(console.style("dealt with:", "green") + one_line(f"{about}: its hooks are not retried"))
-    console.line(one_line(f"Watch it:  {command_text(history_of(event_id), args)}"))
-    return 0
+    about = f"{text_of(object_of(record.data, 'event'), 'EventType') or 'event'} {event_id}"
+    console.result(label, f"{about}: {text}", *styles)
+    if result != "refused":
+        console.line(one_line(f"Watch it:  {command_text(history_of(event_id), args)}"))
+    return 1 if result == "refused" else 0
 
 
 def _now(state: State, record: EventRow) -> EventRow:

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if result == NOT_PAUSED:
         console.line("Approvals are not paused: nothing to end.")
         return 0
-    console.line(console.style("resumed:", "green") + " the policies decide about approvals again.")
+    console.result("resumed", "the policies decide about approvals again.", "green")
     if found is not None:
         console.line(one_line(f"It was: {found.in_words()}"))
     if result == UNCONFIRMED:

@@ -14,20 +14,18 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from ..errors import InputError
 from ..events import parse_time
 from ..runner.clocks import Clocks, Stamp
 from ..runner.hooks import commands
 from ..runner.journal.reader import JournalReader
+from ..runner.journal.schema import EventRow
 from ..runner.state import directories, dry_runs
 from ..runner.telemetry import heartbeat
+from ..runner.telemetry.heartbeat import Beat
 from .output.page import iso
-
-if TYPE_CHECKING:
-    from ..runner.journal.schema import EventRow
-    from ..runner.telemetry.heartbeat import Beat
 
 T = TypeVar("T")
 

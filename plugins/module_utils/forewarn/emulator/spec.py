@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from ..errors import InputError
@@ -31,23 +30,18 @@ _VM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII)  # as in the scenario's
 _GPU_SIZE = re.compile(r"(?:Standard|Basic)_N[CDGV]", re.ASCII | re.IGNORECASE)
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 
-_DESCRIPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
-    {
-        (
-            "Platform",
-            "Freeze",
-        ): "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
-        ("Platform", "Reboot"): "Virtual machine is to be restarted because of maintenance of its host.",
-        ("Platform", "Redeploy"): "Virtual machine is to be moved to another host because of maintenance.",
-        ("Platform", "Preempt"): "Spot virtual machine is to be evicted because its capacity is needed.",
-        ("Platform", "Terminate"): "Scale set instance is to be deleted.",
-        ("User", "Freeze"): "Virtual machine is to be paused as asked for by an authorized user.",
-        ("User", "Reboot"): "Virtual machine is to be restarted as asked for by an authorized user.",
-        ("User", "Redeploy"): "Virtual machine is to be redeployed as asked for by an authorized user.",
-        ("User", "Preempt"): "Spot virtual machine is to be evicted as asked for by an authorized user.",
-        ("User", "Terminate"): "Scale set instance is to be deleted as asked for by an authorized user.",
-    }
-)
+_DESCRIPTIONS: Mapping[tuple[str, str], str] = {
+    ("Platform", "Freeze"): "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
+    ("Platform", "Reboot"): "Virtual machine is to be restarted because of maintenance of its host.",
+    ("Platform", "Redeploy"): "Virtual machine is to be moved to another host because of maintenance.",
+    ("Platform", "Preempt"): "Spot virtual machine is to be evicted because its capacity is needed.",
+    ("Platform", "Terminate"): "Scale set instance is to be deleted.",
+    ("User", "Freeze"): "Virtual machine is to be paused as asked for by an authorized user.",
+    ("User", "Reboot"): "Virtual machine is to be restarted as asked for by an authorized user.",
+    ("User", "Redeploy"): "Virtual machine is to be redeployed as asked for by an authorized user.",
+    ("User", "Preempt"): "Spot virtual machine is to be evicted as asked for by an authorized user.",
+    ("User", "Terminate"): "Scale set instance is to be deleted as asked for by an authorized user.",
+}
 HARDWARE_FAILURE = "Virtual machine is being restarted because its host has failed."
 
 

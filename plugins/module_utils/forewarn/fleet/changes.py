@@ -39,7 +39,12 @@ def changes(old: Artifact, new: Artifact, cache: Cache) -> Changes:
     from ..analysis.proof import AnalysisError  # not at the top: most hosts find a kept result
 
     try:
-        return cache.once("changes", [old.digest, new.digest], lambda: _compared(old, new), _read)
+        return cache.once(
+            "changes",
+            [old.digest, new.digest],
+            lambda: _compared(old, new),
+            lambda content: Changes(**json.loads(content)),
+        )
     except (AnalysisError, ForewarnError) as error:  # not kept: the reason may be this machine
         return Changes(doubt=str(error))
 
@@ -47,10 +52,6 @@ def changes(old: Artifact, new: Artifact, cache: Cache) -> Changes:
 def settings_dropped(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the variables of settings that a configuration has, and the one that is to replace it does not."""
     return [f"forewarn_{name}" for name in _RELIED_ON if old.get(name) and not new.get(name)]
-
-
-def _read(content: bytes) -> Changes:
-    return Changes(**json.loads(content))
 
 
 def _compared(old: Artifact, new: Artifact) -> bytes:

@@ -128,12 +128,11 @@ def source(event: Event) -> str:
     """Return who has caused an event and how long the service says that it lasts, as far as is known."""
     fields = mapping(event.get("event"))
     lasts = number_of(fields.get("DurationInSeconds"))
-    known = (f"from {fields['EventSource']}" if fields.get("EventSource") else "", _lasts(lasts))
+    known = (
+        f"from {fields['EventSource']}" if fields.get("EventSource") else "",
+        "" if lasts is None or lasts < 0 else f"lasts {exact_text(lasts)}",
+    )
     return ", ".join(text for text in known if text)
-
-
-def _lasts(seconds: float | None) -> str:
-    return "" if seconds is None or seconds < 0 else f"lasts {exact_text(seconds)}"
 
 
 def decisions(event: FleetEvent) -> list[tuple[str, str]]:

@@ -34,6 +34,7 @@ def page(reports: Mapping[str, Mapping[str, Any]], made_at: str, since: str) -> 
     states = host_states(reports)
     pending = fleet_events(states)
     pasts = _pasts(states, reports, {event.event_id.lower() for event in pending})
+    past = sorted(fleet_events(states, pasts), key=lambda event: str(event.event.get("first_seen")))
     return render(
         Path(__file__).with_name("page.html.j2"),
         title="Scheduled events of the fleet",
@@ -48,7 +49,7 @@ def page(reports: Mapping[str, Mapping[str, Any]], made_at: str, since: str) -> 
         timeline=timeline(_affecting(states, {state.host: state.events for state in states}), made_at),
         past_timeline=timeline(_affecting(states, pasts), made_at),
         policies=[(policy, version, len(hosts), names(hosts)) for policy, version, hosts in policies(states)],
-        past=[_past_event(event) for event in reversed(_by_time(fleet_events(states, pasts)))],
+        past=[_past_event(event) for event in reversed(past)],
         hosts=[_host(state) for state in states],
     )
 
@@ -187,10 +188,6 @@ def _history(answer: Mapping[str, Any]) -> list[Event]:
 def _affecting(states: Sequence[HostState], events: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
     """Return of events by host those that affect the host's VM."""
     return {state.host: [event for event in events.get(state.host, ()) if affects(event, state)] for state in states}
-
-
-def _by_time(events: Sequence[FleetEvent]) -> list[FleetEvent]:
-    return sorted(events, key=lambda event: str(event.event.get("first_seen")))
 
 
 def _by_hosts(said: tuple[str, str]) -> str:

@@ -93,10 +93,6 @@ class Requirements(NamedTuple):
     writable: tuple[str, ...] = ()
 
 
-def _no_needs(_options: Mapping[str, Any]) -> Requirements:
-    return Requirements()
-
-
 class HookKind(NamedTuple):
     """A kind of hook. The texts are whole sentences, for the documentation and for ``forewarn hook show``.
 
@@ -120,7 +116,7 @@ class HookKind(NamedTuple):
     undo: Order
     undone: Look
     every: float = 0.5
-    needs: Callable[[Mapping[str, Any]], Requirements] = _no_needs
+    needs: Callable[[Mapping[str, Any]], Requirements] = lambda _options: Requirements()
     timeout_seconds: float = 300.0
     one_of: tuple[str, ...] = ()
 

@@ -25,19 +25,10 @@ def main(source: BinaryIO | None = None) -> int:
     source = source or sys.stdin.buffer
     settings = json.loads(source.readline())
     content = json.loads(source.read())
-    event = content.get("event") or {}
+    event, outcome = content.get("event") or {}, content.get("outcome")
     kind, phase, options = settings["kind"], settings["phase"], settings["options"]
     try:
-        perform(
-            kind,
-            phase,
-            options,
-            event,
-            settings["seconds"],
-            settings["memory"],
-            settings["probe"],
-            content.get("outcome"),
-        )
+        perform(kind, phase, options, event, settings["seconds"], settings["memory"], settings["probe"], outcome)
     except HookFailedError as error:
         sys.stdout.write(f"{error}\n")
         return 1

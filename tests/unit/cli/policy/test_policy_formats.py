@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from forewarn.analysis.verify.finding import CODES as PROOF_CODES
-from forewarn.cli.policy.output.github_commands import github_command
+from forewarn.cli.policy.output.formats import github_command
 from forewarn.compiler.cel.expression import CODES as EXPRESSION_CODES
 from forewarn.compiler.findings import CODES
 from hypothesis import given

@@ -24,7 +24,7 @@ from ...runner.telemetry import heartbeat
 from ..output.console import Console, write_json
 from ..output.page import Page, iso
 from ..output.progress import waiting
-from ..run import command as run_command
+from ..run.options import defaults
 from ..run.setup import Setup, read
 from ..runner_state import open_state
 from ..status.report import examine
@@ -97,12 +97,10 @@ def examine_machine(args: argparse.Namespace, machine: Machine) -> list[Check]:
 
 
 def _configuration(path: str) -> tuple[Setup | None, Check]:
-    parser = argparse.ArgumentParser()
-    run_command.add_arguments(parser)
-    given = vars(parser.parse_args([f"--config={path}"]))
     try:
         # The service has another environment; where others keep their state depends on these.
-        setup = read(given, {name: os.environ[name] for name in ("HOME", "XDG_STATE_HOME") if name in os.environ})
+        environ = {name: os.environ[name] for name in ("HOME", "XDG_STATE_HOME") if name in os.environ}
+        setup = read({**defaults(), "config": path}, environ)
     except InputError as error:
         hint = error.hint or "Correct it, or roll it out again with the role forewarn.azure.forewarn."
         return None, Check("config", TROUBLE, error.message, AS_ROOT if "ermission denied" in error.message else hint)

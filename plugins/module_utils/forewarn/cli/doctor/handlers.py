@@ -144,6 +144,12 @@ def _by_process(machine: Machine, others: Sequence[_Process]) -> Iterator[tuple[
                 yield process.pid, _may(f"{who} may answer events: it is connected to {_ADDRESS}")
 
 
+def _found(why: tuple[bool, str], known: str, unknown: str) -> Check:
+    """Return the result for a known handler, which ``known`` introduces, or for another one."""
+    is_known, text = why
+    return Check(NAME, TROUBLE, known + text, _STOP) if is_known else _may(unknown + text)
+
+
 def _may(text: str) -> Check:
     return Check(NAME, WARNING, text, _LOOK)
 
@@ -237,12 +243,8 @@ def _by_unit(machine: Machine, own_unit: str, reported: Collection[int]) -> Iter
                 continue
             if runs or state.get("UnitFileState") == "enabled" or timers or not state:
                 how = "runs" if runs else f"is started by {timers[0]}" if timers else "is started at boot"
-                known, text = why
-                yield (
-                    Check(NAME, TROUBLE, f"{path.name} {how}: {text}", _STOP)
-                    if known
-                    else _may(f"{path.name} {how if state else 'is here'}, and may answer events: {text}")
-                )
+                maybe = f"{path.name} {how if state else 'is here'}, and may answer events"
+                yield _found(why, f"{path.name} {how}: ", f"{maybe}: ")
 
 
 def _why_unit(machine: Machine, path: Path) -> tuple[bool, str] | None:
@@ -278,13 +280,8 @@ def _by_cron(machine: Machine) -> Iterator[Check]:
         for line in _lines(table):
             why = _why_command(machine, line)
             if why:
-                known, text = why
                 shown = f"/{table.relative_to(machine.root)}"
-                yield (
-                    Check(NAME, TROUBLE, f"{shown} runs {text}", _STOP)
-                    if known
-                    else _may(f"{shown} has a line that may answer events: {text}")
-                )
+                yield _found(why, f"{shown} runs ", f"{shown} has a line that may answer events: ")
                 break
     for directory in _CRON_SCRIPTS:
         for script in _files(machine, directory):

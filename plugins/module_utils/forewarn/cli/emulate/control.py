@@ -17,7 +17,7 @@ from ...emulator.client import EmulatorClient
 from ...emulator.spec import parse_duration
 from ...errors import InputError
 from ...texts import exact_text
-from ..output.console import Console, one_line, write_json
+from ..output.console import Console, write_json
 
 DEFAULT_ADDRESS = "127.0.0.1:8254"
 _METADATA_SERVICE = ipaddress.ip_address("169.254.169.254")  # SE-01: in Azure a request there is a real one
@@ -71,8 +71,9 @@ def report_event(args: argparse.Namespace, client: EmulatorClient, event_id: str
         return 0
     console = Console(sys.stdout)
     name = f"{event['name']}, " if event["name"] else ""
-    text = f" {event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}"
-    console.line(console.style(f"{done}:", "green") + one_line(text))
+    console.result(
+        done, f"{event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}", "green"
+    )
     return 0
 
 
@@ -101,7 +102,7 @@ def show_faults(console: Console, state: Mapping[str, Any]) -> None:
     if not state["faults"]:
         console.line("No request fails.")
     for fault in state["faults"]:
-        console.line(console.style("fault:", "red") + one_line(f" {_fault_text(fault, state['now']['emulated'])}"))
+        console.result("fault", _fault_text(fault, state["now"]["emulated"]), "red")
 
 
 def _fault_text(fault: Mapping[str, Any], now: float) -> str:

@@ -118,19 +118,19 @@ def change_semaphore(group: Group, step: Callable[[Semaphore | None], Semaphore]
     it has made. Raises StoreFault, and what ``step`` raises.
     """
     key = documents.semaphore_key(group.name)
+
+    def decoded(content: bytes | None) -> Semaphore | None:
+        return None if content is None else semaphore.decode(content)
+
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            transaction.change(group.store, key, _decoded, semaphore.encode, step, time.monotonic, _pause)
+            transaction.change(group.store, key, decoded, semaphore.encode, step, time.monotonic, _pause)
             return
         except StoreFault as fault:
             if not fault.unsure or fault.lasting or time.monotonic() >= until:
                 raise
         _pause()
-
-
-def _decoded(content: bytes | None) -> Semaphore | None:
-    return None if content is None else semaphore.decode(content)
 
 
 def _pause(_attempt: int = 0) -> None:

@@ -56,14 +56,15 @@ def release(group: Group, vm: str, event: str | None, by: str, why: str, at: str
     ``by``, ``why`` and ``at`` are for the history. Raises InputError if it holds none, and StoreFault.
     """
     freed: dict[str, Slot] = {}
-    mine = (vm.lower(), by, why, at)
+    wanted = (vm.lower(), by, why, at)
 
     def step(document: Semaphore | None) -> Semaphore:
         if document is None:
             hint = "Create it with: forewarn group create."
             raise InputError(f"{group.store.name} has no semaphore of group {group.name}.", hint)
-        held = _held(document, vm, event)
-        done = {entry.key for entry in document.releases if (entry.name, entry.by, entry.why, entry.at) == mine}
+        mine = {key: slot for key, slot in sorted(document.slots.items()) if vm.lower() in slot.names}
+        held = {key: slot for key, slot in mine.items() if event is None or key.startswith(event.lower())}
+        done = {entry.key for entry in document.releases if (entry.name, entry.by, entry.why, entry.at) == wanted}
         if freed and freed.keys() <= done:  # by an earlier attempt, whose answer was lost
             return document
         if not held:
@@ -76,12 +77,6 @@ def release(group: Group, vm: str, event: str | None, by: str, why: str, at: str
 
     change_semaphore(group, step)
     return freed
-
-
-def _held(document: Semaphore, vm: str, event: str | None) -> dict[str, Slot]:
-    """Return the slots of a VM by ``Event.key``; ``event`` is the beginning of one."""
-    held = {key: slot for key, slot in sorted(document.slots.items()) if vm.lower() in slot.names}
-    return {key: slot for key, slot in held.items() if event is None or key.startswith(event.lower())}
 
 
 def _checked_why(text: str) -> str:

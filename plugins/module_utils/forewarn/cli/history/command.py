@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError
 from ...runner.clocks import Clocks, Stamp
-from ...runner.journal.reader import JournalReader
+from ...runner.journal.reader import JournalEntry, JournalReader
+from ...runner.journal.schema import EventRow
 from ...runner.state import dry_runs
 from ...texts import duration_text, exact_text
 from .. import arguments
 from ..open_event import failure
-from ..output.console import Console, write_json
+from ..output.console import Console, write_json, write_json_stream
 from ..output.page import Page, announced_text, cut, iso, resources_text
 from ..runner_state import (
     add_state_argument,
@@ -34,10 +34,6 @@ from ..runner_state import (
 )
 from . import compare
 from .entries import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
-
-if TYPE_CHECKING:
-    from ...runner.journal.reader import JournalEntry
-    from ...runner.journal.schema import EventRow
 
 DEFAULT_SECONDS = 7 * 86400.0
 RUNS = ("runner-started", "runner-stopped")
@@ -89,14 +85,18 @@ def run(args: argparse.Namespace) -> int:
             "List the events with: forewarn history, and --since if need be.",
         )
     if args.event is not None or args.limit is not None:  # earlier entries are about none of these events
-        opened = [
-            stamp.wall for stamp in (stamp_of(record.data, "first_seen") for record in records[:1]) if stamp is not None
-        ]
-        since = max([*opened, *([] if since is None else [since])], default=None)
+        seen = stamp_of(records[0].data, "first_seen") if records else None
+        since = max((time for time in (since, seen and seen.wall) if time is not None), default=None)
     kinds = (*OF_THE_RUNNER, DOCUMENT) if args.documents else OF_THE_RUNNER
     others = [entry for entry in journal.entries(kinds=kinds, since_wall=since) if entry.record_id is None]
     if args.json:
-        _write_json(journal, records, others, since, dry_run)
+        content = {
+            "dry_run": dry_run,
+            "since": None if since is None else iso(since),
+            "events": (_record_as_json(record, journal) for record in records),
+            "runner": (_entry_as_json(entry, None) for entry in others),
+        }
+        write_json_stream("history", content)
         return 0
     before: list[JournalEntry] = []
     if since is not None:
@@ -128,27 +128,10 @@ def _compare(args: argparse.Namespace, directory: str, since: float | None) -> i
 # For programs
 
 
-def _write_json(
-    journal: JournalReader,
-    records: Sequence[EventRow],
-    others: Sequence[JournalEntry],
-    since: float | None,
-    dry_run: bool,
-) -> None:
-    """Write one object, event by event: a long history does not have to fit into memory."""
-    write = sys.stdout.write
-    head = {"schema": "history", "version": 1}
-    start = None if since is None else iso(since)
-    write(f'{{"forewarn": {json.dumps(head)}, "dry_run": {json.dumps(dry_run)}, "since": {json.dumps(start)}, ')
-    write('"events": [')
-    for number, record in enumerate(records):
-        seen = stamp_of(record.data, "first_seen")
-        entries = [_entry_as_json(entry, seen) for entry in journal.entries(record_id=record.id)]
-        write(("," if number else "") + "\n" + json.dumps({**record_as_json(record), "entries": entries}))
-    write('\n], "runner": [')
-    for number, entry in enumerate(others):
-        write(("," if number else "") + "\n" + json.dumps(_entry_as_json(entry, None)))
-    write("\n]}\n")
+def _record_as_json(record: EventRow, journal: JournalReader) -> dict[str, Any]:
+    seen = stamp_of(record.data, "first_seen")
+    entries = [_entry_as_json(entry, seen) for entry in journal.entries(record_id=record.id)]
+    return {**record_as_json(record), "entries": entries}
 
 
 def _entry_as_json(entry: JournalEntry, seen: Stamp | None) -> dict[str, Any]:

@@ -13,15 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...runner.journal.reader import JournalReader
+from ...runner.journal.schema import EventRow
 from ...runner.state import dry_runs
 from ..output.page import Page
 from ..runner_state import hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
-
-if TYPE_CHECKING:
-    from ...runner.journal.schema import EventRow
 
 SAME, DIFFERENT, ONE_ALONE = "same", "different", "one-alone"
 _KINDS = ("decision", "approved", "would-run", "would-approve")
@@ -43,19 +41,18 @@ def run(directory: str, other: str, since: float | None, event: str | None, limi
     ``other`` is the other runner's state directory; "" means the dry run's for a live runner, and vice versa.
     ``since`` is in seconds since 1970. Raises InputError if a directory cannot be read.
     """
-    sides = _sides(directory, state_directory(other or _counterpart(directory)))
-    found: list[dict[str, tuple[EventRow, ComparedRunner]]] = [
+    if not other and dry_runs.is_marked(directory):
+        other = str(Path(os.path.abspath(directory)).parent)
+    sides = _sides(directory, state_directory(other or dry_runs.directory_beside(directory)))
+    found = [
         {
-            record.key: (record, side)
+            record.key: (record, _did(record, side))
             for record in side.journal.records(since_wall=since, event=event)
             if record.data.get("drill") is not True
         }
         for side in sides
     ]
-    rows = []
-    for key in {**found[0], **found[1]}:
-        theirs = [records.get(key) for records in found]
-        rows.append(_compared([None if pair is None else (*pair, _did(*pair)) for pair in theirs], sides))
+    rows = [_compared([side.get(key) for side in found], sides) for key in {**found[0], **found[1]}]
     rows.sort(key=lambda row: row.pop("seen"))
     return rows if limit is None else rows[-limit:]
 
@@ -78,12 +75,6 @@ def show(page: Page, rows: list[dict[str, Any]]) -> None:
         page.line()
     counts = f"{numbers[SAME]} the same, {numbers[DIFFERENT]} different, {numbers[ONE_ALONE]} decided by one alone"
     page.line(f"{len(rows)} {'event' if len(rows) == 1 else 'events'}: {counts}.")
-
-
-def _counterpart(directory: str) -> str:
-    if dry_runs.is_marked(directory):
-        return str(Path(os.path.abspath(directory)).parent)
-    return dry_runs.directory_beside(directory)
 
 
 def _sides(*directories: str) -> list[ComparedRunner]:
@@ -117,37 +108,31 @@ def _did(record: EventRow, side: ComparedRunner) -> dict[str, Any]:
     }
 
 
-def _compared(
-    theirs: list[tuple[EventRow, ComparedRunner, dict[str, Any]] | None], sides: list[ComparedRunner]
-) -> dict[str, Any]:
+def _compared(theirs: list[tuple[EventRow, dict[str, Any]] | None], sides: list[ComparedRunner]) -> dict[str, Any]:
     seen = [each for each in theirs if each is not None]
-    firsts = [
-        stamp for stamp in (stamp_of(record.data, "first_seen") for record, _side, _did in seen) if stamp is not None
+    firsts = [stamp.wall for record, _did in seen if (stamp := stamp_of(record.data, "first_seen")) is not None]
+    decided = [
+        (did["output"], did["policy"], did["rule"], sorted(did["prepared"]))
+        for _record, did in seen
+        if did["output"] is not None
     ]
-    both = [
-        {
-            "name": side.name,
-            "state_directory": side.directory,
-            "dry_run": side.dry_run,
-            "seen": each is not None,
-            **({} if each is None else {**each[2], "outcome": each[0].data.get("outcome")}),
-        }
-        for each, side in zip(theirs, sides)
-    ]
-    decided = [_essence(did) for _record, _side, did in seen if did["output"] is not None]
-    verdict = ONE_ALONE if len(decided) < 2 else SAME if decided[0] == decided[1] else DIFFERENT
     event = object_of(seen[0][0].data, "event")
     return {
-        "seen": min((stamp.wall for stamp in firsts), default=0.0),
+        "seen": min(firsts, default=0.0),
         "event_id": text_of(event, "EventId") or seen[0][0].key,
-        "verdict": verdict,
+        "verdict": ONE_ALONE if len(decided) < 2 else SAME if decided[0] == decided[1] else DIFFERENT,
         "event": event,
-        "sides": both,
+        "sides": [
+            {
+                "name": side.name,
+                "state_directory": side.directory,
+                "dry_run": side.dry_run,
+                "seen": each is not None,
+                **({} if each is None else {**each[1], "outcome": each[0].data.get("outcome")}),
+            }
+            for each, side in zip(theirs, sides)
+        ],
     }
-
-
-def _essence(did: Mapping[str, Any]) -> tuple[object, ...]:
-    return (did["output"], did["policy"], did["rule"], sorted(did["prepared"]))
 
 
 def _words(side: Mapping[str, Any]) -> str:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ...policy import approval
+from ...runner.journal.reader import JournalEntry
 from ...texts import duration_text, exact_text
 from ..runner_state import list_of, number_of, object_of, reason_of, text_of
-
-if TYPE_CHECKING:
-    from ...runner.journal.reader import JournalEntry
 
 DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 # Kinds of entries that concern all events listed at the time.
@@ -211,10 +209,6 @@ def _recovery_dealt_with(fields: Mapping[str, Any]) -> Line:
     return Line(f"recovery dealt with{_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
 
 
-def _paused(fields: Mapping[str, Any]) -> Line:
-    return Line(text_of(fields, "reason") or "approvals are paused", _WARNED)
-
-
 def _recovery_refused(fields: Mapping[str, Any]) -> Line:
     about = " ".join(text for text in (text_of(fields, "action"), text_of(fields, "event_id")) if text)
     about = about or text_of(fields, "request")
@@ -282,7 +276,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "impact": _impact,
     "shadow": _shadow,
     DRILL: _drill,
-    "paused": _paused,
+    "paused": lambda fields: Line(text_of(fields, "reason") or "approvals are paused", _WARNED),
     "resumed": lambda fields: Line(f"the pause of approvals is over{_by(fields) or ': its time has come'}", ("cyan",)),
     "recovery-again": _recovery_again,
     "recovery-dealt-with": _recovery_dealt_with,

@@ -10,7 +10,7 @@ import sys
 
 from ... import hook_kinds
 from ..output.console import Console, write_json
-from .show import as_json
+from .kinds import as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from ...hook_kinds.process import PREPARE, RECOVER, perform
 from ...hook_kinds.work import HookFailedError
 from ...policy.functions.timevalues import SECOND, parse_duration
 from ...runner.hooks.commands import HookSettings
-from .show import known
+from .kinds import known
 
 _TYPE = "Reboot"
 _BOOLEANS = {"true": True, "false": False}
@@ -62,7 +62,8 @@ def _read(kind: HookKind, words: list[str]) -> tuple[dict[str, Any], float]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise InputError(f"{word} is not of the form OPTION=VALUE.", f"For example {_example(kind)}.")
+            example = f"{kind.options[0].name}={kind.options[0].example}" if kind.options else "timeout=30s"
+            raise InputError(f"{word} is not of the form OPTION=VALUE.", f"For example {example}.")
         if name == "timeout":
             seconds = _seconds(name, value)
         elif name in known_options:
@@ -90,7 +91,3 @@ def _seconds(name: str, text: str) -> float:
         return parse_duration(text) / SECOND
     except ValueError as error:
         raise InputError(f"{name} is not a duration: {text}.", "Write it as 30s, 5m or 1m30s.") from error
-
-
-def _example(kind: HookKind) -> str:
-    return f"{kind.options[0].name}={kind.options[0].example}" if kind.options else "timeout=30s"

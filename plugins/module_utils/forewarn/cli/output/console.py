@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from ...texts import escaped
@@ -48,15 +48,23 @@ class Console:
         """Write an error, and the hint below it. The message may have several lines."""
         self.line(self.style("error:", "bold", "red") + " " + clean(message))
         if hint:
-            self.line(self.style("  hint:", "cyan") + " " + clean(hint))
+            self.labelled("hint", hint)
 
     def warning(self, text: str) -> None:
         """Write a warning of one line."""
-        self.line(self.style("warning:", "bold", "yellow") + " " + one_line(text))
+        self.result("warning", text, "bold", "yellow")
 
     def note(self, text: str) -> None:
         """Write a note of one line."""
-        self.line(self.style("note:", "yellow") + " " + one_line(text))
+        self.result("note", text, "yellow")
+
+    def result(self, label: str, text: str, *styles: str) -> None:
+        """Write what a command has done: a label with its styles, and a text of one line."""
+        self.line(f"{self.style(f'{label}:', *styles)} {one_line(text)}")
+
+    def labelled(self, label: str, text: str, style: str = "cyan") -> None:
+        """Write a text after a label, indented below what it belongs to."""
+        self.line(f"  {self.style(f'{label}:', style)} {self.style(text)}")
 
     def table(
         self,
@@ -90,9 +98,33 @@ def write_json(schema: str, content: Mapping[str, Any]) -> None:
     sys.stdout.write(json_text(schema, content))
 
 
+def write_json_stream(schema: str, content: Mapping[str, Any]) -> None:
+    """Write one JSON object to standard output, piece by piece: a long list does not have to fit into memory.
+
+    A value that is an iterator becomes a list; one that is a function is called when everything before is written.
+    """
+    write = sys.stdout.write
+    write(f'{{"forewarn": {json.dumps({"schema": schema, "version": 1})}')
+    for name, value in content.items():
+        write(f", {json.dumps(name)}: ")
+        if isinstance(value, Iterator):
+            write("[")
+            for number, item in enumerate(value):
+                write(("," if number else "") + "\n" + json.dumps(item))
+            write("\n]")
+        else:
+            write(json.dumps(value() if callable(value) else value))
+    write("}\n")
+
+
 def json_text(schema: str, content: Mapping[str, Any]) -> str:
     """Return one JSON object and a line end, the name and version of its schema first."""
     return json.dumps({"forewarn": {"schema": schema, "version": 1}, **content}, indent=2) + "\n"
+
+
+def attributes(value: object, names: str) -> dict[str, Any]:
+    """Return attributes of an object by name, for JSON; ``names`` are separated by spaces."""
+    return {name: getattr(value, name) for name in names.split()}
 
 
 def clean(text: str) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, TextIO
 from unicodedata import east_asian_width
 
 from ...events import UNKNOWN_DURATION
@@ -132,13 +132,14 @@ def _columns(text: str) -> int:
 def _width(console: Console) -> int | None:
     if not console.stream.isatty():
         return None
+    wanted = os.environ.get("COLUMNS", "")
+    columns = int(wanted) if wanted.isdecimal() and int(wanted) > 0 else terminal_columns(console.stream)
+    return max(columns, _NARROWEST)
+
+
+def terminal_columns(stream: TextIO) -> int:
+    """Return the width of a terminal, 80 if it does not say."""
     try:
-        columns = int(os.environ.get("COLUMNS", "")) or 0
-    except ValueError:
-        columns = 0
-    if columns <= 0:
-        try:
-            columns = os.get_terminal_size(console.stream.fileno()).columns
-        except (OSError, ValueError):
-            columns = 0
-    return max(columns or 80, _NARROWEST)
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

@@ -129,6 +129,16 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
 
 
+def show_assumptions(
+    console: Console, assumptions: Sequence[str], not_understood: Sequence[str] = (), more: str = ""
+) -> None:
+    """Write what a result rests on, and the expressions of which nothing is known; ``more`` follows each of these."""
+    for assumption in assumptions:
+        console.line(console.style("assumed: ", "dim") + console.style(assumption))
+    for source in not_understood:
+        console.line(console.style("not understood: ", "dim") + console.style(source) + console.style(more, "dim"))
+
+
 def explain_command(event: Mapping[str, Any], paths: Sequence[Path | str], explain: Sequence[str]) -> str:
     """Return the command that repeats a decision; ``explain`` are arguments beside the policies and the event."""
     policies = " ".join(shlex.quote(str(path)) for path in paths)

@@ -19,8 +19,7 @@ from ...compiler.wording import closest
 from ...policy.params import from_options
 from ..output.console import Console, write_json
 from .common import add_api_version, add_html, add_param, write_html
-from .diff_forbid import Forbidden, show_forbidden
-from .diff_report import as_json, as_markdown, as_sarif, show
+from .diff_report import Forbidden, as_json, as_markdown, as_sarif, show, show_forbidden
 from .revision import load
 from .run_analysis import analysed
 

@@ -8,17 +8,60 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...analysis.diff.change import Change, Part
 from ...analysis.diff.declarations import OLD, Declaration
 from ...analysis.diff.diff import Difference
 from ...analysis.diff.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
 from ...analysis.event_space.regions import ANY
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
 from ...texts import escaped
 from ..output.console import Console
-from .diff_forbid import CODE, Forbidden
+from .common import show_assumptions
+from .event_groups import UNUSUAL, notes, show_groups, show_no_value, show_verdict, words
 from .output.sarif import sarif_location, sarif_log, sarif_rule
+
+CODE = "forbidden-change"  # of a result in SARIF
+
+
+class Forbidden(NamedTuple):
+    """A change that is forbidden, as an expression, and the events that change so."""
+
+    expression: str
+    found: Answered
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for ``--format json``."""
+        return {"expression": self.expression, **self.found.as_dict()}
+
+    def lines(self) -> list[str]:
+        """Return what is wrong, empty if it is proven that no event changes so."""
+        if self.found.verdict == NONE:
+            return []
+        if self.found.verdict == NOT_PROVEN:
+            return [f"not proven that no event changes so: {self.expression}: {self.found.why}"]
+        texts = []
+        for group in self.found.groups:
+            restricted = "".join(f" ({note})" for note in notes(group))
+            texts.append(f"forbidden: {self.expression}: {words(group)}{restricted}")
+        return texts or [f"forbidden: {self.expression}"]
+
+
+def show_forbidden(forbidden: Sequence[Forbidden], places: tuple[str, str], console: Console) -> None:
+    """Write the forbidden changes for people. ``places`` are OLD and NEW of the command line."""
+    policies = [[] if place.startswith("git:") else [place] for place in places]
+    for expression, found in forbidden:
+        console.line()
+        show_groups(found, console, policies)
+        show_no_value(found, console)
+        texts = {
+            NONE: f"proven: no event changes so: {expression}",
+            SOME: f"forbidden: {expression}",
+            NOT_PROVEN: f"not proven that no event changes so: {expression}",
+        }
+        show_verdict(found, console, texts)
+
 
 _WORDS = {
     MORE: "more permissive: events start that waited before, or with less done before",
@@ -72,10 +115,7 @@ def show(difference: Difference, console: Console) -> None:
         )
     if difference.declarations:
         console.line()
-    for assumption in difference.assumptions:
-        console.line(console.style("assumed: ", "dim") + console.style(assumption))
-    for source in difference.not_understood:
-        console.line(console.style("not understood: ", "dim") + console.style(source))
+    show_assumptions(console, difference.assumptions, difference.not_understood)
     why = f": {difference.unproven}" if difference.unproven else ""
     console.line(console.style(_WORDS[difference.verdict] + why, "bold"))
 
@@ -92,7 +132,7 @@ def _what(change: Change) -> str:
 
 
 def _notes(part: Part) -> list[str]:
-    notes = [] if part.usual else ["by its documentation the service does not send such events"]
+    notes = [] if part.usual else [UNUSUAL]
     return notes if part.certain else [*notes, f"not proven: {part.why}"]
 
 

@@ -212,7 +212,7 @@ def _show_error(error: EvaluationError, hint: str, console: Console) -> None:
         for line in render(report.findings[0], console)[1:]:
             console.line(line)
     if hint:
-        console.line("  " + console.style("hint:", "cyan") + " " + console.style(hint))
+        console.labelled("hint", hint)
 
 
 def _hint(error: EvaluationError, event: Event | None, vm: Vm) -> str:

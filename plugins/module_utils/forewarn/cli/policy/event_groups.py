@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...analysis.query.answers import NONE, SOME, Answered, EventGroup
 from ..output.console import Console
-from .common import explain_command
+from .common import explain_command, show_assumptions
 
 UNUSUAL = "by its documentation the service does not send such events"
 UNCERTAIN = "perhaps: no event was found that shows this"
@@ -25,15 +25,13 @@ def show_groups(found: Answered, console: Console, policies: Sequence[Sequence[P
             console.line(console.style(f"  {note}", "dim"))
         if group.case is None:
             continue
-        event = json.dumps(group.case["event"])
-        console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
+        event = group.case["event"]
+        console.labelled("event", json.dumps(event))
         for paths, decision in zip(policies, group.decisions):
             by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-            text = f"{decision['output']}{by}: {decision['reason']}"
-            console.line("  " + console.style("decided:", "cyan") + " " + console.style(text))
+            console.labelled("decided", f"{decision['output']}{by}: {decision['reason']}")
             if paths:
-                command = explain_command(group.case["event"], paths, decision["explain"])
-                console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
+                console.labelled("repeat", explain_command(event, paths, decision["explain"]))
     if found.groups and not found.complete:
         console.line("and in other cases")
     if found.groups:
@@ -52,10 +50,7 @@ def notes(group: EventGroup) -> list[str]:
 
 def show_basis(found: Answered, console: Console) -> None:
     """Write what an answer rests on."""
-    for assumption in found.assumptions:
-        console.line(console.style("assumed: ", "dim") + console.style(assumption))
-    for source in found.not_understood:
-        console.line(console.style("not understood: ", "dim") + console.style(source))
+    show_assumptions(console, found.assumptions, found.not_understood)
     show_no_value(found, console)
 
 

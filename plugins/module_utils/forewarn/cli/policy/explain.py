@@ -24,7 +24,7 @@ from ...policy.forms import every_variable
 from ...policy.functions.timevalues import SECOND
 from ...policy.params import from_options
 from ...runner.hooks.commands import describe
-from ..output.console import Console, write_json
+from ..output.console import Console, attributes, write_json
 from .common import add_api_version, add_facts, given_vm
 from .event import add_times, chosen_events, given_facts, given_now, read_document
 
@@ -179,16 +179,9 @@ def _as_json(
                 "event": decision.event.as_dict(),
                 "policies": [_trace_json(trace, imported) for trace in traces],
                 "decision": {
-                    "output": decision.output,
-                    "policy": decision.policy,
-                    "rule": decision.rule,
-                    "reason": decision.reason,
-                    "approver": decision.approver,
-                    "group": decision.group,
+                    **attributes(decision, "output policy rule reason approver group"),
                     "limits": [limit._asdict() for limit in decision.limits],
-                    "prepare": [dict(hook) for hook in decision.prepare],
-                    "recover": [dict(hook) for hook in decision.recover],
-                    "notify": [dict(hook) for hook in decision.notify],
+                    **attributes(decision, "prepare recover notify"),
                 },
                 "approval": eligibility(decision, facts.vm.name, facts.now)._asdict(),
             }
@@ -204,11 +197,7 @@ def _trace_json(trace: PolicyTrace, imported: _Places) -> dict[str, Any]:
 
     return {
         "policy": trace.policy,
-        "output": trace.verdict.output,
-        "rule": trace.verdict.rule,
-        "reason": trace.verdict.reason,
-        "prepare_within_seconds": trace.verdict.prepare_within_seconds,
-        "recover_when": trace.verdict.recover_when,
+        **attributes(trace.verdict, "output rule reason prepare_within_seconds recover_when"),
         "limit": None if trace.verdict.limit is None else trace.verdict.limit._asdict(),
         "rules": [
             {

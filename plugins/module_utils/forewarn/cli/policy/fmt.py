@@ -86,7 +86,8 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
             after = formatted(before)
             if after.startswith(_BYTE_ORDER_MARK):  # which is part of a value: the next reader would drop it
                 before = after = content.decode("utf-8")
-            if not means_the_same(before, after) or not _compiled_alike(path, before, after):
+            alike = before == after or is_test(Path(path)) or compiled_alike(path, before, after)
+            if not (alike and means_the_same(before, after)):
                 raise _defect(path)
             found.append(_Formatted(path, content, before, after))
     if mistakes:
@@ -94,10 +95,6 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
         text = f"{plural(len(mistakes), 'mistake')}, and nothing was formatted:"
         raise InputError("\n".join([text, *lines]))
     return found
-
-
-def _compiled_alike(path: str, before: str, after: str) -> bool:
-    return before == after or is_test(Path(path)) or compiled_alike(path, before, after)
 
 
 def _defect(path: str) -> ForewarnError:

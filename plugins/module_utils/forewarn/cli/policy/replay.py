@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,6 @@ from ...analysis.replay.replay import Replay, Replayed
 from ...analysis.replay.statistics import Statistics
 from ...compiler.policies import load_policies
 from ...errors import InputError
-from ...events import Vm
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
 from ...runner.clocks import Clocks
@@ -29,11 +29,11 @@ from ...runner.journal.reader import JournalReader
 from ...runner.journal.schema import FILE_NAME
 from ...runner.telemetry import heartbeat
 from .. import arguments
-from ..output.console import Console
+from ..output.console import Console, write_json_stream
 from ..runner_state import text_of
 from .common import add_facts, add_policy_arguments, given_vm, plural
 from .output.progress_line import ProgressLine
-from .replay_report import show, time_text, write_json
+from .replay_report import as_dict, show, time_text
 
 _SHOWN_BAD = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     def replayed() -> Iterator[tuple[str, Replayed]]:
         for name in args.sources:
             with _opened(name, args.api_version, problems.bad_line, policies.time_dependent) as source:
-                replay = Replay(policies, params, vm if vm.name else _named(vm, source.vm_name))
+                replay = Replay(policies, params, vm if vm.name else replace(vm, name=source.vm_name))
                 for event in problems.progress(replay, source):
                     if since is None or event.last_seen is None or event.last_seen >= since:
                         statistics.add(event)
@@ -114,7 +114,8 @@ def run(args: argparse.Namespace) -> int:
     shown = (pair for pair in replayed() if not args.summary)
     try:
         if args.json:
-            write_json(shown, summary)
+            events = ({"source": name, **as_dict(event)} for name, event in shown)
+            write_json_stream("policy-replay", {"events": events, "summary": summary})
         else:
             show(shown, summary, statistics)
     finally:
@@ -132,11 +133,6 @@ def run(args: argparse.Namespace) -> int:
         )
     # A check that did not see everything has not passed.
     return 1 if args.changed and (statistics.changed or problems.bad) else 0
-
-
-def _named(vm: Vm, name: str | None) -> Vm:
-    facts = {**vars(vm), "name": name}
-    return Vm(**facts)
 
 
 def _nothing(name: str, bad: int) -> tuple[str, str]:

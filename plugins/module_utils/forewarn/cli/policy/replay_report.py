@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -25,17 +24,8 @@ _WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "
 _COLOURS = {"approve": "green", "hold": "yellow"}
 
 
-def write_json(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
-    """Write one object, event by event: the events do not have to fit into memory."""
-    write = sys.stdout.write
-    head = {"schema": "policy-replay", "version": 1}
-    write(f'{{"forewarn": {json.dumps(head)}, "events": [')
-    for number, (source, event) in enumerate(pairs):
-        write(("," if number else "") + "\n" + json.dumps({"source": source, **_as_dict(event)}))
-    write(f'\n], "summary": {json.dumps(summary())}}}\n')
-
-
-def _as_dict(replayed: Replayed) -> dict[str, Any]:
+def as_dict(replayed: Replayed) -> dict[str, Any]:
+    """Return the decisions about an event, then and now, for ``--json``."""
     then = None
     if replayed.outcome_then is not None:
         then = {

@@ -5,17 +5,26 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import platform
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ... import __version__
 from ...analysis.progress import Progress
 from ...analysis.proof import AnalysisError
 from ...errors import ForewarnError
-from .defect_report import write_report
 from .output.progress_line import ProgressLine
 
+_PACKAGES = ("z3-solver", "cel-python")  # whose versions matter
 _ISSUES = "https://github.com/forewarn/forewarn.azure/issues"
 
 
@@ -28,7 +37,7 @@ def analysed(work: Callable[[Progress], Any], **asked: Any) -> Any:
     try:
         return work(lambda what, done, total: line.show(lambda: _sentence(what, done, total)))
     except AnalysisError as error:
-        path = write_report(error, asked)
+        path = _write_report(error, asked)
         hint = "Please report it with the policies." if path is None else _what_to_do(path)
         defect = ForewarnError(f"internal error: {error}", f"Nothing was proven. {hint}")
         defect.exit_code = 70  # in forewarn, not in its input
@@ -48,3 +57,51 @@ def _what_to_do(path: Path) -> str:
 def _sentence(what: str, done: int, total: int) -> str:
     count = f"{done} of {total} " if total else f"{done} " if done else ""
     return f"proving: {count}{what}"
+
+
+def _write_report(error: AnalysisError, asked: Mapping[str, Any]) -> Path | None:
+    """Write a new file in the current directory, or else in that for temporary files; return None if neither works.
+
+    ``asked`` are the expressions that the user asked about, as data for JSON.
+    """
+    report = {
+        "forewarn": {"schema": "defect-report", "version": 1},
+        "message": str(error),
+        "versions": _versions(),
+        "asked": dict(asked),
+        **error.details,
+    }
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    name = f"forewarn-defect-{stamp}"
+    with suppress(OSError):
+        return _written(Path.cwd(), name, text)
+    with suppress(OSError):
+        return _written(Path(tempfile.gettempdir()), name, text)
+    return None
+
+
+def _written(directory: Path, name: str, text: str) -> Path:
+    """Write a file that did not exist, for its owner only. Raises OSError."""
+    for number in itertools.count(1):
+        path = directory / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+        try:
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            continue
+        with os.fdopen(opened, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return path
+    raise AssertionError
+
+
+def _versions() -> dict[str, str | None]:
+    own = {"forewarn": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    return {**own, **{package: _version(package) for package in _PACKAGES}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

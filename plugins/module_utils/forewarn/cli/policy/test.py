@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,12 @@ from ...atomic_file import replace_file
 from ...compiler.paths import find_policies, find_tests
 from ...compiler.testing.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ...errors import InputError
-from ..output.console import Console, write_json
+from ..output.console import Console, attributes, write_json
 from .common import plural, show_findings
 from .output.junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
-from .test_coverage import add_suggestions, gaps_as_json, left_out, show_gaps, write_suggestions
 
-if TYPE_CHECKING:  # a plain run of tests does not import the analysis
-    from ...analysis.coverage.coverage import Gaps
+if TYPE_CHECKING:
+    from .test_coverage import CoverageGaps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,24 +52,24 @@ def run(args: argparse.Namespace) -> int:
     outcome = _run(args)
     if args.junit:
         _write_junit(outcome, args.junit)
-    gaps, trouble = None, None
+    gaps = None
     if args.coverage or args.suggest is not None:
-        gaps, trouble = left_out(outcome, args.suggest)
-    if args.suggest == "-" and not args.json:
-        write_suggestions(gaps or [])
-    elif args.json:
-        write_json("policy-test", _as_json(outcome, gaps, trouble))
+        from .test_coverage import find_test_gaps  # here: a plain run of tests does not import the analysis
+
+        gaps = find_test_gaps(outcome, args.suggest)
+    if args.json:
+        write_json("policy-test", _as_json(outcome, gaps))
+    elif gaps is not None and args.suggest == "-":
+        gaps.write_suggestions()
     else:
         console = Console(sys.stdout)
         _show(outcome, console, args.verbose)
-        show_gaps(gaps or [], console, tip=args.suggest is None)
-        if trouble is not None:
-            console.line(f"\n{trouble}")
-    if args.suggest not in (None, "-"):
-        add_suggestions(Path(args.suggest), outcome, gaps or [])
-    uncovered = any(covered.missing for covered in outcome.coverage) or (
-        args.coverage and (trouble or any(found.gaps or found.trouble for found in gaps or []))
-    )
+        if gaps is not None:
+            gaps.show(console, tip=args.suggest is None)
+    if gaps is not None and args.suggest not in (None, "-"):
+        gaps.add_suggestions(Path(args.suggest), outcome)
+    uncovered = any(covered.missing for covered in outcome.coverage)
+    uncovered |= args.coverage and gaps is not None and not gaps.complete
     return 1 if outcome.failed or outcome.findings or (args.require_coverage and uncovered) else 0
 
 
@@ -140,16 +139,11 @@ def _coverage_row(covered: Coverage) -> tuple[str, str, str, str]:
     return covered.policy, str(len(rules)), f"{decided} ({100 * decided // max(1, len(rules))} %)", never or "-"
 
 
-def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None, trouble: str | None) -> dict[str, Any]:
-    more = {} if gaps is None else {"gaps": [gaps_as_json(found) for found in gaps], "trouble": trouble}
+def _as_json(outcome: PolicyTestRun, gaps: CoverageGaps | None) -> dict[str, Any]:
     return {
         "tests": [
             {
-                "path": result.path,
-                "line": result.line,
-                "section": result.section,
-                "name": result.name,
-                "passed": result.passed,
+                **attributes(result, "path line section name passed"),
                 "seconds": round(result.seconds, 6),
                 "mismatches": [vars(mismatch) for mismatch in result.mismatches],
             }
@@ -160,21 +154,13 @@ def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None, trouble: str |
                 "policy": covered.policy,
                 "path": covered.path,
                 "rules": [
-                    {
-                        "rule": rule.rule,
-                        "where": rule.where,
-                        "reached": rule.reached,
-                        "decided": rule.decided,
-                        "results": rule.results,
-                    }
-                    for rule in covered.rules
-                    if rule.decides
+                    attributes(rule, "rule where reached decided results") for rule in covered.rules if rule.decides
                 ],
             }
             for covered in outcome.coverage
         ],
         "findings": [finding.as_dict() for finding in outcome.findings],
-        **more,
+        **({} if gaps is None else gaps.as_json()),
     }
 
 
@@ -183,13 +169,9 @@ def _write_junit(outcome: PolicyTestRun, path: Path) -> None:
         JUnitSuite(file, [_junit_case(result) for result in outcome.results if result.path == file])
         for file in outcome.files
     ]
-    if outcome.findings:
-        cases = [
-            JUnitCase(
-                "files", one.where, one.path, outcomes=[JUnitOutcome("error", f"{one.code}: {one.message}", one.code)]
-            )
-            for one in outcome.findings
-        ]
+    mistakes = [(one, JUnitOutcome("error", f"{one.code}: {one.message}", one.code)) for one in outcome.findings]
+    if mistakes:
+        cases = [JUnitCase("files", one.where, one.path, outcomes=[mistake]) for one, mistake in mistakes]
         suites.append(JUnitSuite("files", cases))
     replace_file(path, junit_xml(suites).encode("utf-8"))
 

@@ -9,38 +9,83 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from ...analysis.coverage.coverage import Gap, Gaps, find_gaps
+from ...analysis.coverage.suggestions import appended, as_yaml, created
+from ...analysis.progress import Progress
+from ...analysis.smt.terms import require
 from ...atomic_file import replace_file
 from ...compiler.paths import is_test, tested_by
 from ...compiler.testing.policytest import PolicyTestRun
 from ...errors import InputError
 from ..output.console import Console, one_line
 from .common import plural
-
-if TYPE_CHECKING:  # a plain run of tests does not import the analysis
-    from ...analysis.coverage.coverage import Gap, Gaps
-    from ...analysis.progress import Progress
+from .run_analysis import analysed
 
 
-def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], str | None]:
-    """Return what the tests leave out, and why that is not known, if so."""
-    from ...analysis.smt.terms import require
+class CoverageGaps(NamedTuple):
+    """What the tests of each file leave out; ``trouble`` is why nobody knows, if so."""
 
+    files: Sequence[Gaps]
+    trouble: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether it is known that the tests leave nothing out."""
+        return self.trouble is None and not any(found.gaps or found.trouble for found in self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the gaps for ``--json``."""
+        return {"gaps": [_as_json(found) for found in self.files], "trouble": self.trouble}
+
+    def write_suggestions(self) -> None:
+        """Write the suggestions as YAML: the text to append to each test file."""
+        for found in self.files:
+            if found.suggestions:
+                sys.stdout.write(f"# To add to {one_line(found.path)}, under 'section':\n{as_yaml(found.suggestions)}")
+            elif found.trouble:
+                sys.stdout.write(f"# {one_line(found.path)}: {one_line(found.trouble)}\n")
+
+    def add_suggestions(self, path: Path, outcome: PolicyTestRun) -> None:
+        """Write the suggestions to a test file, which is made if there is none. Raises InputError."""
+        suggestions = [suggestion for found in self.files for suggestion in found.suggestions]
+        problems = Console(sys.stderr)
+        for found in self.files:
+            if found.trouble:
+                problems.error(f"{found.path}: {found.trouble}")
+        if not suggestions:
+            return
+        if path.exists():
+            text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
+        else:
+            policies = outcome.tested[0].tests.policies
+            alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
+            text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
+        replace_file(path, text.encode("utf-8"))
+        problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")
+
+    def show(self, console: Console, *, tip: bool) -> None:
+        """Write what each file leaves out; with ``tip``, how to get the suggestions."""
+        for found in self.files:
+            console.line()
+            _show(found, console, tip)
+        if self.trouble is not None:
+            console.line(f"\n{self.trouble}")
+
+
+def find_test_gaps(outcome: PolicyTestRun, suggest: str | None) -> CoverageGaps:
+    """Return what the tests of a run leave out. ``suggest`` is the value of the option, None without it."""
     try:
         require()
     except InputError as error:
         if suggest is not None:
             raise
-        return [], f"coverage needs the Python package z3-solver: {error.hint}"
-    from .run_analysis import analysed
-
-    return analysed(lambda progress: _find_gaps(outcome, suggest, progress)), None
+        return CoverageGaps((), f"coverage needs the Python package z3-solver: {error.hint}")
+    return CoverageGaps(analysed(lambda progress: _find_gaps(outcome, suggest, progress)))
 
 
 def _find_gaps(outcome: PolicyTestRun, suggest: str | None, progress: Progress) -> list[Gaps]:
-    from ...analysis.coverage.coverage import find_gaps
-
     if suggest in (None, "-"):
         return find_gaps(outcome.tested, progress=progress)
     path = Path(str(suggest))
@@ -57,60 +102,23 @@ def _find_gaps(outcome: PolicyTestRun, suggest: str | None, progress: Progress) 
     return find_gaps(beside or outcome.tested, alone=not beside, progress=progress)
 
 
-def write_suggestions(gaps: Sequence[Gaps]) -> None:
-    """Write the suggestions as YAML: the text to append to each test file."""
-    from ...analysis.coverage.suggestions import as_yaml
-
-    for found in gaps:
-        if found.suggestions:
-            sys.stdout.write(f"# To add to {one_line(found.path)}, under 'section':\n{as_yaml(found.suggestions)}")
-        elif found.trouble:
-            sys.stdout.write(f"# {one_line(found.path)}: {one_line(found.trouble)}\n")
-
-
-def add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) -> None:
-    """Write the suggestions to a test file, which is made if there is none. Raises InputError."""
-    from ...analysis.coverage.suggestions import appended, created
-
-    suggestions = [suggestion for found in gaps for suggestion in found.suggestions]
-    problems = Console(sys.stderr)
-    for found in gaps:
-        if found.trouble:
-            problems.error(f"{found.path}: {found.trouble}")
-    if not suggestions:
+def _show(found: Gaps, console: Console, tip: bool) -> None:
+    if found.trouble:
+        console.line(console.style(f"{found.path}: coverage is not known: {found.trouble}", "yellow"))
         return
-    if path.exists():
-        text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
-    else:
-        policies = outcome.tested[0].tests.policies
-        alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
-        text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
-    replace_file(path, text.encode("utf-8"))
-    problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")
-
-
-def show_gaps(gaps: Sequence[Gaps], console: Console, *, tip: bool) -> None:
-    """Write what each file leaves out; with ``tip``, how to get the suggestions."""
-    for found in gaps:
-        console.line()
-        if found.trouble:
-            console.line(console.style(f"{found.path}: coverage is not known: {found.trouble}", "yellow"))
-            continue
-        counts = f": {found.covered} of {plural(found.possible, 'outcome')} covered"
-        if found.unproven:
-            counts += f"; {len(found.unproven)} more may be possible"
-        console.line(console.style(found.path, "bold") + console.style(counts))
-        for line in _gap_lines(found.gaps):
-            console.line("  " + console.style(line))
-        for why in dict.fromkeys(why for _what, why in found.unproven):
-            what = "; ".join(one for one, reason in found.unproven if reason == why)
-            console.line("  " + console.style(f"not known whether it is possible: {what} ({why})"))
-        for assumption in found.assumptions:
-            console.line("  " + console.style("assumed: ", "dim") + console.style(assumption))
-        if found.gaps and tip:
-            console.line(
-                console.style(f"  {plural(len(found.suggestions), 'test')} would cover them: --suggest", "cyan")
-            )
+    counts = f": {found.covered} of {plural(found.possible, 'outcome')} covered"
+    if found.unproven:
+        counts += f"; {len(found.unproven)} more may be possible"
+    console.line(console.style(found.path, "bold") + console.style(counts))
+    for line in _gap_lines(found.gaps):
+        console.line("  " + console.style(line))
+    for why in dict.fromkeys(why for _what, why in found.unproven):
+        what = "; ".join(one for one, reason in found.unproven if reason == why)
+        console.line("  " + console.style(f"not known whether it is possible: {what} ({why})"))
+    for assumption in found.assumptions:
+        console.labelled("assumed", assumption, "dim")
+    if found.gaps and tip:
+        console.line(console.style(f"  {plural(len(found.suggestions), 'test')} would cover them: --suggest", "cyan"))
 
 
 def _gap_lines(gaps: Sequence[Gap]) -> Iterator[str]:
@@ -125,8 +133,7 @@ def _gap_lines(gaps: Sequence[Gap]) -> Iterator[str]:
         yield f"no test with {way}: {', '.join(names)}"
 
 
-def gaps_as_json(found: Gaps) -> dict[str, Any]:
-    """Return what a file leaves out, for ``--json``."""
+def _as_json(found: Gaps) -> dict[str, Any]:
     return {
         "path": found.path,
         "possible": found.possible,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -21,11 +22,16 @@ from ...compiler.policies import Compilation, PolicyError, compile_policies
 from ...policy.artifact import load
 from ...policy.params import from_options
 from ..output.console import Console
-from .common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
+from .common import add_html, add_param, add_policy_arguments, explain_command, plural, show_assumptions, write_html
 from .output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, plain, write_report
 from .run_analysis import analysed
-from .verify_notes import in_one_sentence, note_groups
 
+_MOST_NAMED = 12  # rules
+# What an evaluation error names (policy/evaluation_error.py) -> which events are held for it.
+_CAUSES = (
+    (re.compile(r".*: there is no (\w+)", re.DOTALL), "an event without {} is held"),
+    (re.compile(r".*: (\S+) is not known", re.DOTALL), "an event is held where {} is not known"),
+)
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -124,26 +130,19 @@ def _show(
         for finding in shown:
             if finding.severity == severity:
                 _show_finding(finding, [files[finding.policy]] if finding.alone else paths, console)
-    for alike in note_groups([finding for finding in shown if finding.severity == "note"]):
+    for alike in _note_groups([finding for finding in shown if finding.severity == "note"]):
         if verbose or len(alike) == 1:
             for finding in alike:
                 console.line(_head(finding, console))
         else:
             words = (console.style("note", "bold", _COLOURS["note"]), console.style(alike[0].code, "bold"))
-            console.line(" ".join([*words, console.style(in_one_sentence(alike))]))
-    for assumption in report.assumptions:
-        console.line(console.style("assumed: ", "dim") + console.style(assumption))
-    for source in report.not_understood:
-        console.line(
-            console.style("not understood: ", "dim")
-            + console.style(source)
-            + console.style(" (may be anything)", "dim")
-        )
+            console.line(" ".join([*words, console.style(_in_one_sentence(alike))]))
+    show_assumptions(console, report.assumptions, report.not_understood, " (may be anything)")
     suppressed = [finding for finding in report.findings if finding.suppressed is not None]
     for finding in [one for one in suppressed if verbose or one.severity != "note"]:
         where = f"{finding.source}:{finding.line}"
         console.line(console.style(f"suppressed: {finding.code} at {where}: {finding.suppressed}", "dim"))
-    if not verbose and any(len(alike) > 1 for alike in note_groups(shown)):
+    if not verbose and any(len(alike) > 1 for alike in _note_groups(shown)):
         console.line(console.style("--verbose shows each note with its place", "dim"))
     console.line(console.style(_summary(report, compilation), "bold"))
 
@@ -168,17 +167,42 @@ def _show_finding(finding: ProofFinding, policies: Sequence[Path | str], console
     """Show a finding; ``policies`` are those whose decision its case has."""
     console.line(_head(finding, console))
     if finding.case is not None:
-        event = json.dumps(finding.case["event"])
-        decision = finding.case["decision"]
+        event, decision, other = finding.case["event"], finding.case["decision"], finding.case.get("other_vm")
         by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-        console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
-        console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
-        command = explain_command(finding.case["event"], policies, finding.explain)
-        console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
-        other = finding.case.get("other_vm")
+        console.labelled("event", json.dumps(event))
+        console.labelled("decided", f"{decision['output']}{by}")
+        console.labelled("repeat", explain_command(event, policies, finding.explain))
         if other is not None:
-            command = explain_command(finding.case["event"], policies, other["explain"])
-            console.line("  " + console.style("on another VM:", "cyan") + " " + console.style(command))
+            console.labelled("on another VM", explain_command(event, policies, other["explain"]))
     if finding.suggestion:
-        console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))
+        console.labelled("hint", finding.suggestion)
     console.line()
+
+
+def _note_groups(findings: Sequence[ProofFinding]) -> list[list[ProofFinding]]:
+    """Return the notes among findings, those of one kind and cause together; any other is by itself."""
+    groups: dict[tuple[str, ...], list[ProofFinding]] = {}
+    for number, one in enumerate(findings):
+        if one.severity == "note":
+            groups.setdefault((one.code, _cause(one)) if one.cause else (str(number),), []).append(one)
+    return list(groups.values())
+
+
+def _in_one_sentence(alike: Sequence[ProofFinding]) -> str:
+    """Return a group of several notes as a sentence, which names the rules."""
+    rules = list(dict.fromkeys(f"{one.policy}/{one.rule}" if one.rule else one.policy for one in alike))
+    more = f" and {len(rules) - _MOST_NAMED} others" if len(rules) > _MOST_NAMED else ""
+    named = f"{len(rules)} {'rule' if len(rules) == 1 else 'rules'}: {', '.join(rules[:_MOST_NAMED])}{more}"
+    if alike[0].certain:
+        return f"{_cause(alike[0])}, by {named}"
+    return f"perhaps, since {_cause(alike[0])}; {named}"
+
+
+def _cause(finding: ProofFinding) -> str:
+    if not finding.certain:
+        return finding.cause
+    for pattern, words in _CAUSES:
+        match = pattern.fullmatch(finding.cause)
+        if match:
+            return words.format(match[1])
+    return f"an event is held where a rule has no value ({finding.cause})"

@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import InputError
 from ...runner.hooks.commands import find_program
 from ...runner.hooks.needs import Needs, examine
-from ..output.console import Console, one_line, write_json
+from ..output.console import Console, attributes, one_line, write_json
 from . import config
 from .group import check_credential, doubtful_limits
 from .setup import Setup, read
@@ -66,14 +66,8 @@ def _report(given: Mapping[str, Any], setup: Setup | None, needs: Needs, error: 
         "policies": [] if setup is None else list(setup.policies.names),
         "api_version": None if artifact is None else artifact.api_version,
         "source": None if artifact is None else artifact.source,
-        "hooks": [
-            {"kind": need.kind, "name": need.name, "policy": need.policy, "rule": need.rule, "problem": need.problem}
-            for need in needs.hooks
-        ],
-        "credentials": [
-            {"name": need.name, "policy": need.policy, "rule": need.rule, "problem": need.problem}
-            for need in needs.credentials
-        ],
+        "hooks": [attributes(need, "kind name policy rule problem") for need in needs.hooks],
+        "credentials": [attributes(need, "name policy rule problem") for need in needs.credentials],
         "missing": list(needs.missing()),
         "warnings": [] if setup is None else doubtful_limits(setup.policies),
     }

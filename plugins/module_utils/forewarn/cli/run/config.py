@@ -95,7 +95,8 @@ def read_config(path: str) -> Config:
         kinds, wanted = _OPTIONS[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise InputError(f"{path}: {name} is {json.dumps(value)[:40]}, not {wanted}.")
-        if not all(map(_is_possible, value if isinstance(value, list) else (value,))):
+        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        if any(re.search("[\0\ud800-\udfff]", text) for text in texts):
             raise InputError(f"{path}: {name} has a NUL character or half a character in it.")
         if value == "":  # as a path it would be the file's own directory
             raise InputError(f"{path}: {name} is empty, not {wanted}.", "Leave the option out, or give it a value.")
@@ -108,10 +109,6 @@ def read_config(path: str) -> Config:
             raise InputError(f"{path}: policy is not a list of paths.")
         config["policy"] = [str(directory / item) for item in config["policy"]]
     return Config(config, _digest(content))
-
-
-def _is_possible(value: object) -> bool:
-    return not isinstance(value, str) or not re.search("[\0\ud800-\udfff]", value)
 
 
 def merge(args: argparse.Namespace, config: Mapping[str, Any]) -> None:

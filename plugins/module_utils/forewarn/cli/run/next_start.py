@@ -8,7 +8,6 @@ A runner that works by what it loaded long ago looks well, and may not come back
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import zipfile
@@ -20,8 +19,8 @@ from ...errors import InputError
 from ...runner.hooks.needs import examine as examine_needs
 from ...runner.state import dry_runs
 from ..runner_state import text_of
-from . import command
 from . import config as run_config
+from .options import defaults
 from .setup import read
 
 _VERSION = re.compile(rb'^__version__ = "([^"]+)"', re.MULTILINE)
@@ -54,7 +53,7 @@ def examine(directory: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         # Not this process's environment: the service has another.
         live = str(Path(directory).parent) if dry_runs.is_marked(directory) else directory
-        setup = read({**_defaults(), **options}, {"STATE_DIRECTORY": live})
+        setup = read({**defaults(), **options}, {"STATE_DIRECTORY": live})
         if not setup.args.dry_run:
             examine_needs(setup.policies.hooks_by_rule()).refuse_untrusted()
         found["policy"] = setup.policies.digest
@@ -84,12 +83,6 @@ def problems(runner: Mapping[str, Any], found: Mapping[str, Any], *, running: bo
             f"forewarn {runner['version']} is running, and {found['program']} is now {found['version']}: restart it"
         )
     return said
-
-
-def _defaults() -> dict[str, Any]:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return vars(parser.parse_args([]))
 
 
 def _version(program: Path) -> str | None:

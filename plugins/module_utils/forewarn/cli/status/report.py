@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError
 from ...events import MAX_PROBLEMS
@@ -14,6 +14,8 @@ from ...policy import pause
 from ...policy.pause import Pause
 from ...runner.clocks import Clocks
 from ...runner.journal import doubts
+from ...runner.journal.reader import JournalReader
+from ...runner.journal.schema import EventRow
 from ...runner.operator_pause import FACT
 from ...runner.state import dry_runs
 from ...runner.telemetry import heartbeat
@@ -35,10 +37,6 @@ from ..runner_state import (
     stamp_of,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from ...runner.journal.reader import JournalReader
-    from ...runner.journal.schema import EventRow
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
@@ -208,7 +206,8 @@ def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
     good = stamp_of(fields, "last_good_poll")
     age = None if good is None else clocks.since(good)
     fault, ok = text_of(fields, "fault"), text_of(fields, "state") == "ok"
-    answered = "no poll was answered" if age is None else f"last good poll {_short(age)} ago"
+    past = "" if age is None else f"{age:.1f} s" if age < 10 else duration_text(age)
+    answered = "no poll was answered" if age is None else f"last good poll {past} ago"
     if ok and age is None:
         condition, text = "waiting", f"is asked; {answered} yet, and the first may take 2 minutes"
     elif ok:
@@ -225,10 +224,6 @@ def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
         "last_good_poll_at": None if good is None else iso(good.wall, "milliseconds"),
         "last_good_poll_age_seconds": None if age is None else round(age, 3),
     }
-
-
-def _short(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 10 else duration_text(seconds)
 
 
 def _event(record: EventRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:

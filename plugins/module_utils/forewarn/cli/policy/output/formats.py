@@ -15,12 +15,13 @@ from typing import Any, Callable, NamedTuple
 
 from ....atomic_file import replace_file
 from ....errors import InputError
-from ...output.console import Console, json_text
+from ...output.console import Console, clean, json_text
 from ..common import is_same_file
-from .github_commands import github_command
 from .junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
+from .repository_paths import in_repository
 from .sarif import sarif_location, sarif_log, sarif_rule
 
+_COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}  # of workflows of GitHub, by level
 FORMATS = ("text", "json", "sarif", "github", "junit")
 DOCUMENTATION = "https://github.com/forewarn/forewarn.azure/blob/main/docs"
 
@@ -105,10 +106,6 @@ def plain(show: Callable[[Console], None]) -> str:
     return stream.getvalue()
 
 
-def _json(report: FindingsReport) -> str:
-    return json_text(report.schema, report.data)
-
-
 def _sarif(report: FindingsReport) -> str:
     codes = list(report.meanings)
     rules = [sarif_rule(code, meaning, report.pages(code)) for code, meaning in report.meanings.items()]
@@ -162,8 +159,26 @@ def _cases(report: FindingsReport, file: str) -> Iterator[JUnitCase]:
 
 _WRITERS: Mapping[str, Callable[[FindingsReport], str]] = {
     "text": lambda report: plain(report.show),
-    "json": _json,
+    "json": lambda report: json_text(report.schema, report.data),
     "sarif": _sarif,
     "github": _github,
     "junit": _junit,
 }
+
+
+def github_command(level: str, path: str, line: int, column: int, title: str, message: str) -> str:
+    """Return one line. ``level`` is ``error``, ``warning`` or ``note``; the message may have several lines."""
+    inside = in_repository(Path(path))
+    properties = {
+        "file": path if inside is None else inside.as_posix(),
+        "line": str(line),
+        "col": str(column),
+        "title": title,
+    }
+    described = [f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for name, value in properties.items()]
+    return f"::{_COMMANDS[level]} {','.join(described)}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    """Return a text with the characters escaped that would end a command, or begin another one."""
+    return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import TextIO
 
 from ...output.console import one_line
+from ...output.page import terminal_columns
 
 FIRST_SECONDS = 1.0  # after which the line appears
 _NEXT_SECONDS = 0.2  # between two changes of it
 _ERASE = "\r\033[K"
-_COLUMNS = 80
 
 
 class ProgressLine:
@@ -43,19 +43,13 @@ class ProgressLine:
             return
         self._next = self._clock() + _NEXT_SECONDS
         self._shown = True
-        self._write(_ERASE + one_line(text())[: self._columns() - 1])
+        self._write(_ERASE + one_line(text())[: terminal_columns(self._stream) - 1])
 
     def clear(self) -> None:
         """Erase the line, so that others can be written."""
         if self._shown:
             self._shown = False
             self._write(_ERASE)
-
-    def _columns(self) -> int:
-        try:
-            return os.get_terminal_size(self._stream.fileno()).columns or _COLUMNS
-        except (OSError, ValueError):
-            return _COLUMNS
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # the terminal is gone: the answer may still reach its reader
