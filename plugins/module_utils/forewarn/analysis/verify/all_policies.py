@@ -88,18 +88,17 @@ def _invariant(search: Search, claim: Claim) -> Iterator[ProofFinding]:
     place = claim.source, claim.line, claim.column
     base = ProofFinding("invariant-violated", "error", claim.policy or "", None, *place, "")
     violated = replace(base, suggestion="correct the rule that decides")
-    yield from _claimed(search, claim, violated, claim.violated, "does not hold", wanted=False)
+    yield from _claimed(search, claim, violated, claim.formulas.false, "does not hold", wanted=False)
     failing = replace(base, code="invariant-can-fail", suggestion="test for it first, with has()")
-    yield from _claimed(search, claim, failing, claim.failing, "has no value", wanted=None)
+    yield from _claimed(search, claim, failing, claim.formulas.failing, "has no value", wanted=None)
 
 
 def _claimed(
     search: Search, claim: Claim, base: ProofFinding, formula: Formula, what: str, *, wanted: bool | None
 ) -> Iterator[ProofFinding]:
     def confirm(shown: Shown) -> bool:
-        given = {**search.proof.given, **shown.witness.params}
-        found = value_of(claim, search.artifact, shown.witness, given, shown.decisions[0].output)
-        return found is wanted
+        witness, outputs = search.proof.with_given(shown.witness), (shown.decisions[0].output,)
+        return value_of([search.artifact], claim.expression, claim.owners, witness, outputs) is wanted
 
     shown = search.proof.shows(formula, confirm=confirm)
     if shown is None:
