@@ -158,8 +158,8 @@ def _reads(readings: Sequence[Reading], pairs: Sequence[OutcomePair]) -> set[str
 
 def _deciding_rule(proof: Proof, shown: Shown) -> tuple[str, str, str, int, int] | None:
     decision = shown.decisions[1]
-    found = proof.decisions[1].rule(decision.policy, decision.rule)
-    if found is None:
+    match = proof.decisions[1].rule(decision.policy, decision.rule)
+    if match is None:
         return None
-    policy, match = found
-    return policy.name, match.path, policy.data["source"], match.data["line"], match.data["column"]
+    policy = match.policy
+    return policy["name"], match.path, policy["source"], match.data["line"], match.data["column"]

@@ -78,9 +78,15 @@ class _Variable(NamedTuple):
 
 
 class Reader:
-    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table."""
+    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table.
 
-    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any]) -> None:
+    ``policy`` is the artifact's entry; a claim about all policies has none.
+    """
+
+    def __init__(
+        self, symbols: SymbolTable, params: Mapping[str, Any], policy: Mapping[str, Any] | None = None
+    ) -> None:
+        self._policy = policy or {}
         self.symbols = symbols
         self.params = params  # fixed ones
         self.variables: dict[str, _Variable] = {}
@@ -108,7 +114,8 @@ class Reader:
                 limit = self._term(self._form(named(data["limit"]["group"])))
             inner = self.block(data["rule"], path + ".", numbers) if "rule" in data else None
             conditional = is_conditional(form)
-            found.append(ReadMatch(path, data, number, conditional, group, inner, condition, explanation, limit))
+            place = (self._policy, path, data, number)
+            found.append(ReadMatch(*place, conditional, group, inner, condition, explanation, limit))
         return tuple(found)
 
     def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:

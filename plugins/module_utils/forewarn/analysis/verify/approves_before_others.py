@@ -49,7 +49,7 @@ class _Pairs:
 
     def findings(self) -> Iterator[ProofFinding]:
         hint = "write 'group: ready' here as well: it waits for the others, even where this VM has nothing to prepare"
-        for policy, match, taken in self._search.deciding(self._formula()):
+        for match, taken in self._search.deciding(self._formula()):
             shown = self._proof.shows(taken, confirm=self._confirm)
             if shown is None:
                 continue
@@ -60,7 +60,7 @@ class _Pairs:
                 f"rule {match.path} approves {TYPES} of several VMs without waiting for them, though another of these "
                 f"VMs may still prepare for it{by}, with 'group: ready'"
             )
-            finding = at_rule("approves-before-others", "warning", policy, match, message, hint)
+            finding = at_rule("approves-before-others", "warning", match, message, hint)
             few = [self._proof.inputs.resources.count == 2]
             for one in self._search.shown(finding, taken, confirm=self._confirm, preferred=few):
                 yield self._with_other_vm(one)

@@ -69,7 +69,7 @@ def _unknown_duration(search: Search, beside: Beside, longer: Decisions) -> Iter
     duration, there = search.proof.inputs.event_field("DurationInSeconds")
     unknown = conj((there, same(duration, -1), beside.has_longer, neg(longer.approved)))
     hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
-    for policy, match, taken in search.deciding(unknown):
+    for match, taken in search.deciding(unknown):
 
         def confirm(shown: Shown) -> bool:
             return search.proof.decide(lasting(shown.witness, beside.long)).output == HOLD
@@ -79,7 +79,7 @@ def _unknown_duration(search: Search, beside: Beside, longer: Decisions) -> Iter
         if isinstance(shown, Shown):
             which = f"one of {_least(search.proof, shown.witness, beside.cuts, beside.long)} s and more"
         message = f"rule {match.path} approves {TYPES} whose duration is unknown (-1), though {which} is held"
-        finding = at_rule("unknown-duration-approved", "error", policy, match, message, hint)
+        finding = at_rule("unknown-duration-approved", "error", match, message, hint)
         yield from search.shown(finding, taken, confirm=confirm)
 
 
@@ -102,7 +102,7 @@ def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[Pr
     other = conj((alike.approved, prepared(alike), beside.alike_normal))
     formula = conj((other, neg(prepared(search.decisions)), search.proof.normal))
     hint = "give the rule the same prepare, or move it after the one that prepares"
-    for policy, match, taken in search.deciding(formula):
+    for match, taken in search.deciding(formula):
 
         def confirm(shown: Shown) -> bool:
             found = search.proof.solver.beside(shown.model, beside.inputs)
@@ -114,7 +114,7 @@ def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[Pr
             f"rule {match.path} approves {TYPES} without preparing, though the policies prepare "
             f"for others that differ in {' or '.join(names)} only"
         )
-        finding = at_rule("approved-unprepared", "warning", policy, match, message, hint)
+        finding = at_rule("approved-unprepared", "warning", match, message, hint)
         yield from search.shown(finding, taken, confirm=confirm)
 
 

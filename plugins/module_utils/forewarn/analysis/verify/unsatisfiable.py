@@ -74,7 +74,7 @@ class _Reason:
     def __init__(self, search: Search, policy: PolicyOutcomes, match: MatchFormulas) -> None:
         self._wording: Wording = search.wording
         self._asked = policy.asked
-        self._reads = sorted(search.reads(policy, match))
+        self._reads = sorted(search.reads(match))
         self._expression = match.data["condition"]
 
     def words(self, parts: Sequence[ConditionPart]) -> str:

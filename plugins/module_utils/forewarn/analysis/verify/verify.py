@@ -90,7 +90,7 @@ def _of_rules(search: Search) -> list[ProofFinding]:
         rules = RuleSearch(search, policy)
         about_rules = list(rules.findings())
         found += about_rules
-        found += differing(search, policy, rules.seen)
+        found += differing(search, rules.seen)
         dead = {one.rule for one in about_rules if one.rule and one.code in ("shadowed-rule", "unsatisfiable-rule")}
         found += RedundancySearch(search, policy, dead).findings()
     found += recovery(search)
