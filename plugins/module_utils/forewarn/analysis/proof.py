@@ -33,6 +33,13 @@ TODAY = 1_577_836_800_000_000, 2_840_140_800_000_000  # µs: now is from 2020 on
 _ASSUMED_TODAY = "now lies between 2020-01-01 and 2060-01-01 (UTC)"
 _MODEST_TIMES = (SAMPLE_TIMES[0] // _MICROSECOND, SAMPLE_TIMES[0] // _MICROSECOND + 10 * 365 * 86_400_000_000)  # µs
 
+# Called with what is being proven, how much of it is done, and of how much (0: not known).
+Progress = Callable[[str, int, int], None]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
 
 class AnalysisError(Exception):
     """The analysis and the engine disagree: a defect of forewarn, never to be reported as a fact about a policy.

@@ -13,9 +13,8 @@ from typing import Any
 
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS
 from ...policy.functions.standard import INT_MAX
-from .case import FURTHER_DOWN, LEADER, NOT_LISTED, Case
+from .case import FURTHER_DOWN, LEADER, NOT_LISTED, VM, Case, other_spelling
 from .domains import DomainValue, intervals, quoted, texts
-from .spellings import VM, other_spelling
 from .symbol_table import Symbol, SymbolTable
 from .symbols import Flag, VmFact
 

@@ -17,8 +17,7 @@ from ...policy.decision import APPROVE, APPROVERS, GROUPS, Decision
 from ...policy.forms import every_match
 from ..artifacts import without_invariants
 from ..event_space.policies import read
-from ..progress import Progress
-from ..proof import Proof, Shown, decision_dict
+from ..proof import Progress, Proof, Shown, decision_dict
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
 from ..witness import Witness

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ...policy.decision import HOLD
 from ...policy.forms import Literal
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
-from ..smt.encode.operands import Place
+from ..smt.encode.logic import Place
 from ..smt.terms import Formula, conj, disj, neg, same
 from .finding import ProofFinding
 from .search import Search, at_rule

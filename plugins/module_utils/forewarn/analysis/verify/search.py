@@ -13,14 +13,13 @@ from typing import Any
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
 from ..claims import Claim
-from ..describe import Wording
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
-from ..progress import Progress, silent
-from ..proof import Confirm, Proof, Shown, Unproven, decision_dict
+from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
 from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
+from ..wording import Wording
 from .finding import ProofFinding, Severity
 
 WHEN, TYPES = "{when}", "{types}"  # placeholders in a message

@@ -13,12 +13,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from ...policy import forms as f
-from ..describe import Wording
 from ..smt.effort import TooCostlyError
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
-from ..smt.encode.operands import ConditionPart
+from ..smt.encode.logic import ConditionPart
 from ..smt.solver import Solver, SolverAnswer
 from ..smt.terms import Formula
+from ..wording import Wording
 from .search import Search
 
 _MOST_PAIRED = 12  # parts: with more, each pair of them is not asked for

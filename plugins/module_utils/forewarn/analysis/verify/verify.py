@@ -13,8 +13,7 @@ from ...compiler.testing.second_opinion import CODE as ENGINES_DIFFER
 from ...policy.artifact import Artifact
 from ..artifacts import without_invariants
 from ..event_space.policies import read
-from ..progress import Progress, silent
-from ..proof import Proof
+from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.encode.inputs import CONSTRAINTS
 from .all_policies import together

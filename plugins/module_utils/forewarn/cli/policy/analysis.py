@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...analysis.progress import Progress
-from ...analysis.proof import AnalysisError
+from ...analysis.proof import AnalysisError, Progress
 from ...errors import ForewarnError
 from ..output.progress_line import ProgressLine
 from .defect_report import write_report

@@ -19,7 +19,7 @@ from .common import plural
 
 if TYPE_CHECKING:  # a plain run of tests does not import the analysis
     from ...analysis.coverage.coverage import Gap, Gaps
-    from ...analysis.progress import Progress
+    from ...analysis.proof import Progress
 
 
 def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], str | None]:

@@ -32,7 +32,7 @@ from ...policy_outcome import (
 from ..terms import Formula, conj, disj, neg, same
 from .expressions import ExpressionEncoder
 from .inputs import Inputs
-from .operands import ConditionPart
+from .logic import ConditionPart
 from .params import Params
 from .problem import Encoding, Problem
 
