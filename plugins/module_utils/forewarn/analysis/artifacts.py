@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..policy.artifact import Artifact
-from ..policy.forms import Field, Form
+from ..policy.forms import Access, Field, Form
 from ..policy.params import check_names
 
 
@@ -47,10 +47,14 @@ def declared_params(
 
 
 def every_part(form: Form) -> Iterator[Form]:
-    """Yield a form and all forms in it, outer ones first; what a variable of the policy stands for is not in it."""
+    """Yield a form and all forms in it, outer ones first.
+
+    What a variable of the policy stands for is not in it, nor is the record whose field it reads.
+    """
     yield form
-    for part in form.parts:
-        yield from every_part(part)
+    if not isinstance(form, Access) or form.record is None:
+        for part in form.parts:
+            yield from every_part(part)
 
 
 def params_read(form: Form) -> set[str]:

@@ -56,9 +56,9 @@ class Wording:
 
     def types(self, *formulas: Formula) -> list[str]:
         """Return the types of events for which formulas hold."""
-        value, code = self._proof.inputs.text("EventType")[0], self._proof.problem.texts.code
+        ask, is_one_of = self._proof.ask, self._proof.inputs.is_one_of
         known = (*event_types(self._api_version), *self._extra.get("EventType", ()))
-        return [one for one in known if self._proof.ask(*formulas, value == code(one)) is SolverAnswer.POSSIBLE]
+        return [one for one in known if ask(*formulas, is_one_of("EventType", one)) is SolverAnswer.POSSIBLE]
 
     def when(self, formula: Formula, among: Formula, names: Collection[str]) -> str:
         """Return in words for which events a formula holds, among others; ``names`` are of the inputs to mention."""

@@ -73,7 +73,7 @@ class _Pairs:
             (
                 self._proof.normal,
                 other.inputs.normal(self._proof.extra),
-                neg(same(inputs.text("EventStatus")[0], texts.code("Started"))),
+                neg(self._search.started),
                 inputs.resources.count > 1,
                 disj((affected, neg(cautious))),
                 decisions.approved,

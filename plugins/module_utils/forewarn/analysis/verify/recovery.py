@@ -29,8 +29,8 @@ def early(search: Search) -> Iterator[ProofFinding]:
     far = conj(
         (
             search.proof.normal,
-            disj(_is(search, "EventType", one) for one in _PLANNED),
-            neg(_is(search, "EventStatus", "Started")),
+            inputs.is_one_of("EventType", *_PLANNED),
+            neg(search.started),
             neg(conj((sourced, same(source, search.proof.problem.texts.code("User"))))),
             inputs.has_not_before,
             left > _EARLY,
@@ -72,10 +72,6 @@ def _rules(search: Search) -> Iterator[tuple[OutcomeFormula, MatchFormulas]]:
                 yield one, one.match
 
 
-def _is(search: Search, field: str, text: str) -> Formula:
-    return same(search.proof.inputs.text(field)[0], search.proof.problem.texts.code(text))
-
-
 def _never_undone(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
     message = (
         f"rule {match.path} prepares and has no recover: once it is over, or was cancelled, "
@@ -83,11 +79,11 @@ def _never_undone(search: Search, match: MatchFormulas, when: Formula) -> Iterat
     )
     hint = "add recover hooks, or suppress this with the reason why nothing needs to be undone"
     finding = at_rule("prepared-not-recovered", "warning", match, message, hint)
-    yield from search.shown(finding, conj((when, search.proof.normal, neg(_is(search, "EventStatus", "Started")))))
+    yield from search.shown(finding, conj((when, search.proof.normal, neg(search.started))))
 
 
 def _only_started(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
-    if search.proof.ask(when, neg(_is(search, "EventStatus", "Started"))) is not SolverAnswer.NEVER:
+    if search.proof.ask(when, neg(search.started)) is not SolverAnswer.NEVER:
         return
     message = f"rule {match.path} decides started events only: nothing is prepared for them, so recover never runs"
     hint = "write 'recover_when: started' if recover is to follow every such event"
@@ -96,10 +92,9 @@ def _only_started(search: Search, match: MatchFormulas, when: Formula) -> Iterat
 
 def _none_started(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
     """Yield that no rule of a policy that is meant to recover started events decides one."""
-    started = _is(search, "EventStatus", "Started")
     rules = (one for one, other in _rules(search) if other.policy is match.policy)
     meant = (one.when for one in rules if one.data.get("recover") and one.data.get("recover_when") == "started")
-    if search.proof.ask(disj(meant), started) is not SolverAnswer.NEVER:
+    if search.proof.ask(disj(meant), search.started) is not SolverAnswer.NEVER:
         return
     message = (
         f"rule {match.path} has 'recover_when: started' but decides no started event: "
@@ -108,5 +103,5 @@ def _none_started(search: Search, match: MatchFormulas, when: Formula) -> Iterat
     hint = "move 'recover' and 'recover_when' to the rule that decides started events"
     finding = at_rule("started-not-recovered", "warning", match, message, hint)
     types = search.types(when)
-    alike = conj((started, search.proof.normal, disj(_is(search, "EventType", one) for one in types)))
+    alike = conj((search.started, search.proof.normal, search.proof.inputs.is_one_of("EventType", *types)))
     yield from search.shown(finding, when if search.proof.ask(alike) is SolverAnswer.NEVER else alike)

@@ -37,6 +37,11 @@ class Search:
         self._reads: dict[tuple[str, str], set[str]] = {}
         self.cases: list[Shown] = []  # the events of all findings
 
+    @property
+    def started(self) -> Formula:
+        """The formula that holds iff the event has started."""
+        return self.proof.inputs.is_one_of("EventStatus", "Started")
+
     @cached_property
     def wording(self) -> Wording:
         """Events in words."""

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from ...policy.decision import APPROVE
-from ..smt.terms import conj, disj, neg, same
+from ..smt.terms import conj, neg
 from .finding import ProofFinding
 from .search import TYPES, Search, at_rule
 
@@ -22,13 +22,12 @@ def not_freed(search: Search) -> Iterator[ProofFinding]:
     limited = [found for found in search.outcomes(APPROVE) if "limit" in found[0].data]
     if not limited:
         return
-    inputs, texts = search.proof.inputs, search.proof.problem.texts
-    type_, status = inputs.text("EventType")[0], inputs.text("EventStatus")[0]
+    inputs = search.proof.inputs
     gone = conj(
         (
             search.proof.normal,
-            disj(same(type_, texts.code(name)) for name in _DELETING),
-            neg(same(status, texts.code("Started"))),
+            inputs.is_one_of("EventType", *_DELETING),
+            neg(search.started),
             inputs.variable("affects_me").value,
             search.decisions.approved,
         )

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from ...policy import forms as f
+from ..artifacts import every_part
 from ..smt.effort import TooCostlyError
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
 from ..smt.encode.logic import ConditionPart
@@ -105,12 +106,10 @@ class _Reason:
 
 def _inputs(form: f.Form) -> Iterator[str]:
     """Yield the names of the inputs that a form reads, as dimensions have them; anything else by a name of none."""
-    if isinstance(form, f.Access) and form.record is not None:
-        yield f"{form.record}.{form.name}"
-    elif isinstance(form, f.Variable):
-        yield form.name
-    elif isinstance(form, (f.PolicyVariable, f.Loop, f.Local, f.Bound, f.Bind)):
-        yield "?"
-    else:
-        for part in form.parts:
-            yield from _inputs(part)
+    for one in every_part(form):
+        if isinstance(one, f.Access) and one.record is not None:
+            yield f"{one.record}.{one.name}"
+        elif isinstance(one, f.Variable):
+            yield one.name
+        elif isinstance(one, (f.PolicyVariable, f.Loop, f.Local, f.Bound, f.Bind)):
+            yield "?"

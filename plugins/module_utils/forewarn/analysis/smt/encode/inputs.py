@@ -164,7 +164,7 @@ class Inputs:
         if name == "age":
             return Encoding(self.age_us * MICROSECOND)
         if name == "notice":
-            started = same(self.text("EventStatus")[0], self._code("Started"))
+            started = self.is_one_of("EventStatus", "Started")
             left = (self.not_before_us - self.now_us) * MICROSECOND
             return Encoding(ite(disj((started, left < 0)), 0, left), neg(disj((started, self.has_not_before))))
         own = self.own_name if self.vm else None
@@ -198,6 +198,11 @@ class Inputs:
             self._fields[name] = value, there
         return self._fields[name]
 
+    def is_one_of(self, name: str, *texts: str) -> Formula:
+        """Return a formula that holds iff a field that is a text is one of some, if it is there."""
+        value, _there = self.text(name)
+        return disj(same(value, self.problem.texts.code(text)) for text in texts)
+
     def vm_fact(self, name: str) -> tuple[Any, Formula]:
         """Return the value of a fact about the VM, and whether it is known."""
         if self._base is not None and "vm" not in self._own:
@@ -230,13 +235,12 @@ class Inputs:
         ``extra`` has the types and statuses that policies declare as well.
         """
         version = self.api_version
-        status, _sure = self.text("EventStatus")
-        started = same(status, self._code("Started"))
+        started = self.is_one_of("EventStatus", "Started")
         parts = [
-            self._one_of("EventType", (*event_types(version), *extra.get("EventType", ()))),
-            self._one_of("EventStatus", (*EVENT_STATUSES, *extra.get("EventStatus", ()))),
+            self.is_one_of("EventType", *event_types(version), *extra.get("EventType", ())),
+            self.is_one_of("EventStatus", *EVENT_STATUSES, *extra.get("EventStatus", ())),
             same(self.has_not_before, neg(started)),
-            self._one_of("ResourceType", RESOURCE_TYPES),
+            self.is_one_of("ResourceType", *RESOURCE_TYPES),
             self.text("ResourceType")[1],
             self.named,
             self.resources.each_once,
@@ -245,19 +249,12 @@ class Inputs:
             self.age_us <= self.now_us - FIRST_NORMAL,
         ]
         if has_field(version, "EventSource"):
-            parts += [self._one_of("EventSource", EVENT_SOURCES), self.text("EventSource")[1]]
+            parts += [self.is_one_of("EventSource", *EVENT_SOURCES), self.text("EventSource")[1]]
         if has_field(version, "DurationInSeconds"):
             parts.append(self.event_field("DurationInSeconds")[1])
         parts.append(self.tags.known)
         parts += [self.vm_fact(name)[1] for name in ("location", "size") if f"vm.{name}" in self._fields]
         return conj(parts)
-
-    def _one_of(self, name: str, texts: Collection[str]) -> Formula:
-        value, _there = self.text(name)
-        return disj(same(value, self._code(text)) for text in texts)
-
-    def _code(self, text: str) -> int:
-        return int(self.problem.texts.code(text))
 
     def _of_event(self, name: str) -> str:
         return f"{name} of another event (no. {self.number})" if self.number else name
