@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.coverage.coverage import find_gaps
-from forewarn.analysis.describe import Wording
 from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.diff.kinds import MORE
 from forewarn.analysis.proof import Proof
@@ -22,6 +21,7 @@ from forewarn.analysis.query.query import query
 from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.analysis.verify.search import Search
 from forewarn.analysis.verify.verify import verify
+from forewarn.analysis.wording import Wording
 from forewarn.cli.main import main
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.fleet.cache import Cache

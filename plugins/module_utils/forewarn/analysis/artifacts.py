@@ -1,14 +1,15 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What several artifacts declare together, and artifacts with some of the policies of others."""
+"""What artifacts declare, several of them together, and what their expressions are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..policy.artifact import Artifact
+from ..policy.forms import Access, Field, Form
 from ..policy.params import check_names
 
 
@@ -43,6 +44,22 @@ def declared_params(
                 found.setdefault(entry["name"], []).append(ParamDeclaration(version, data["name"], entry))
     check_names(given, (one.entry for declarations in found.values() for one in declarations))
     return dict(sorted(found.items()))
+
+
+def every_part(form: Form) -> Iterator[Form]:
+    """Yield a form and all forms in it, outer ones first.
+
+    What a variable of the policy stands for is not in it, nor is the record whose field it reads.
+    """
+    yield form
+    if not isinstance(form, Access) or form.record is None:
+        for part in form.parts:
+            yield from every_part(part)
+
+
+def params_read(form: Form) -> set[str]:
+    """Return the names of the parameters that a form reads."""
+    return {one.name for one in every_part(form) if isinstance(one, Field) and one.record == "params"}
 
 
 def without_invariants(artifact: Artifact, policies: Iterable[Mapping[str, Any]]) -> Artifact:

@@ -21,12 +21,13 @@ M = TypeVar("M", bound="PolicyMatch[Any]")
 
 @dataclass(frozen=True, eq=False)
 class PolicyMatch(Generic[M]):
-    """One match of a policy: the path of ids, the artifact's entry, and its number in the file.
+    """One match of a policy: the artifact's entries of both, the path of ids, and its number in the file.
 
     ``conditional``: a nested rule ends the search where nothing in it decides, and does not only group. ``limit_group``
     is the same for expressions of groups that have the same value, None without one.
     """
 
+    policy: Mapping[str, Any]
     path: str
     data: Mapping[str, Any]
     number: int

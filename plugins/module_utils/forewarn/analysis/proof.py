@@ -24,7 +24,7 @@ from .smt.encode.inputs import Inputs
 from .smt.encode.params import Params
 from .smt.encode.problem import Problem
 from .smt.solver import Solver, SolverAnswer, SolverResult
-from .smt.terms import Formula, between, conj, disj, implies, same
+from .smt.terms import Formula, between, conj, implies
 from .witness import Witness
 
 _USUAL_NOTICE = 15 * 60 * 1_000_000  # µs (SE-20)
@@ -32,6 +32,13 @@ _MICROSECOND = 1_000  # ns
 TODAY = 1_577_836_800_000_000, 2_840_140_800_000_000  # µs: now is from 2020 on, and before 2060
 _ASSUMED_TODAY = "now lies between 2020-01-01 and 2060-01-01 (UTC)"
 _MODEST_TIMES = (SAMPLE_TIMES[0] // _MICROSECOND, SAMPLE_TIMES[0] // _MICROSECOND + 10 * 365 * 86_400_000_000)  # µs
+
+# Called with what is being proven, how much of it is done, and of how much (0: not known).
+Progress = Callable[[str, int, int], None]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
 
 
 class AnalysisError(Exception):
@@ -229,17 +236,16 @@ class Proof:
 
     def _preferred(self) -> tuple[Formula, ...]:
         """Return what makes an event plain, the most important first."""
-        inputs, code = self.inputs, self.problem.texts.code
+        inputs = self.inputs
         left = inputs.not_before_us - inputs.now_us
         preferred: list[Formula] = [self.modest, self.normal, self.problem.texts.is_unknown(inputs.own_name)]
         types = event_types(inputs.api_version)
-        kind = inputs.text("EventType")[0]
-        preferred += [disj(same(kind, code(one)) for one in types[:most]) for most in range(1, len(types))]
+        preferred += [inputs.is_one_of("EventType", *types[:most]) for most in range(1, len(types))]
         if inputs.api_version >= "2020-07-01":
             duration, there = inputs.event_field("DurationInSeconds")
             preferred += [there, conj((there, between(0, duration, 3600)))]
         preferred += [
-            same(inputs.text("EventStatus")[0], code("Scheduled")),
+            inputs.is_one_of("EventStatus", "Scheduled"),
             implies(inputs.has_not_before, between(0, left, 7 * 86_400_000_000)),
             inputs.now_us == SAMPLE_TIMES[0] // _MICROSECOND,
             between(0, inputs.age_us, 3_600_000_000),
@@ -248,6 +254,6 @@ class Proof:
             implies(inputs.has_not_before, left == _USUAL_NOTICE),
             inputs.resources.count <= 3,
             inputs.resources.count == 1,
-            same(inputs.text("EventSource")[0], code("Platform")) if inputs.asked("EventSource") else True,
+            inputs.is_one_of("EventSource", "Platform") if inputs.asked("EventSource") else True,
         ]
         return tuple(one for one in preferred if one is not True)

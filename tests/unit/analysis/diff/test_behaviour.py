@@ -30,7 +30,7 @@ class Does(NamedTuple):
 
     @property
     def outcome(self) -> PolicyOutcome[Any]:
-        match = PolicyMatch[Any](self.rule or "", self.data, 0, True, self.limit_group, None)
+        match = PolicyMatch[Any]({}, self.rule or "", self.data, 0, True, self.limit_group, None)
         return PolicyOutcome(self.policy, self.how, self.output, None if self.rule is None else match)
 
 

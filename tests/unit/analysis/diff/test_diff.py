@@ -18,8 +18,7 @@ from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHA
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read_together
 from forewarn.analysis.proof import Proof
-from forewarn.analysis.report.changes import changed_classes
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import Decided, changed_classes
 from forewarn.cli.main import main
 from forewarn.cli.output.console import Console
 from forewarn.cli.policy.diff_report import as_json, show

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from forewarn.analysis.event_space.case import Case
+from forewarn.analysis.event_space.case import VM, Case
 from forewarn.analysis.event_space.concrete import SAMPLE_TIMES, witness
 from forewarn.analysis.event_space.domains import MISSING
-from forewarn.analysis.event_space.spellings import VM
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.functions.timevalues import SECOND
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
+from forewarn.analysis.event_space.case import other_spelling, spelling
 from forewarn.analysis.event_space.resources import ResourceListed
-from forewarn.analysis.event_space.spellings import other_spelling, spelling
 from forewarn.analysis.event_space.symbol_table import SymbolTable
 from forewarn.analysis.event_space.symbols import EVENT_TYPE, EventField
 from forewarn.events import MAX_NAME_CHARACTERS

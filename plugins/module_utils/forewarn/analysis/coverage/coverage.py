@@ -23,8 +23,7 @@ from ...events import format_time, has_field
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
 from ..artifacts import without_invariants
-from ..progress import Progress, silent
-from ..proof import Proof, Shown, Unproven
+from ..proof import Progress, Proof, Shown, Unproven, silent
 from ..smt.effort import within_limits
 from ..smt.solver import SolverAnswer
 from ..smt.terms import require

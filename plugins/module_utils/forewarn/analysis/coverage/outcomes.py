@@ -17,7 +17,7 @@ from ..artifacts import extra_values
 from ..policy_outcome import DOUBT, FAILED, NO_RULE
 from ..proof import Proof
 from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula
-from ..smt.terms import Formula, conj, disj, neg, same
+from ..smt.terms import Formula, conj, disj, neg
 
 NO_RULE_APPLIES, UNKNOWN = "no rule applies", "unknown"  # results of a whole policy
 FAILS = "cannot be evaluated"  # the output of a decision by a rule that has no value
@@ -150,9 +150,8 @@ def possible_items(proof: Proof, tested: Tested) -> Iterator[Possible]:
         for how, result in ((NO_RULE, NO_RULE_APPLIES), (DOUBT, UNKNOWN)):
             found = disj(one.when for one in policy.outcomes if one.how == how)
             yield Possible(CoverageItem(here, result, policy.name), found)
-    kind = proof.inputs.text("EventType")[0]
     for name in _types(tested.artifact):
-        among = conj((proof.normal, same(kind, proof.problem.texts.code(name))))
+        among = conj((proof.normal, proof.inputs.is_one_of("EventType", name)))
         ways: dict[CoverageItem, list[Formula]] = {}  # a rule may fail in its condition and in its explanation
         for one, when in _deciding(decisions):
             result = FAILS if one.how in FAILED else one.output

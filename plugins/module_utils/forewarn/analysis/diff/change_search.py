@@ -13,16 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..contexts import Context, contexts
-from ..describe import Wording
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
-from ..progress import Progress
-from ..proof import Proof, Shown, Unproven, decision_dict
+from ..proof import Progress, Proof, Shown, Unproven, decision_dict
 from ..smt.encode.decisions import Decisions, OutcomeFormula
 from ..smt.encode.problem import OpaqueValue
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg, same
+from ..wording import Context, Wording, contexts
 from .behaviour import Behaviour, behaviour
 from .behaviour_change import Description
 from .change import Change, Part
@@ -158,8 +156,8 @@ def _reads(readings: Sequence[Reading], pairs: Sequence[OutcomePair]) -> set[str
 
 def _deciding_rule(proof: Proof, shown: Shown) -> tuple[str, str, str, int, int] | None:
     decision = shown.decisions[1]
-    found = proof.decisions[1].rule(decision.policy, decision.rule)
-    if found is None:
+    match = proof.decisions[1].rule(decision.policy, decision.rule)
+    if match is None:
         return None
-    policy, match = found
-    return policy.name, match.path, policy.data["source"], match.data["line"], match.data["column"]
+    policy = match.policy
+    return policy["name"], match.path, policy["source"], match.data["line"], match.data["column"]

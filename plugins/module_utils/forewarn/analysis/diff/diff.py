@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...policy.artifact import Artifact
-from ..progress import Progress, silent
-from ..proof import Proof
+from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
 from .behaviour import behaviour
 from .behaviour_change import Description, describe

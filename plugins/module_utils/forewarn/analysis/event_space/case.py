@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -42,3 +43,24 @@ class Case:
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are not MISSING."""
     return {name: value for name, value in values.items() if value is not MISSING}
+
+
+VM = "vm_0"  # the name of a VM that no policy names
+
+
+def spelling(name: str, named: Mapping[str, bool]) -> str | None:
+    """Return how a VM is listed by an event of which is known what Resources has.
+
+    None if each way to spell it is asked for, and denied.
+    """
+    listed = [one for one, has in named.items() if has and one.lower() == name.lower()]
+    if listed or name not in named:
+        return listed[0] if listed else name
+    return other_spelling(name, named)
+
+
+def other_spelling(name: str, taken: Container[str]) -> str | None:
+    """Return a name that is the same to Azure, in other letters, and not among ``taken``. None if there is none."""
+    cases = [(one.swapcase(), one) if one.swapcase().lower() == one.lower() else (one,) for one in name]
+    spellings = map("".join, itertools.product(*(dict.fromkeys(one) for one in cases)))
+    return next((one for one in spellings if one not in taken and one.lower() == name.lower()), None)

@@ -13,9 +13,8 @@ from ...events import Vm, format_time, has_field
 from ...policy.evaluate import ABSENT
 from ...policy.functions.timevalues import SECOND
 from ..witness import EVENT_ID, Witness, time_of, witness_of
-from .case import FURTHER_DOWN, LEADER, NOT_LISTED, USUAL_NOW, Case, known
+from .case import FURTHER_DOWN, LEADER, NOT_LISTED, USUAL_NOW, VM, Case, known, spelling
 from .domains import MISSING
-from .spellings import VM, spelling
 
 _USUAL_NOTICE = 15 * 60 * SECOND  # SE-20
 _HOUR = 3600 * SECOND

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ...policy import forms as f
 from ...policy.evaluation_error import EvaluationError
 from ...policy.program import is_conditional
+from ..artifacts import every_part
 from ..limits import named
 from ..policy_outcome import PolicyMatch
 from .atoms import Atom, Expressions, Term
@@ -77,9 +78,15 @@ class _Variable(NamedTuple):
 
 
 class Reader:
-    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table."""
+    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table.
 
-    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any]) -> None:
+    ``policy`` is the artifact's entry; a claim about all policies has none.
+    """
+
+    def __init__(
+        self, symbols: SymbolTable, params: Mapping[str, Any], policy: Mapping[str, Any] | None = None
+    ) -> None:
+        self._policy = policy or {}
         self.symbols = symbols
         self.params = params  # fixed ones
         self.variables: dict[str, _Variable] = {}
@@ -107,7 +114,8 @@ class Reader:
                 limit = self._term(self._form(named(data["limit"]["group"])))
             inner = self.block(data["rule"], path + ".", numbers) if "rule" in data else None
             conditional = is_conditional(form)
-            found.append(ReadMatch(path, data, number, conditional, group, inner, condition, explanation, limit))
+            place = (self._policy, path, data, number)
+            found.append(ReadMatch(*place, conditional, group, inner, condition, explanation, limit))
         return tuple(found)
 
     def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
@@ -180,19 +188,16 @@ class Reader:
         return self._expressions.atom(self._expression, form, dims)
 
     def _free_dimension(self, form: f.Form, key: Any, atom: Atom) -> str:
-        if DURATION.name in self._reads(form):  # so that events differ in it, though nothing else asks for it
+        if self._reads(form, DURATION.key):  # so that events differ in it, though nothing else asks for it
             self.symbols.use(DURATION)
         source = self._source(form)
         return self.symbols.use_opaque(key, lambda number: Opaque(number, source, atom)).name
 
-    def _reads(self, form: f.Form) -> frozenset[str]:
-        """Return what a form reads: roots, and their fields as ``event.X``."""
+    def _reads(self, form: f.Form, field: str) -> bool:
+        """Return whether a form reads a field of the event, maybe by variables of the policy."""
         form = self._leaves.resolved(form)
-        if isinstance(form, f.Access) and form.record is not None:
-            return frozenset((f"{form.record}.{form.name}",))
-        if isinstance(form, f.Variable):
-            return frozenset((form.name,))
-        return frozenset().union(*map(self._reads, form.parts))
+        is_read = isinstance(form, f.Access) and (form.record, form.name) == ("event", field)
+        return is_read or any(self._reads(part, field) for part in form.parts)
 
     def _source(self, form: f.Form) -> str:
         return " ".join(self._expression.get("source", "")[form.start : form.end].split())
@@ -320,7 +325,9 @@ class Reader:
 
     def _values(self, form: f.Form, dims: frozenset[str]) -> set[Any] | None:
         """Return the values that an enumerable form can have; None if they are too many, or are containers."""
-        if _has_local(form) or form.type.startswith(("list(", "map(")):
+        if any(isinstance(one, (f.Local, f.Bound)) for one in every_part(form)) or form.type.startswith(
+            ("list(", "map(")
+        ):
             return None
         chosen = [self.symbols.dimension(name) for name in sorted(dims)]
         if math.prod(len(dimension.values) for dimension in chosen) > 1000:
@@ -346,9 +353,9 @@ class Reader:
             return None
         leaf, value = leaves[not_before, now]
         self.symbols.cut(leaf, "eq", [value])
-        if not self._asks_not_before(left, right):
+        if not self._reads(left, "NotBefore") and not self._reads(right, "NotBefore"):
             return leaf.dims
-        self.symbols.use_leaf(notice)
+        self.symbols.use_leaf(notice)  # without NotBefore they have no value, even where it cancels out
         return leaf.dims | notice.dims
 
     def _in_range(self, *forms: f.Form) -> bool:
@@ -360,13 +367,6 @@ class Reader:
             Case(now=now, notice=lead) for now, lead in itertools.product((FIRST_NOW, LAST_NOW), (-LONGEST, LONGEST))
         ]
         return all(self._atom(form, frozenset()).has_value_in(end) for form in forms for end in ends)
-
-    def _asks_not_before(self, *forms: f.Form) -> bool:
-        """Return whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
-        return any(
-            is_field(form, "event", "NotBefore") or self._asks_not_before(*form.parts)
-            for form in map(self._leaves.resolved, forms)
-        )
 
     def _sum(self, form: f.Form) -> tuple[int, int, int] | None:
         """Return how often NotBefore and now are in a sum, and the rest of it."""
@@ -388,7 +388,3 @@ class Reader:
 
 
 _ERROR = Term("lit", name="error")
-
-
-def _has_local(form: f.Form) -> bool:
-    return isinstance(form, (f.Local, f.Bound)) or any(map(_has_local, form.parts))

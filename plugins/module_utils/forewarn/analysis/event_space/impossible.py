@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .case import FURTHER_DOWN, LEADER, NOT_LISTED
+from .case import FURTHER_DOWN, LEADER, NOT_LISTED, spelling
 from .class_sets import ClassSets
 from .domains import MISSING
 from .resources import COUNT, PLACE, VM_NAME, ResourceListed
-from .spellings import spelling
 from .symbols import EVENT_STATUS, NOTICE, TAGS_KNOWN, Tag
 
 

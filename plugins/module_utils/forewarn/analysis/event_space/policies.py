@@ -124,7 +124,7 @@ def _read(
     for data in artifact.data["policies"]:
         fixed = _fixed(data, symbols.params, given)
         everything.update(fixed)
-        matches = Reader(symbols, fixed).block(data["rule"], "", itertools.count())
+        matches = Reader(symbols, fixed, data).block(data["rule"], "", itertools.count())
         extra = data.get("extra_values", {})
         known = {
             "EventType": frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ()))),

@@ -13,9 +13,8 @@ from typing import Any
 
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS
 from ...policy.functions.standard import INT_MAX
-from .case import FURTHER_DOWN, LEADER, NOT_LISTED, Case
+from .case import FURTHER_DOWN, LEADER, NOT_LISTED, VM, other_spelling
 from .domains import DomainValue, intervals, quoted, texts
-from .spellings import VM, other_spelling
 from .symbol_table import Symbol, SymbolTable
 from .symbols import Flag, VmFact
 
@@ -70,12 +69,11 @@ class Place(Flag):
 class ResourceListed(Flag):
     """Whether Resources has a name, in these very letters."""
 
+    section = "named"
+
     def __init__(self, vm: str) -> None:
         super().__init__(f"names:{vm}", vm, title=f"Resources names {quoted(vm)}", part="who")
         self.vm = vm
-
-    def entries(self, case: Case) -> dict[str, Any]:
-        return case.named
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return self.choices if _can_be_name(self.vm, table.api_version) else self.choices[1:]

@@ -30,6 +30,7 @@ class Symbol(abc.ABC):
     bounds: frozenset[int] = frozenset()  # where the values of ordered symbols are cut that are compared with it
     joint_cuts: frozenset[int] = frozenset()  # where its own values are cut if it is compared with others
     absent = "missing"  # the word for an event, or a VM, that lacks it
+    section = ""  # the part of a case that has its value; the case itself if empty
     rank = 2  # the dimensions with the lowest vary slowest in the order of classes
 
     def __init__(self, name: str, key: str | None = None, *, spoken: str = "", title: str = "", part: str = "") -> None:
@@ -41,7 +42,8 @@ class Symbol(abc.ABC):
 
     def entries(self, case: Case) -> dict[str, Any]:
         """Return that of a case among which its value is."""
-        return vars(case)
+        found: dict[str, Any] = vars(case)[self.section] if self.section else vars(case)
+        return found
 
     def put(self, case: Case, value: Any) -> None:
         """Let a case have a value."""

@@ -42,12 +42,11 @@ _MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
 class EventField(Symbol):
     """A field of an event that is a text."""
 
+    section = "event"
+
     def __init__(self, field: str) -> None:
         super().__init__(f"event.{field}", field, spoken=field, part="when" if field == "EventStatus" else "")
         self.rank = {"EventType": 0, "EventStatus": 1}.get(field, Symbol.rank)
-
-    def entries(self, case: Case) -> dict[str, Any]:
-        return case.event
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if not has_field(table.api_version, self.key):
@@ -125,11 +124,10 @@ class Notice(Time):
 class VmFact(Symbol):
     """A fact about the VM, such as its zone; the name is a class of its own."""
 
+    section = "vm"
+
     def __init__(self, fact: str) -> None:
         super().__init__(f"vm.{fact}", fact)
-
-    def entries(self, case: Case) -> dict[str, Any]:
-        return case.vm
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return texts((), table.use(self).texts, self.key in _MAY_LACK)
@@ -160,12 +158,11 @@ class TagsKnown(Flag):
 class Tag(Symbol):
     """One tag of the VM."""
 
+    section = "tags"
+
     def __init__(self, key: str) -> None:
         spoken = f"vm.tags.{key}" if key.isidentifier() else f"vm.tags[{key!r}]"
         super().__init__(f"tag:{key}", key, spoken=spoken, part="tags")
-
-    def entries(self, case: Case) -> dict[str, Any]:
-        return case.tags
 
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return texts((), table.use(self).texts, True)
@@ -174,15 +171,14 @@ class Tag(Symbol):
 class Param(Symbol):
     """A parameter that varies; ``declaration`` as the artifact has it, perhaps with ``cuts`` and ``texts`` (limits)."""
 
+    section = "params"
+
     def __init__(self, param: str, declaration: Mapping[str, Any]) -> None:
         super().__init__(f"params.{param}", param)
         self.declaration = declaration
         self.type: str = declaration["type"]
         self.closed = "enum" in declaration or self.type == "bool"
         self.kind = "flag" if self.closed else "text" if self.type == "string" else self.type
-
-    def entries(self, case: Case) -> dict[str, Any]:
-        return case.params
 
     def put(self, case: Case, value: Any) -> None:
         super().put(case, value)

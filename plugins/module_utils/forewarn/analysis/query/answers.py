@@ -9,13 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..contexts import Context
-from ..describe import Wording
 from ..event_space.policies import Reading
-from ..progress import Progress, silent
-from ..proof import Confirm, Proof, Shown, Unproven, decision_dict
+from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
+from ..wording import Context, Wording
 from .predicate import SOURCE
 
 NONE, SOME, NOT_PROVEN = "none", "some", "not-proven"  # verdicts

@@ -10,11 +10,10 @@ from typing import Any
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
-from ..contexts import contexts
-from ..progress import Progress, silent
-from ..proof import Proof, Shown
+from ..proof import Progress, Proof, Shown, silent
 from ..smt.effort import within_limits
 from ..smt.terms import conj, neg
+from ..wording import contexts
 from .answers import Answered, answered
 
 # What may be claimed of A and B.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 from ...compiler.cel.environment import question_declarations
 from ...compiler.cel.expression import check
@@ -22,18 +22,15 @@ from ...errors import InputError
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
 from ...policy.forms import read_form
-from ...policy.params import convert
-from ..claims import evaluated, params_read
+from ..artifacts import params_read
+from ..claims import Owner, formulas_of, value_of
 from ..invariants import declared
 from ..proof import Proof, Shown
-from ..smt.encode.expressions import ExpressionEncoder
-from ..smt.encode.problem import Encoding
-from ..smt.terms import Formula, conj, disj, neg
+from ..smt.terms import Formula, disj
 
 SOURCE = "expression"  # the file that messages name
 _NEW_DECISION = re.compile(r"\b(now|is|new)\b")
 _CHANGE_HINT = "the new decision is called 'decision', the old one 'was'; 'now' is the time"
-_Owner = Tuple[int, str]  # a version, and a policy of it
 
 
 def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
@@ -56,7 +53,6 @@ def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
 class Predicate(NamedTuple):
     """A question about the events of one proof: where it ``holds``, and where it is ``failing``, without a value."""
 
-    entry: Mapping[str, Any]
     holds: Formula
     failing: Formula
     value: Callable[[Shown], bool | None]  # for one event, by the runner's own evaluator
@@ -70,52 +66,22 @@ def predicate(proof: Proof, entry: Mapping[str, Any]) -> Predicate:
     expression = entry["expression"]
     names = sorted(params_read(read_form(expression["form"])))
     choices = [dict(zip(names, one)) for one in itertools.product(*(_owners(proof, name) for name in names))]
-    found = [_formulas(proof, expression, owners) for owners in choices]
+    found = []
+    for owners in choices:
+        somewhere = proof.decisions[-1].where(lambda one: one.data.get("prepare"))
+        prepared = proof.problem.define("something is prepared", somewhere)
+        found.append(formulas_of(proof.decisions, proof.params, expression, owners, prepared))
 
     def value(shown: Shown) -> bool | None:
-        values = [_value(proof, expression, owners, shown) for owners in choices]
+        witness, outputs = proof.with_given(shown.witness), [decision.output for decision in shown.decisions]
+        prepared = bool(shown.decisions[-1].prepare)
+        values = [value_of(proof.versions, expression, owners, witness, outputs, prepared) for owners in choices]
         return True if True in values else None if None in values else False
 
-    return Predicate(entry, disj(one for one, _error in found), disj(one for _holds, one in found), value)
+    return Predicate(disj(one.true for one in found), disj(one.failing for one in found), value)
 
 
-def _formulas(proof: Proof, expression: Mapping[str, Any], owners: Mapping[str, _Owner]) -> tuple[Formula, Formula]:
-    """Return where an expression holds, and where it has no value."""
-
-    def parameter(name: str) -> Encoding:
-        return proof.params.value(*owners[name], name)
-
-    last = proof.decisions[-1]
-    prepared = proof.problem.define("something is prepared", last.where(lambda one: one.data.get("prepare")))
-    holds, failing = [], []
-    for outputs in itertools.product((APPROVE, HOLD), repeat=len(proof.decisions)):
-        where = [
-            one.approved if output == APPROVE else neg(one.approved) for one, output in zip(proof.decisions, outputs)
-        ]
-        known = {name: Encoding(one) for name, one in _known(outputs, prepared).items()}
-        value, error = ExpressionEncoder(last.inputs, parameter, known).value(expression)
-        holds.append(conj((*where, neg(error), value)))
-        failing.append(conj((*where, error)))
-    return disj(holds), disj(failing)
-
-
-def _known(outputs: Sequence[str], prepared: Any) -> dict[str, Any]:
-    names = {"decision": outputs[-1], "approve": APPROVE, "hold": HOLD, "prepare": prepared}
-    return {**names, "was": outputs[0]} if len(outputs) > 1 else names
-
-
-def _value(proof: Proof, expression: Mapping[str, Any], owners: Mapping[str, _Owner], shown: Shown) -> bool | None:
-    given = {**proof.given, **shown.witness.params}
-    values = {}
-    for name, (version, policy) in owners.items():
-        data = next(one for one in proof.versions[version].data["policies"] if one["name"] == policy)
-        entry = next(one for one in data["params"] if one["name"] == name)
-        values[name] = convert(given[name] if name in given else entry["default"], entry["type"])
-    outputs = [decision.output for decision in shown.decisions]
-    return evaluated(expression, shown.witness, values, _known(outputs, bool(shown.decisions[-1].prepare)))
-
-
-def _owners(proof: Proof, name: str) -> list[_Owner]:
+def _owners(proof: Proof, name: str) -> list[Owner]:
     """Return the policies whose defaults a parameter may have: those of the last version that declares it."""
     for version in reversed(range(len(proof.versions))):
         found = proof.params.owners(version, name)

@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...policy.artifact import Artifact
-from ..contexts import contexts
-from ..progress import Progress, silent
-from ..proof import Proof
+from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
+from ..wording import contexts
 from .answers import Answered, answered, in_words
 from .predicate import compiled, predicate
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from ...events import Event
 from ...policy.artifact import Artifact
-from ...policy.forms import Form, Literal, every_expression, read_form
+from ...policy.forms import Literal, every_expression, read_form
 from ...policy.params import bind
 from ...policy.program import Match, Program
 from ...policy.view import DocumentView
+from ..artifacts import every_part
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _END = datetime.max.replace(tzinfo=timezone.utc)
@@ -57,7 +58,7 @@ class Clockwork:
             self._policies.append((program, values))
             named = [(entry["type"], values[entry["name"]]) for entry in data["params"]]
             forms = [read_form(expression["form"]) for expression in every_expression(data["rule"])]
-            literals = [(literal.type, literal.value) for form in forms for literal in _literals(form)]
+            literals = [(one.type, one.value) for form in forms for one in every_part(form) if isinstance(one, Literal)]
             for kind, value in (*named, *literals):
                 if kind in found:
                     found[kind].add(value)
@@ -119,14 +120,6 @@ def horizon(begin: datetime, end: datetime, events: Sequence[Event]) -> datetime
     """Return until when an approval of one of the events might still be sent, at most ``end``."""
     last = [_moved(begin, _LONGEST) if event.not_before is None else event.not_before for event in events]
     return min(end, max(last, default=begin))
-
-
-def _literals(form: Form) -> Iterator[Literal]:
-    """Yield the literals of a form."""
-    if isinstance(form, Literal):
-        yield form
-    for part in form.parts:
-        yield from _literals(part)
 
 
 def _span(nanoseconds: object) -> timedelta | None:

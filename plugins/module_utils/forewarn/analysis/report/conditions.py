@@ -9,10 +9,12 @@
 from __future__ import annotations
 
 import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
 from ..event_space.atoms import Atom, Term
-from ..event_space.class_sets import without
 from ..event_space.concrete import roots
 from ..event_space.space import Space
 from ..event_space.symbol_table import case_of
@@ -63,7 +65,8 @@ class Evaluation:
             valued = inner[0].true
             true = valued & self.space.having(term.name, True)  # in a slice, its only value may be False
             return Sets(true, valued ^ true, everything ^ valued)
-        return _OPERATIONS[term.op](inner, everything)
+        true, false = _OPERATIONS[term.op](inner) if inner else (everything, 0)
+        return Sets(true, false, everything ^ (true | false))
 
     def _exact(self, atom: Atom) -> Sets:
         given = iter(self._all_roots(atom))
@@ -105,50 +108,29 @@ class Evaluation:
         return self._roots[key]
 
 
-def _and(sets: list[Sets], everything: int) -> Sets:
-    true, false = everything, 0
-    for one in sets:
-        true &= one.true
-        false |= one.false
-    return Sets(true, false, everything ^ (true | false))
+# The classes in which a term is true, and in which it is false, by those of its parts.
+_OPERATIONS: Mapping[str, Callable[[list[Sets]], tuple[int, int]]] = {
+    "and": lambda sets: (_in_all(one.true for one in sets), _in_some(one.false for one in sets)),
+    "or": lambda sets: (_in_some(one.true for one in sets), _in_all(one.false for one in sets)),
+    "not": lambda sets: (sets[0].false, sets[0].true),
+    "if": lambda sets: (
+        (sets[0].true & sets[1].true) | (sets[0].false & sets[2].true),
+        (sets[0].true & sets[1].false) | (sets[0].false & sets[2].false),
+    ),
+    "same": lambda sets: _alike(*sets),
+    "differ": lambda sets: _alike(*sets)[::-1],
+    "defined": lambda sets: (_in_all(one.true | one.false for one in sets), 0),
+}
 
 
-def _or(sets: list[Sets], everything: int) -> Sets:
-    true, false = 0, everything
-    for one in sets:
-        true |= one.true
-        false &= one.false
-    return Sets(true, false, everything ^ (true | false))
+def _in_all(sets: Iterable[int]) -> int:
+    return reduce(operator.and_, sets)
 
 
-def _not(sets: list[Sets], _everything: int) -> Sets:
-    return Sets(sets[0].false, sets[0].true, sets[0].error)
+def _in_some(sets: Iterable[int]) -> int:
+    return reduce(operator.or_, sets)
 
 
-def _if(sets: list[Sets], _everything: int) -> Sets:
-    condition, then, otherwise = sets
-    return Sets(
-        (condition.true & then.true) | (condition.false & otherwise.true),
-        (condition.true & then.false) | (condition.false & otherwise.false),
-        condition.error | (condition.true & then.error) | (condition.false & otherwise.error),
-    )
-
-
-def _same(sets: list[Sets], everything: int) -> Sets:
-    error = sets[0].error | sets[1].error
-    true = without((sets[0].true & sets[1].true) | (sets[0].false & sets[1].false), error)
-    return Sets(true, everything ^ (error | true), error)
-
-
-def _differ(sets: list[Sets], everything: int) -> Sets:
-    return _not([_same(sets, everything)], everything)
-
-
-def _defined(sets: list[Sets], everything: int) -> Sets:
-    error = 0
-    for one in sets:
-        error |= one.error
-    return Sets(everything ^ error, 0, error)
-
-
-_OPERATIONS = {"and": _and, "or": _or, "not": _not, "if": _if, "same": _same, "differ": _differ, "defined": _defined}
+def _alike(one: Sets, other: Sets) -> tuple[int, int]:
+    true = (one.true & other.true) | (one.false & other.false)
+    return true, (one.true & other.false) | (one.false & other.true)

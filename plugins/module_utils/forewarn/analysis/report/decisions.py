@@ -8,10 +8,14 @@ Sets of classes are integers (see space). Every class of ``space.reachable`` is 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...policy.decision import ABSTAIN, HOLD
+from ..diff.behaviour import Behaviour, behaviour
+from ..diff.behaviour_change import Description, describe
 from ..event_space.class_sets import without
 from ..event_space.expressions import ReadMatch
 from ..event_space.param_domains import refuses
@@ -120,3 +124,23 @@ def _try(
             _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
             _add(regions, policy, LIMIT, HOLD, match, ungrouped)
     return alive, abstained
+
+
+def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
+    """Yield each change and its effect, with its classes."""
+    merged: dict[Description, int] = {}
+    pairs = itertools.product(_behaviours(old).items(), _behaviours(new).items())
+    for (before, classes), (after, others) in pairs:
+        if before != after and (both := classes & others):
+            change = describe(before, after)
+            merged[change] = merged.get(change, 0) | both
+    for change, classes in merged.items():
+        yield change.what, change.effect, classes
+
+
+def _behaviours(decided: Decided) -> dict[Behaviour, int]:
+    found: dict[Behaviour, int] = {}
+    for regions, classes in decided.regions():
+        key = behaviour(regions)
+        found[key] = found.get(key, 0) | classes
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...policy.forms import Access, Form, PolicyVariable, Variable, every_variable, read_form
 from ...policy.program import ROOTS
+from ..artifacts import every_part
 from ..event_space.resources import PLACE, VM_NAME
 from ..event_space.symbol_table import Dimension
 from ..event_space.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN
@@ -37,20 +38,20 @@ class Reads:
             expression = data.get("condition" if region.how == ERROR else "explanation")
             if region.how == LIMIT:
                 expression = data["limit"]["group"]
-            wanted = set() if not expression else self._dimensions(self._read(read_form(expression["form"]), set()))
+            wanted = set() if not expression else self._dimensions(self._read(read_form(expression["form"])))
         return tuple(place for place, name in enumerate(self._parts) if name in wanted)
 
-    def _read(self, form: Form, seen: set[str]) -> set[str]:
+    def _read(self, form: Form, seen: frozenset[str] = frozenset()) -> set[str]:
         """Return what a form reads: names, and fields as ``event.X``."""
-        if isinstance(form, Access) and form.record is not None:
-            return {f"{form.record}.{form.name}"}
-        if isinstance(form, Variable):
-            return {form.name}
-        if isinstance(form, PolicyVariable):
-            if form.name in seen:
-                return set()
-            return set().union(*(self._read(one, seen | {form.name}) for one in self._variables.get(form.name, ())))
-        return set().union(*(self._read(part, seen) for part in form.parts))
+        found: set[str] = set()
+        for one in every_part(form):
+            if isinstance(one, Access) and one.record is not None:
+                found.add(f"{one.record}.{one.name}")
+            elif isinstance(one, Variable):
+                found.add(one.name)
+            elif isinstance(one, PolicyVariable) and one.name not in seen:
+                found.update(*(self._read(each, seen | {one.name}) for each in self._variables.get(one.name, ())))
+        return found
 
     def _dimensions(self, reads: set[str]) -> set[str]:
         wanted: set[str] = set()

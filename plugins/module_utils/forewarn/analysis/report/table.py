@@ -27,10 +27,9 @@ from ..hook_wording import hook_texts
 from ..limits import limit_words
 from ..policy_outcome import RULE
 from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
-from .changes import changed_classes
 from .conditions import Evaluation
 from .decision_diagram import Forest
-from .decisions import Decided, Region
+from .decisions import Decided, Region, changed_classes
 from .dependencies import Reads
 from .dimension_words import dimension_data
 

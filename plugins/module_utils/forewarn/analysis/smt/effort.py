@@ -97,19 +97,15 @@ def within_limits(work: _Work) -> _Work:
     @wraps(work)
     def limited(*arguments: Any, **options: Any) -> Any:
         aside: dict[str, str] = {}
-        for _turn in range(1, _TURNS):
-            token = _current.set(Effort(aside, last=False))
+        for turn in range(1, _TURNS + 1):
+            token = _current.set(Effort(aside, last=turn == _TURNS))
             try:
                 return work(*arguments, **options)
             except TooCostlyError as found:
                 aside.update(found.expressions)
             finally:
                 _current.reset(token)
-        token = _current.set(Effort(aside))
-        try:
-            return work(*arguments, **options)
-        finally:
-            _current.reset(token)
+        raise AssertionError("the last turn sets nothing aside")
 
     return limited  # type: ignore[return-value]  # it takes and returns the same
 

@@ -58,9 +58,8 @@ def _uncovered(search: Search) -> Iterator[ProofFinding]:
     formula = conj((search.decisions.uncovered, search.proof.normal))
     message = f"no rule applies to an event when {WHEN}; it is held"
     finding = overall("uncovered-events", "warning", search.artifact.data["policies"][0], message, "add a rule")
-    about = {
-        name for policy in search.decisions.policies for match in policy.every() for name in search.reads(policy, match)
-    }
+    matches = (match for policy in search.decisions.policies for match in policy.every())
+    about = set().union(*map(search.reads, matches))
     yield from search.shown(finding, formula, among=search.proof.normal, about=about)
 
 
@@ -69,7 +68,7 @@ def _followers(search: Search) -> Iterator[ProofFinding]:
     careful = approved_with(search.decisions, "approver", "leader")  # the most careful one applies
     # Nobody approves these, or everybody has had the time to prepare.
     grouped = disj((nobody_approves(search.decisions), awaits_all(search.decisions)))
-    for policy, one, match in search.outcomes(APPROVE):
+    for one, match in search.outcomes(APPROVE):
         if one.data.get("approver", "leader") == "leader":
             continue
         formula = conj((one.when, several, search.decisions.approved, search.proof.normal, neg(careful), neg(grouped)))
@@ -80,7 +79,7 @@ def _followers(search: Search) -> Iterator[ProofFinding]:
         )
         message = f"rule {match.path} lets {who} approve it, and one approval starts it for all of them"
         hint = "leave out 'approver', or let the condition require size(event.Resources) == 1"
-        yield from search.shown(at_rule("follower-approves", "warning", policy, match, message, hint), formula)
+        yield from search.shown(at_rule("follower-approves", "warning", match, message, hint), formula)
 
 
 def _invariant(search: Search, claim: Claim) -> Iterator[ProofFinding]:
@@ -88,18 +87,17 @@ def _invariant(search: Search, claim: Claim) -> Iterator[ProofFinding]:
     place = claim.source, claim.line, claim.column
     base = ProofFinding("invariant-violated", "error", claim.policy or "", None, *place, "")
     violated = replace(base, suggestion="correct the rule that decides")
-    yield from _claimed(search, claim, violated, claim.violated, "does not hold", wanted=False)
+    yield from _claimed(search, claim, violated, claim.formulas.false, "does not hold", wanted=False)
     failing = replace(base, code="invariant-can-fail", suggestion="test for it first, with has()")
-    yield from _claimed(search, claim, failing, claim.failing, "has no value", wanted=None)
+    yield from _claimed(search, claim, failing, claim.formulas.failing, "has no value", wanted=None)
 
 
 def _claimed(
     search: Search, claim: Claim, base: ProofFinding, formula: Formula, what: str, *, wanted: bool | None
 ) -> Iterator[ProofFinding]:
     def confirm(shown: Shown) -> bool:
-        given = {**search.proof.given, **shown.witness.params}
-        found = value_of(claim, search.artifact, shown.witness, given, shown.decisions[0].output)
-        return found is wanted
+        witness, outputs = search.proof.with_given(shown.witness), (shown.decisions[0].output,)
+        return value_of([search.artifact], claim.expression, claim.owners, witness, outputs) is wanted
 
     shown = search.proof.shows(formula, confirm=confirm)
     if shown is None:
@@ -109,13 +107,8 @@ def _claimed(
     if isinstance(shown, Unproven):
         yield replace(unproven, suggestion=shown.why)
         return
-    about = search.claim_reads(claim) | {
-        name
-        for policy, verdict in zip(search.decisions.policies, shown.decisions[0].verdicts)
-        for match in policy.every()
-        if match.path == verdict.rule
-        for name in search.reads(policy, match)
-    }
+    rules = (search.decisions.rule(one.policy, one.rule) for one in shown.decisions[0].verdicts)
+    about = search.claim_reads(claim).union(*(search.reads(match) for match in rules if match is not None))
     imported = f", which {claim.policy} imports," if "file" in claim.expression else ""
     finding = replace(base, message=f"'{claim.name}'{imported} {what} when {WHEN}")
     more: dict[str, Any] = {"about": about, "confirm": confirm}

@@ -17,8 +17,7 @@ from ...policy.decision import APPROVE, APPROVERS, GROUPS, Decision
 from ...policy.forms import every_match
 from ..artifacts import without_invariants
 from ..event_space.policies import read
-from ..progress import Progress
-from ..proof import Proof, Shown, decision_dict
+from ..proof import Progress, Proof, Shown, decision_dict
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
 from ..witness import Witness
@@ -49,7 +48,7 @@ class _Pairs:
 
     def findings(self) -> Iterator[ProofFinding]:
         hint = "write 'group: ready' here as well: it waits for the others, even where this VM has nothing to prepare"
-        for policy, match, taken in self._search.deciding(self._formula()):
+        for match, taken in self._search.deciding(self._formula()):
             shown = self._proof.shows(taken, confirm=self._confirm)
             if shown is None:
                 continue
@@ -60,7 +59,7 @@ class _Pairs:
                 f"rule {match.path} approves {TYPES} of several VMs without waiting for them, though another of these "
                 f"VMs may still prepare for it{by}, with 'group: ready'"
             )
-            finding = at_rule("approves-before-others", "warning", policy, match, message, hint)
+            finding = at_rule("approves-before-others", "warning", match, message, hint)
             few = [self._proof.inputs.resources.count == 2]
             for one in self._search.shown(finding, taken, confirm=self._confirm, preferred=few):
                 yield self._with_other_vm(one)
@@ -74,7 +73,7 @@ class _Pairs:
             (
                 self._proof.normal,
                 other.inputs.normal(self._proof.extra),
-                neg(same(inputs.text("EventStatus")[0], texts.code("Started"))),
+                neg(self._search.started),
                 inputs.resources.count > 1,
                 disj((affected, neg(cautious))),
                 decisions.approved,

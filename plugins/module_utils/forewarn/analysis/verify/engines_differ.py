@@ -10,21 +10,21 @@ from dataclasses import replace
 
 from ...compiler.testing.second_opinion import CODE, HINT, SecondOpinion
 from ..proof import Shown
-from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
+from ..smt.encode.decisions import MatchFormulas
 from ..witness import Witness
 from .finding import ProofFinding
 from .rules import Seen
 from .search import Search, at_rule
 
 
-def differing(search: Search, policy: PolicyOutcomes, seen: Sequence[Seen]) -> Iterator[ProofFinding]:
-    """Yield the expressions of a policy on which the engines differ, for events of ``RuleSearch``."""
+def differing(search: Search, seen: Sequence[Seen]) -> Iterator[ProofFinding]:
+    """Yield the expressions on which the engines differ, for events of ``RuleSearch``."""
     opinion = SecondOpinion(search.artifact)
     for place, one in enumerate(seen):
-        yield from _differences(search, opinion, policy, one.match, one.witness)
+        yield from _differences(search, opinion, one.match, one.witness)
         before = seen[place - 1].match if place else one.match
         if before is not one.match:  # the event reached the rule before this one, whose condition does not hold
-            yield from _differences(search, opinion, policy, before, one.witness)
+            yield from _differences(search, opinion, before, one.witness)
 
 
 def shown_differently(search: Search) -> Iterator[ProofFinding]:
@@ -32,20 +32,18 @@ def shown_differently(search: Search) -> Iterator[ProofFinding]:
     opinion = SecondOpinion(search.artifact)
     for shown in list(search.cases):
         for verdict in shown.decisions[0].verdicts:
-            found = search.decisions.rule(verdict.policy, verdict.rule)
-            if found is not None:
-                yield from _differences(search, opinion, *found, shown.witness)
+            match = search.decisions.rule(verdict.policy, verdict.rule)
+            if match is not None:
+                yield from _differences(search, opinion, match, shown.witness)
 
 
 def _differences(
-    search: Search, opinion: SecondOpinion, policy: PolicyOutcomes, match: MatchFormulas, witness: Witness
+    search: Search, opinion: SecondOpinion, match: MatchFormulas, witness: Witness
 ) -> Iterator[ProofFinding]:
-    document, params = witness.document, {**search.proof.given, **witness.params}
-    for one in opinion.differences(policy.name, (match.path,), document.events[0], document, witness.facts, params):
-        finding = replace(
-            at_rule(CODE, "error", policy, match, one.message, HINT),
-            source=one.expression.get("file", policy.data["source"]),
-            line=one.expression["line"],
-            column=one.expression["column"],
-        )
+    document, facts, params = witness.document, witness.facts, search.proof.with_given(witness).params
+    name, source = match.policy["name"], match.policy["source"]
+    for one in opinion.differences(name, (match.path,), document.events[0], document, facts, params):
+        at = one.expression
+        finding = at_rule(CODE, "error", match, one.message, HINT)
+        finding = replace(finding, source=at.get("file", source), line=at["line"], column=at["column"])
         yield search.with_case(finding, Shown(witness, (search.proof.decide(witness),), None))

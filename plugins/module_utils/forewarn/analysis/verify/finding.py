@@ -56,27 +56,15 @@ class ProofFinding:
     column: int
     message: str
     suggestion: str = ""
-    case: Mapping[str, Any] | None = None
-    explain: tuple[str, ...] = ()
     certain: bool = True
     suppressed: str | None = None
+    case: Mapping[str, Any] | None = None
+    explain: tuple[str, ...] = ()
     cause: str = ""
     alone: bool = False  # the case has the decision of this policy alone, though there are others
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding for ``--json``."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "policy": self.policy,
-            "rule": self.rule,
-            "path": self.source,
-            "line": self.line,
-            "column": self.column,
-            "message": self.message,
-            "suggestion": self.suggestion,
-            "certain": self.certain,
-            "suppressed": self.suppressed,
-            "case": None if self.case is None else dict(self.case),
-            "explain": list(self.explain),
-        }
+        found = {"path" if name == "source" else name: value for name, value in vars(self).items()}
+        found.update(case=None if self.case is None else dict(self.case), explain=list(self.explain))
+        return {name: value for name, value in found.items() if name not in ("cause", "alone")}

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from ...events import has_field
 from ...policy.decision import APPROVE, HOLD
-from ...policy.forms import Form, Literal, every_expression, read_form
+from ...policy.forms import Literal, every_expression, read_form
+from ..artifacts import every_part
 from ..proof import Proof, Shown
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
@@ -32,9 +33,11 @@ class Beside:
     """
 
     def __init__(self, proof: Proof) -> None:
-        forms = list(_forms(proof))
-        self.read = {name for form in forms for name in _names(form)}
-        constants = {value for form in forms for value in _integers(form)}
+        expressions = [one for data in proof.versions[0].data["policies"] for one in every_expression(data["rule"])]
+        parts = [part for one in expressions for part in every_part(read_form(one["form"]))]
+        self.read = {part.name for part in parts if hasattr(part, "name")}  # of fields and variables
+        literals = [one.value for one in parts if isinstance(one, Literal) and one.type in ("int", "double")]
+        constants = {int(one) for one in literals if abs(one) < 2**62}
         self.long = max([_LONG, *(one + 1 for one in constants)])
         self.cuts = sorted({0, *(cut for one in constants for cut in (one, one + 1) if 0 <= cut <= self.long)})
         self.longer: Decisions | None = None
@@ -66,7 +69,7 @@ def _unknown_duration(search: Search, beside: Beside, longer: Decisions) -> Iter
     duration, there = search.proof.inputs.event_field("DurationInSeconds")
     unknown = conj((there, same(duration, -1), beside.has_longer, neg(longer.approved)))
     hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
-    for policy, match, taken in search.deciding(unknown):
+    for match, taken in search.deciding(unknown):
 
         def confirm(shown: Shown) -> bool:
             return search.proof.decide(lasting(shown.witness, beside.long)).output == HOLD
@@ -76,7 +79,7 @@ def _unknown_duration(search: Search, beside: Beside, longer: Decisions) -> Iter
         if isinstance(shown, Shown):
             which = f"one of {_least(search.proof, shown.witness, beside.cuts, beside.long)} s and more"
         message = f"rule {match.path} approves {TYPES} whose duration is unknown (-1), though {which} is held"
-        finding = at_rule("unknown-duration-approved", "error", policy, match, message, hint)
+        finding = at_rule("unknown-duration-approved", "error", match, message, hint)
         yield from search.shown(finding, taken, confirm=confirm)
 
 
@@ -99,7 +102,7 @@ def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[Pr
     other = conj((alike.approved, prepared(alike), beside.alike_normal))
     formula = conj((other, neg(prepared(search.decisions)), search.proof.normal))
     hint = "give the rule the same prepare, or move it after the one that prepares"
-    for policy, match, taken in search.deciding(formula):
+    for match, taken in search.deciding(formula):
 
         def confirm(shown: Shown) -> bool:
             found = search.proof.solver.beside(shown.model, beside.inputs)
@@ -111,7 +114,7 @@ def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[Pr
             f"rule {match.path} approves {TYPES} without preparing, though the policies prepare "
             f"for others that differ in {' or '.join(names)} only"
         )
-        finding = at_rule("approved-unprepared", "warning", policy, match, message, hint)
+        finding = at_rule("approved-unprepared", "warning", match, message, hint)
         yield from search.shown(finding, taken, confirm=confirm)
 
 
@@ -139,24 +142,3 @@ def _equal(search: Search, beside: Beside, name: str) -> Formula:
         return same(one.age_us, other.age_us)
     first, second = one.event_field(name), other.event_field(name)
     return conj((same(first[1], second[1]), disj((neg(first[1]), same(first[0], second[0])))))
-
-
-def _names(form: Form) -> Iterator[str]:
-    """Yield the names of fields and variables."""
-    if hasattr(form, "name"):
-        yield form.name
-    for part in form.parts:
-        yield from _names(part)
-
-
-def _integers(form: Form) -> Iterator[int]:
-    """Yield the numbers that a form mentions, those that are not whole cut."""
-    if isinstance(form, Literal) and form.type in ("int", "double") and abs(form.value) < 2**62:
-        yield int(form.value)
-    for part in form.parts:
-        yield from _integers(part)
-
-
-def _forms(proof: Proof) -> Iterator[Form]:
-    for data in proof.versions[0].data["policies"]:
-        yield from (read_form(expression["form"]) for expression in every_expression(data["rule"]))

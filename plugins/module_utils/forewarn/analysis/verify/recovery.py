@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ...policy.decision import GROUPS
 from ..policy_outcome import RULE
-from ..smt.encode.decisions import MatchFormulas, OutcomeFormula, PolicyOutcomes
+from ..smt.encode.decisions import MatchFormulas, OutcomeFormula
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg, same
 from .all_policies import approved_with
@@ -29,8 +29,8 @@ def early(search: Search) -> Iterator[ProofFinding]:
     far = conj(
         (
             search.proof.normal,
-            disj(_is(search, "EventType", one) for one in _PLANNED),
-            neg(_is(search, "EventStatus", "Started")),
+            inputs.is_one_of("EventType", *_PLANNED),
+            neg(search.started),
             neg(conj((sourced, same(source, search.proof.problem.texts.code("User"))))),
             inputs.has_not_before,
             left > _EARLY,
@@ -38,7 +38,7 @@ def early(search: Search) -> Iterator[ProofFinding]:
         )
     )
     several = inputs.resources.count > 1
-    for policy, one, match in _rules(search):
+    for one, match in _rules(search):
         if not one.data.get("prepare") or "prepare_within_seconds" in match.data:
             continue
         held = conj((one.when, far, neg(decisions.approved)))
@@ -50,72 +50,58 @@ def early(search: Search) -> Iterator[ProofFinding]:
             f"and {why}: the VM stays prepared until NotBefore"
         )
         hint = "add 'prepare_within: 15m', or whatever the preparation needs"
-        finding = at_rule("prepares-early", "warning", policy, match, message, hint)
+        finding = at_rule("prepares-early", "warning", match, message, hint)
         yield from search.shown(finding, held if is_held else grouped, preferred=[left == _PREDICTED])
 
 
 def recovery(search: Search) -> Iterator[ProofFinding]:
     """Yield the rules that do not undo what they prepare, or whose recover does not run when it should."""
-    for policy, one, match in _rules(search):
+    for one, match in _rules(search):
         if match.data.get("prepare") and not match.data.get("recover"):
-            yield from _never_undone(search, policy, match, one.when)
+            yield from _never_undone(search, match, one.when)
         elif match.data.get("recover") and match.data.get("recover_when") == "started":
-            yield from _none_started(search, policy, match, one.when)
+            yield from _none_started(search, match, one.when)
         elif match.data.get("recover"):
-            yield from _only_started(search, policy, match, one.when)
+            yield from _only_started(search, match, one.when)
 
 
-def _rules(search: Search) -> Iterator[tuple[PolicyOutcomes, OutcomeFormula, MatchFormulas]]:
+def _rules(search: Search) -> Iterator[tuple[OutcomeFormula, MatchFormulas]]:
     for policy in search.decisions.policies:
         for one in policy.outcomes:
             if one.how == RULE and one.match is not None:
-                yield policy, one, one.match
+                yield one, one.match
 
 
-def _is(search: Search, field: str, text: str) -> Formula:
-    return same(search.proof.inputs.text(field)[0], search.proof.problem.texts.code(text))
-
-
-def _never_undone(
-    search: Search, policy: PolicyOutcomes, match: MatchFormulas, when: Formula
-) -> Iterator[ProofFinding]:
+def _never_undone(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
     message = (
         f"rule {match.path} prepares and has no recover: once it is over, or was cancelled, "
         f"nothing undoes what was prepared for {TYPES}"
     )
     hint = "add recover hooks, or suppress this with the reason why nothing needs to be undone"
-    finding = at_rule("prepared-not-recovered", "warning", policy, match, message, hint)
-    yield from search.shown(finding, conj((when, search.proof.normal, neg(_is(search, "EventStatus", "Started")))))
+    finding = at_rule("prepared-not-recovered", "warning", match, message, hint)
+    yield from search.shown(finding, conj((when, search.proof.normal, neg(search.started))))
 
 
-def _only_started(
-    search: Search, policy: PolicyOutcomes, match: MatchFormulas, when: Formula
-) -> Iterator[ProofFinding]:
-    if search.proof.ask(when, neg(_is(search, "EventStatus", "Started"))) is not SolverAnswer.NEVER:
+def _only_started(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
+    if search.proof.ask(when, neg(search.started)) is not SolverAnswer.NEVER:
         return
     message = f"rule {match.path} decides started events only: nothing is prepared for them, so recover never runs"
     hint = "write 'recover_when: started' if recover is to follow every such event"
-    yield from search.shown(at_rule("recover-never-runs", "warning", policy, match, message, hint), when)
+    yield from search.shown(at_rule("recover-never-runs", "warning", match, message, hint), when)
 
 
-def _none_started(
-    search: Search, policy: PolicyOutcomes, match: MatchFormulas, when: Formula
-) -> Iterator[ProofFinding]:
+def _none_started(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
     """Yield that no rule of a policy that is meant to recover started events decides one."""
-    started = _is(search, "EventStatus", "Started")
-    meant = (
-        one.when
-        for one in policy.outcomes
-        if one.how == RULE and one.data.get("recover") and one.data.get("recover_when") == "started"
-    )
-    if search.proof.ask(disj(meant), started) is not SolverAnswer.NEVER:
+    rules = (one for one, other in _rules(search) if other.policy is match.policy)
+    meant = (one.when for one in rules if one.data.get("recover") and one.data.get("recover_when") == "started")
+    if search.proof.ask(disj(meant), search.started) is not SolverAnswer.NEVER:
         return
     message = (
         f"rule {match.path} has 'recover_when: started' but decides no started event: "
         f"nothing is recovered after one that is first listed as Started"
     )
     hint = "move 'recover' and 'recover_when' to the rule that decides started events"
-    finding = at_rule("started-not-recovered", "warning", policy, match, message, hint)
+    finding = at_rule("started-not-recovered", "warning", match, message, hint)
     types = search.types(when)
-    alike = conj((started, search.proof.normal, disj(_is(search, "EventType", one) for one in types)))
+    alike = conj((search.started, search.proof.normal, search.proof.inputs.is_one_of("EventType", *types)))
     yield from search.shown(finding, when if search.proof.ask(alike) is SolverAnswer.NEVER else alike)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ...policy.decision import HOLD
 from ...policy.forms import Literal
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
-from ..smt.encode.operands import Place
+from ..smt.encode.logic import Place
 from ..smt.terms import Formula, conj, disj, neg, same
 from .finding import ProofFinding
 from .search import Search, at_rule
@@ -76,7 +76,7 @@ class RedundancySearch:
             if parts:
                 message = f"in the condition of rule {match.path}, {'; '.join(reversed(parts))}"
                 hint = "leave it out, or see whether it was to say something else"
-                found = at_rule("simpler-condition", "note", self._policy, match, message, hint)
+                found = at_rule("simpler-condition", "note", match, message, hint)
                 place = match.data["condition"]
                 yield replace(found, line=place["line"], column=place["column"])
 
@@ -170,7 +170,7 @@ class RedundancySearch:
             does = f"rule {names} does" if len(takers) == 1 else f"rules {names} do"
             message += f" but the rule{' and the reason' if reason else ''} that decisions name: {does} the same"
         hint = "remove it, or see whether it was to do something else"
-        return at_rule("redundant-rule", "note", self._policy, match, message, hint)
+        return at_rule("redundant-rule", "note", match, message, hint)
 
     def _takers(self, match: MatchFormulas, rest: Sequence[MatchFormulas]) -> list[MatchFormulas]:
         """Return the rules that decide the events of a match without it; none if they are too many to name."""

@@ -135,7 +135,7 @@ class RuleSearch:
         lacks = "names no group" if one.what == "limit" else "has no value"
         message = f"the {one.what} of rule {match.path} {lacks}, and the event is held, when {WHEN}"
         hint = "test for it first, with has() or an earlier rule, if this is not what you want"
-        finding = at_rule("rule-can-fail", "warning", self._policy, match, message, hint)
+        finding = at_rule("rule-can-fail", "warning", match, message, hint)
         if one.what != "condition":
             place = match.data["explanation"] if one.what == "explanation" else match.data["limit"]["group"]
             finding = replace(finding, line=place["line"], column=place["column"])
@@ -145,7 +145,7 @@ class RuleSearch:
                 shown = Shown(one.witness, (decision,), None)
                 yield search.by_example(replace(finding, severity="note"), shown, unusual=True)
                 return
-        about = search.reads(self._policy, match)
+        about = search.reads(match)
         yield from search.by_severity(finding, one.formula, among=one.among, about=about)
 
     def _verdicts(self, decision: Decision) -> list[Verdict]:
@@ -160,13 +160,13 @@ class RuleSearch:
                 f"rule {path} never applies: no event meets {never_met(self._search, self._solver, policy, match)}"
             )
             hint = "correct the condition, or remove the rule"
-            return at_rule("unsatisfiable-rule", "warning", policy, match, message, hint)
+            return at_rule("unsatisfiable-rule", "warning", match, message, hint)
         default = match.data["condition"] is None and match.data.get("output") == HOLD
         by = f"{_listed(takers)} before it" if takers else "the conditions around it"
         verb = "take" if len(takers) != 1 else "takes"
         message = f"rule {path} never decides: {by} {verb} every event that it is for"
         hint = "" if default else f"move it before {takers[0]}, or remove it" if takers else "remove it"
-        return at_rule("shadowed-rule", "note" if default else "error", policy, match, message, hint)
+        return at_rule("shadowed-rule", "note" if default else "error", match, message, hint)
 
     def _takers(self, dead: Dead) -> list[str]:
         """Return the rules of the same block that take the events of a rule, as few as show it."""

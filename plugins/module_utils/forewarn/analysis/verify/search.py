@@ -13,14 +13,13 @@ from typing import Any
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
 from ..claims import Claim
-from ..describe import Wording
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
-from ..progress import Progress, silent
-from ..proof import Confirm, Proof, Shown, Unproven, decision_dict
-from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula, PolicyOutcomes
+from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
+from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula
 from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
+from ..wording import Wording
 from .finding import ProofFinding, Severity
 
 WHEN, TYPES = "{when}", "{types}"  # placeholders in a message
@@ -37,6 +36,11 @@ class Search:
         self._reading = reading
         self._reads: dict[tuple[str, str], set[str]] = {}
         self.cases: list[Shown] = []  # the events of all findings
+
+    @property
+    def started(self) -> Formula:
+        """The formula that holds iff the event has started."""
+        return self.proof.inputs.is_one_of("EventStatus", "Started")
 
     @cached_property
     def wording(self) -> Wording:
@@ -104,12 +108,12 @@ class Search:
         for one in self.shown(replace(finding, severity="note"), formula, **more, brief=brief):
             yield replace(one, message=one.message + perhaps)
 
-    def reads(self, policy: PolicyOutcomes, match: MatchFormulas) -> set[str]:
+    def reads(self, match: MatchFormulas) -> set[str]:
         """Return the names of the inputs that a rule reads."""
         if not self._reads:
-            for one in self._reading.policies:
-                self._reads.update({(one.name, match.path): match.reads() for match in one.every()})
-        return self._reads[policy.name, match.path]
+            matches = (match for policy in self._reading.policies for match in policy.every())
+            self._reads = {(one.policy["name"], one.path): one.reads() for one in matches}
+        return self._reads[match.policy["name"], match.path]
 
     def claim_reads(self, claim: Claim) -> set[str]:
         """Return the names of the inputs that a claim reads."""
@@ -122,21 +126,22 @@ class Search:
             for name in term.reads()
         }
 
-    def outcomes(self, output: str) -> Iterator[tuple[PolicyOutcomes, OutcomeFormula, MatchFormulas]]:
+    def outcomes(self, output: str) -> Iterator[tuple[OutcomeFormula, MatchFormulas]]:
         """Yield the outcomes of rules with an output."""
         for policy in self.decisions.policies:
             for one in policy.outcomes:
                 if one.match is not None and one.output == output and one.data:
-                    yield policy, one, one.match
+                    yield one, one.match
 
-    def deciding(self, formula: Formula) -> Iterator[tuple[PolicyOutcomes, MatchFormulas, Formula]]:
+    def deciding(self, formula: Formula) -> Iterator[tuple[MatchFormulas, Formula]]:
         """Yield the rules that decide the approvals among some events: of several policies, the first."""
-        for policy, one, match in self.outcomes(APPROVE):
-            earlier = self.decisions.policies[: self.decisions.policies.index(policy)]
-            before = (
-                other.when for earlier_one in earlier for other in earlier_one.outcomes if other.output == APPROVE
-            )
-            yield policy, match, conj((formula, self.decisions.approved, one.when, *map(neg, before)))
+        before: list[Formula] = []  # where policies before this one approve
+        for policy in self.decisions.policies:
+            approvals = [(one.match, one.when) for one in policy.outcomes if one.output == APPROVE]
+            for match, when in approvals:
+                if match is not None:
+                    yield match, conj((formula, self.decisions.approved, when, *map(neg, before)))
+            before += (when for _match, when in approvals)
 
     def with_case(self, finding: ProofFinding, shown: Shown) -> ProofFinding:
         """Return a finding with the event that shows it."""
@@ -175,12 +180,10 @@ def _without_any(message: str) -> str:
     return message.replace(WHEN, ANY).replace(f" when {ANY}", "").rstrip(",")
 
 
-def at_rule(
-    code: str, severity: Severity, policy: PolicyOutcomes, match: MatchFormulas, message: str, suggestion: str = ""
-) -> ProofFinding:
+def at_rule(code: str, severity: Severity, match: MatchFormulas, message: str, suggestion: str = "") -> ProofFinding:
     """Return a finding about a rule, at its place in the file."""
-    place = policy.data["source"], match.data["line"], match.data["column"]
-    return ProofFinding(code, severity, policy.name, match.path, *place, message, suggestion)
+    place = match.policy["source"], match.data["line"], match.data["column"]
+    return ProofFinding(code, severity, match.policy["name"], match.path, *place, message, suggestion)
 
 
 def overall(code: str, severity: Severity, data: Mapping[str, Any], message: str, suggestion: str = "") -> ProofFinding:

@@ -13,12 +13,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from ...policy import forms as f
-from ..describe import Wording
+from ..artifacts import every_part
 from ..smt.effort import TooCostlyError
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
-from ..smt.encode.operands import ConditionPart
+from ..smt.encode.logic import ConditionPart
 from ..smt.solver import Solver, SolverAnswer
 from ..smt.terms import Formula
+from ..wording import Wording
 from .search import Search
 
 _MOST_PAIRED = 12  # parts: with more, each pair of them is not asked for
@@ -74,7 +75,7 @@ class _Reason:
     def __init__(self, search: Search, policy: PolicyOutcomes, match: MatchFormulas) -> None:
         self._wording: Wording = search.wording
         self._asked = policy.asked
-        self._reads = sorted(search.reads(policy, match))
+        self._reads = sorted(search.reads(match))
         self._expression = match.data["condition"]
 
     def words(self, parts: Sequence[ConditionPart]) -> str:
@@ -105,12 +106,10 @@ class _Reason:
 
 def _inputs(form: f.Form) -> Iterator[str]:
     """Yield the names of the inputs that a form reads, as dimensions have them; anything else by a name of none."""
-    if isinstance(form, f.Access) and form.record is not None:
-        yield f"{form.record}.{form.name}"
-    elif isinstance(form, f.Variable):
-        yield form.name
-    elif isinstance(form, (f.PolicyVariable, f.Loop, f.Local, f.Bound, f.Bind)):
-        yield "?"
-    else:
-        for part in form.parts:
-            yield from _inputs(part)
+    for one in every_part(form):
+        if isinstance(one, f.Access) and one.record is not None:
+            yield f"{one.record}.{one.name}"
+        elif isinstance(one, f.Variable):
+            yield one.name
+        elif isinstance(one, (f.PolicyVariable, f.Loop, f.Local, f.Bound, f.Bind)):
+            yield "?"

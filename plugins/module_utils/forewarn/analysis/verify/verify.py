@@ -13,8 +13,7 @@ from ...compiler.testing.second_opinion import CODE as ENGINES_DIFFER
 from ...policy.artifact import Artifact
 from ..artifacts import without_invariants
 from ..event_space.policies import read
-from ..progress import Progress, silent
-from ..proof import Proof
+from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.encode.inputs import CONSTRAINTS
 from .all_policies import together
@@ -90,7 +89,7 @@ def _of_rules(search: Search) -> list[ProofFinding]:
         rules = RuleSearch(search, policy)
         about_rules = list(rules.findings())
         found += about_rules
-        found += differing(search, policy, rules.seen)
+        found += differing(search, rules.seen)
         dead = {one.rule for one in about_rules if one.rule and one.code in ("shadowed-rule", "unsatisfiable-rule")}
         found += RedundancySearch(search, policy, dead).findings()
     found += recovery(search)

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...analysis.progress import Progress
-from ...analysis.proof import AnalysisError
+from ...analysis.proof import AnalysisError, Progress
 from ...errors import ForewarnError
 from .output.progress_line import ProgressLine
 

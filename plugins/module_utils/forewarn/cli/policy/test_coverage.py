@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...analysis.coverage.coverage import Gap, Gaps, find_gaps
 from ...analysis.coverage.suggestions import appended, as_yaml, created
-from ...analysis.progress import Progress
+from ...analysis.proof import Progress
 from ...analysis.smt.terms import require
 from ...atomic_file import replace_file
 from ...compiler.paths import is_test, tested_by

@@ -32,7 +32,7 @@ from ...policy_outcome import (
 from ..terms import Formula, conj, disj, neg, same
 from .expressions import ExpressionEncoder
 from .inputs import Inputs
-from .operands import ConditionPart
+from .logic import ConditionPart
 from .params import Params
 from .problem import Encoding, Problem
 
@@ -96,13 +96,10 @@ class Decisions:
         self.approved = problem.define(f"approved, {name}", self.approved)
         self.uncovered = conj((neg(self.held), neg(self.approved)))  # every policy abstains
 
-    def rule(self, policy: str | None, path: str | None) -> tuple[PolicyOutcomes, MatchFormulas] | None:
-        """Return a rule with its policy, by the names that decisions of the engine have; None if there is none."""
-        for one in self.policies:
-            for match in one.every():
-                if (one.name, match.path) == (policy, path):
-                    return one, match
-        return None
+    def rule(self, policy: str | None, path: str | None) -> MatchFormulas | None:
+        """Return a rule by the names that decisions of the engine have; None if there is none."""
+        matches = (match for one in self.policies if one.name == policy for match in one.every())
+        return next((match for match in matches if match.path == path), None)
 
     def where(self, test: Callable[[OutcomeFormula], object]) -> Formula:
         """Return where a policy has an outcome that passes a test."""
@@ -172,7 +169,7 @@ class _Walk:
             limit_group, limit_value = self._group(data)
             formulas = (met, failed, unexplained, ungrouped, reached)
             match = MatchFormulas(
-                path, data, number, conditional, limit_group, inner, *formulas, condition, limit_value
+                *(self._data, path, data, number, conditional, limit_group, inner), *formulas, condition, limit_value
             )
             matches.append(match)
             for how, output, when in found:

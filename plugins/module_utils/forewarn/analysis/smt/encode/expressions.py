@@ -18,9 +18,8 @@ from ..effort import Subexpression
 from ..terms import Formula
 from .calls import function_call, list_of, map_of, matches
 from .form_encoder import FormEncoder, FormScope
-from .logic import choice, condition_part, logic
+from .logic import ConditionPart, choice, condition_part, logic
 from .loops import exists_one, filter_counted_by, filter_tested_by, quantifier
-from .operands import ConditionPart
 from .problem import SORTS, Encoding
 from .references import bind, bound, dynamic, field, has, literal, local, policy_variable, variable
 from .text_functions import TextFunction

@@ -10,7 +10,8 @@ What is true of them is what events.py reads and policy.view shows, no matter wh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import Any
 
 from ....events import (
     EVENT_SOURCES,
@@ -26,14 +27,13 @@ from ....events import (
 from ....policy.functions.standard import INT_MAX
 from ....policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP
 from ..terms import Formula, between, conj, disj, implies, ite, neg, same
+from .params import Params
 from .problem import Encoding, Problem, any_text
 from .resources import Resources
 
-if TYPE_CHECKING:
-    from .params import Params
-
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression, though a parameter may be
 FIRST_NORMAL, LAST_NORMAL = 946_684_800_000_000, 4_102_444_800_000_000  # µs: the years 2000 to 2100
+_TIMES = MIN_TIMESTAMP // MICROSECOND, MAX_TIMESTAMP // MICROSECOND
 _SURE = ("EventId", "EventType", "EventStatus", "Resources")  # an event without them is in doubt, and held
 # What every proof assumes of events (docs/service-facts.md).
 CONSTRAINTS = (
@@ -57,7 +57,6 @@ class Tags:
         self.known = problem.boolean(f"vm.tags are known{whose}")
         self.count = problem.integer(f"size(vm.tags){whose}", 0)
         self.asked: dict[str, tuple[Any, Any]] = {}  # whether there is the tag, and its value
-        self.read = False  # whether something reads them
 
     def tag(self, name: str) -> tuple[Any, Any]:
         """Return whether there is a tag, and its value."""
@@ -77,23 +76,24 @@ class Tags:
 class Inputs:
     """Terms for everything that expressions may read, made when they are first asked for.
 
-    ``vm`` tells apart the VMs of one problem; ``others`` are what further VMs read of the same event.
+    Those of another event, or of another VM, differ in some of them from those that they are made of; ``vm`` tells
+    VMs apart, ``number`` and ``document`` events of one problem and the documents that they are in. ``others`` are what
+    further VMs read of the same event.
     """
 
-    vm = 0
-    params: Params | None = None  # of another VM
-
     def __init__(self, problem: Problem, api_version: str) -> None:
-        self.others: list[Inputs] = []
         self.problem = problem
         self.api_version = api_version
-        self.number = self.document = 0  # tell apart inputs of one problem, and the documents that they are in
+        self.number = self.document = self.vm = 0
+        self.params: Params | None = None  # of another VM
+        self.others: list[Inputs] = []
+        self._base: Inputs | None = None
+        self._own: Collection[str] = ()  # names of what differs from the base
         self._fields: dict[str, tuple[Any, Formula]] = {}  # of the event and the VM: value, whether it is there
-        first, last = MIN_TIMESTAMP // MICROSECOND, MAX_TIMESTAMP // MICROSECOND
-        self.now_us = problem.integer("now", first, last)
+        self.now_us = problem.integer("now", *_TIMES)
         self.age_us = problem.integer("age", 0)
-        problem.facts.append(self.age_us <= self.now_us - first)
-        self.not_before_us = problem.integer("event.NotBefore", first, last)
+        problem.facts.append(self.age_us <= self.now_us - _TIMES[0])
+        self.not_before_us = problem.integer("event.NotBefore", *_TIMES)
         self.has_not_before = problem.boolean("has event.NotBefore")
         self.named = problem.boolean("vm.name is known")
         self.resources = Resources(problem, api_version, self.own_name)
@@ -102,18 +102,42 @@ class Inputs:
     @property
     def own_name(self) -> Any:
         """The VM's own name, wherever it is known."""
-        return self.problem.texts.variable("vm.name", lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
+        return self.problem.texts.variable(self._of_vm("vm.name"), lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
 
     def variant(self, differing: Collection[str], *, same_document: bool) -> Inputs:
         """Return inputs that differ in nothing but some of an event's fields, ``now`` and ``age``, by their names.
 
         With ``same_document``, expressions about all events have the same value for both.
         """
-        return _Variant(self, differing, same_document=same_document)
+        problem, other = self.problem, self._differing_in(differing)
+        other.number = next(problem.numbers)
+        other.document = self.document if same_document else other.number
+        if "now" in differing:
+            other.now_us = problem.integer(other._of_event("now"), *_TIMES)
+        if "age" in differing:
+            other.age_us = problem.integer(other._of_event("age"), 0)
+        problem.facts.append(other.age_us <= other.now_us - _TIMES[0])
+        if "NotBefore" in differing:
+            other.not_before_us = problem.integer(other._of_event("event.NotBefore"), *_TIMES)
+            other.has_not_before = problem.boolean(other._of_event("has event.NotBefore"))
+        return other
 
     def on_another_vm(self, params: Params) -> Inputs:
-        """Return what another VM reads of the same event at the same time: ``params`` are its parameters."""
-        return _OtherVm(self, params)
+        """Return what another VM reads of the same event at the same time: ``params`` are its parameters.
+
+        It has its own name, facts and tags, and with its name its own place.
+        """
+        other = self._differing_in(("vm",))
+        other.params, other.vm = params, next(self.problem.numbers)
+        other.named = self.problem.boolean(other._of_vm("vm.name is known"))
+        other.tags = Tags(self.problem, other._of_vm(""))
+        self.others.append(other)
+        return other
+
+    def _differing_in(self, names: Collection[str]) -> Inputs:
+        other = copy(self)
+        other._base, other._own, other._fields, other.others = self, names, {}, []
+        return other
 
     def assume_now(self, first: int, end: int) -> None:
         """Assume that now is at ``first`` or later, and before ``end``: microseconds since 1970."""
@@ -140,7 +164,7 @@ class Inputs:
         if name == "age":
             return Encoding(self.age_us * MICROSECOND)
         if name == "notice":
-            started = same(self.text("EventStatus")[0], self._code("Started"))
+            started = self.is_one_of("EventStatus", "Started")
             left = (self.not_before_us - self.now_us) * MICROSECOND
             return Encoding(ite(disj((started, left < 0)), 0, left), neg(disj((started, self.has_not_before))))
         own = self.own_name if self.vm else None
@@ -155,25 +179,35 @@ class Inputs:
             return 0, False
         if name == "NotBefore":
             return self.not_before_us * MICROSECOND, self.has_not_before
-        if name == "DurationInSeconds":
-            if name not in self._fields:
-                value = self.problem.integer(self._name(name), -1, INT_MAX)
-                self._fields[name] = value, self.problem.boolean(self._name(f"has {name}"))
-            return self._fields[name]
-        return self.text(name)
+        if name != "DurationInSeconds":
+            return self.text(name)
+        if self._base is not None and name not in self._own:
+            return self._base.event_field(name)
+        if name not in self._fields:
+            value = self.problem.integer(self._of_event(f"event.{name}"), -1, INT_MAX)
+            self._fields[name] = value, self.problem.boolean(self._of_event(f"event.has {name}"))
+        return self._fields[name]
 
     def text(self, name: str) -> tuple[Any, Formula]:
         """Return the value of a field that is a text, and whether it is there."""
+        if self._base is not None and name not in self._own:
+            return self._base.text(name)
         if name not in self._fields:
-            value = self.problem.texts.variable(self._name(name), _can_be(name))
-            there = True if name in _SURE else self.problem.boolean(self._name(f"has {name}"))
+            value = self.problem.texts.variable(self._of_event(f"event.{name}"), _can_be(name))
+            there = True if name in _SURE else self.problem.boolean(self._of_event(f"event.has {name}"))
             self._fields[name] = value, there
         return self._fields[name]
 
+    def is_one_of(self, name: str, *texts: str) -> Formula:
+        """Return a formula that holds iff a field that is a text is one of some, if it is there."""
+        value, _there = self.text(name)
+        return disj(same(value, self.problem.texts.code(text)) for text in texts)
+
     def vm_fact(self, name: str) -> tuple[Any, Formula]:
         """Return the value of a fact about the VM, and whether it is known."""
+        if self._base is not None and "vm" not in self._own:
+            return self._base.vm_fact(name)
         if name == "tags":
-            self.tags.read = True
             return self.tags, self.tags.known
         if name == "name":
             return self.own_name, self.named
@@ -185,10 +219,12 @@ class Inputs:
 
     def asked(self, field: str) -> bool:
         """Return whether something reads a field of the event that is a text."""
-        return field in self._fields
+        return field in self._fields or (self._base is not None and self._base.asked(field))
 
     def read_facts(self) -> list[str]:
         """Return the facts about the VM that something read."""
+        if self._base is not None and "vm" not in self._own:
+            return self._base.read_facts()
         return [name for name in VM_FACTS if f"vm.{name}" in self._fields]
 
     # What the service sends
@@ -199,13 +235,12 @@ class Inputs:
         ``extra`` has the types and statuses that policies declare as well.
         """
         version = self.api_version
-        status, _sure = self.text("EventStatus")
-        started = same(status, self._code("Started"))
+        started = self.is_one_of("EventStatus", "Started")
         parts = [
-            self._one_of("EventType", (*event_types(version), *extra.get("EventType", ()))),
-            self._one_of("EventStatus", (*EVENT_STATUSES, *extra.get("EventStatus", ()))),
+            self.is_one_of("EventType", *event_types(version), *extra.get("EventType", ())),
+            self.is_one_of("EventStatus", *EVENT_STATUSES, *extra.get("EventStatus", ())),
             same(self.has_not_before, neg(started)),
-            self._one_of("ResourceType", RESOURCE_TYPES),
+            self.is_one_of("ResourceType", *RESOURCE_TYPES),
             self.text("ResourceType")[1],
             self.named,
             self.resources.each_once,
@@ -214,106 +249,18 @@ class Inputs:
             self.age_us <= self.now_us - FIRST_NORMAL,
         ]
         if has_field(version, "EventSource"):
-            parts += [self._one_of("EventSource", EVENT_SOURCES), self.text("EventSource")[1]]
+            parts += [self.is_one_of("EventSource", *EVENT_SOURCES), self.text("EventSource")[1]]
         if has_field(version, "DurationInSeconds"):
             parts.append(self.event_field("DurationInSeconds")[1])
         parts.append(self.tags.known)
         parts += [self.vm_fact(name)[1] for name in ("location", "size") if f"vm.{name}" in self._fields]
         return conj(parts)
 
-    def _one_of(self, name: str, texts: Collection[str]) -> Formula:
-        value, _there = self.text(name)
-        return disj(same(value, self._code(text)) for text in texts)
-
-    def _code(self, text: str) -> int:
-        return int(self.problem.texts.code(text))
-
-    def _name(self, name: str) -> str:
-        return f"event.{name}"
+    def _of_event(self, name: str) -> str:
+        return f"{name} of another event (no. {self.number})" if self.number else name
 
     def _of_vm(self, name: str) -> str:
-        return name
-
-
-class _Variant(Inputs):
-    """Inputs beside others, from which they differ in a few fields."""
-
-    def __init__(self, base: Inputs, differing: Collection[str], *, same_document: bool) -> None:
-        problem = self.problem = base.problem
-        self.api_version = base.api_version
-        self._base, self._differing, self.number = base, differing, next(problem.numbers)
-        self.others = []
-        self.document = base.document if same_document else self.number
-        self._fields = {}
-        self.resources, self.tags, self.named = base.resources, base.tags, base.named
-        self.now_us, self.age_us = base.now_us, base.age_us
-        self.not_before_us, self.has_not_before = base.not_before_us, base.has_not_before
-        first, last = MIN_TIMESTAMP // MICROSECOND, MAX_TIMESTAMP // MICROSECOND
-        if "now" in differing:
-            self.now_us = problem.integer(self._other("now"), first, last)
-        if "age" in differing:
-            self.age_us = problem.integer(self._other("age"), 0)
-        problem.facts.append(self.age_us <= self.now_us - first)
-        if "NotBefore" in differing:
-            self.not_before_us = problem.integer(self._other("event.NotBefore"), first, last)
-            self.has_not_before = problem.boolean(self._other("has event.NotBefore"))
-
-    def event_field(self, name: str) -> tuple[Any, Formula]:
-        if name in self._differing or name in ("Resources", "NotBefore"):
-            return super().event_field(name)
-        return self._base.event_field(name)
-
-    def text(self, name: str) -> tuple[Any, Formula]:
-        return super().text(name) if name in self._differing else self._base.text(name)
-
-    def vm_fact(self, name: str) -> tuple[Any, Formula]:
-        return self._base.vm_fact(name)
-
-    def asked(self, field: str) -> bool:
-        return field in self._fields or self._base.asked(field)
-
-    def read_facts(self) -> list[str]:
-        return self._base.read_facts()
-
-    def _name(self, name: str) -> str:
-        return self._other(f"event.{name}")
-
-    def _other(self, name: str) -> str:
-        return f"{name} of another event (no. {self.number})"
-
-
-class _OtherVm(Inputs):
-    """What another VM reads: it has its own name, facts, tags and parameters, and with its name its own place."""
-
-    def __init__(self, base: Inputs, params: Params) -> None:
-        problem = self.problem = base.problem
-        self.api_version, self.number, self.document = base.api_version, base.number, base.document
-        self._base, self.params = base, params
-        self.vm = next(problem.numbers)
-        self._fields = {}
-        self.others = []
-        self.now_us, self.age_us = base.now_us, base.age_us
-        self.not_before_us, self.has_not_before = base.not_before_us, base.has_not_before
-        self.resources = base.resources
-        self.named = problem.boolean(self._of_vm("vm.name is known"))
-        self.tags = Tags(problem, self._of_vm(""))
-        base.others.append(self)
-
-    @property
-    def own_name(self) -> Any:
-        return self.problem.texts.variable(self._of_vm("vm.name"), lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
-
-    def event_field(self, name: str) -> tuple[Any, Formula]:
-        return self._base.event_field(name)
-
-    def text(self, name: str) -> tuple[Any, Formula]:
-        return self._base.text(name)
-
-    def asked(self, field: str) -> bool:
-        return self._base.asked(field)
-
-    def _of_vm(self, name: str) -> str:
-        return f"{name} of another VM (no. {self.vm})"
+        return f"{name} of another VM (no. {self.vm})" if self.vm else name
 
 
 def _can_be(name: str) -> Callable[[str], bool]:

@@ -5,15 +5,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple, Tuple
 
 from ....policy import forms as f
-from ....policy.forms import Form
+from ....policy.forms import Form, Or
 from ..terms import Formula, conj, disj, ite, neg, same
 from .form_encoder import FormEncoder
-from .operands import ConditionPart
 from .problem import SORTS, Encoding, OpaqueValue, OptionalValue, failure
+
+Place = Tuple[int, int]  # where a part begins and ends in the source of its expression
+
+
+class ConditionPart(NamedTuple):
+    """A condition, or an operand of one. ``inner`` are its own operands, none if it is neither ``&&`` nor ``||``."""
+
+    form: Form
+    value: Encoding
+    inner: tuple[ConditionPart, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where it is; no two parts of a condition share a place."""
+        return self.form.start, self.form.end
+
+    def pairs(self) -> Iterator[tuple[ConditionPart, ConditionPart]]:
+        """Yield each operand below this one, after the operand that it belongs to: outer ones and last ones first."""
+        for one in reversed(self.inner):
+            yield self, one
+            yield from one.pairs()
+
+    def without(self, dropped: Collection[Place]) -> tuple[Formula, Formula]:
+        """Return where this is true and where it is false, if operands at some places were not there.
+
+        One operand of each ``&&`` and ``||`` has to be left.
+        """
+        if not self.inner:
+            value, error = self.value
+            return conj((neg(error), value)), conj((neg(error), neg(value)))
+        true, false = zip(*(one.without(dropped) for one in self.inner if one.place not in dropped))
+        return (disj(true), conj(false)) if isinstance(self.form, Or) else (conj(true), disj(false))
+
 
 OPTIONAL = frozenset(("none", "some", "has_value", "value_of", "defined"))
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..events import event_types
 from .event_space.domains import MISSING
-from .event_space.policies import Reading
+from .event_space.policies import Reading, read_together
 from .event_space.regions import ANY, Cube, cubes, words
 from .event_space.space import Space
 from .event_space.symbol_table import Dimension
@@ -56,9 +56,9 @@ class Wording:
 
     def types(self, *formulas: Formula) -> list[str]:
         """Return the types of events for which formulas hold."""
-        value, code = self._proof.inputs.text("EventType")[0], self._proof.problem.texts.code
+        ask, is_one_of = self._proof.ask, self._proof.inputs.is_one_of
         known = (*event_types(self._api_version), *self._extra.get("EventType", ()))
-        return [one for one in known if self._proof.ask(*formulas, value == code(one)) is SolverAnswer.POSSIBLE]
+        return [one for one in known if ask(*formulas, is_one_of("EventType", one)) is SolverAnswer.POSSIBLE]
 
     def when(self, formula: Formula, among: Formula, names: Collection[str]) -> str:
         """Return in words for which events a formula holds, among others; ``names`` are of the inputs to mention."""
@@ -211,3 +211,27 @@ def _plain(dimension: Dimension) -> Dimension:
     for value in dimension.values:
         values.setdefault((value.low, value.high), value)
     return dimension._replace(values=tuple(values.values()), peers=())
+
+
+class Context(NamedTuple):
+    """Which parameters are given, in words and as a formula, and what expressions read then."""
+
+    words: str
+    given: Formula
+    readings: Sequence[Reading]
+
+    def joined(self, words: str) -> str:
+        """Return the words for events, with those for which parameters are given."""
+        return " and ".join(one for one in (self.words, words) if one not in ("", ANY)) or ANY
+
+
+def contexts(proof: Proof, invariants: Sequence[Mapping[str, Any]] = ()) -> Iterator[Context]:
+    """Yield which parameters are given: all of those that have several defaults, or all but one.
+
+    ``invariants`` are further expressions to read, as ``read_together`` takes them.
+    """
+    given = {name: one for name, (_kind, _term, one) in proof.params.varying().items() if one is not True}
+    yield Context("", conj(given.values()), read_together(proof.versions, proof.given, invariants))
+    for name, one in given.items():
+        readings = read_together(proof.versions, proof.given, invariants, at_default=[name])
+        yield Context(f"params.{name} is not given", neg(one), readings)
