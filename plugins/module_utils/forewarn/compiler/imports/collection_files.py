@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import InputError
-from ..policy_file.params import text
-from ..yaml.tree import Mapping, YamlFile
+from ..yaml.tree import YamlFile, text_of
 from .errors import ImportTrouble
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*")  # as the schema of policies has it
@@ -46,8 +45,7 @@ def version_of(collection: Path) -> str | None:
         if isinstance(version, str):
             return version
     with suppress(InputError):
-        root = YamlFile.read(collection / "galaxy.yml").root
-        return text(root.get("version")) if isinstance(root, Mapping) else None
+        return text_of(YamlFile.read(collection / "galaxy.yml").get("version"))
     return None
 
 

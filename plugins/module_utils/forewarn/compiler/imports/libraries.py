@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..paths import PolicyPath, declares_library
-from ..policy_file.params import text
-from ..yaml.tree import Mapping, YamlFile, YamlNode, mappings, read_bytes
+from ..yaml.tree import Mapping, YamlFile, YamlNode, mappings, read_bytes, text_of
 from .collection_files import NAME
 from .errors import ImportTrouble
 from .git_files import COMMIT, URL
@@ -68,8 +67,7 @@ class Importer:
         return self._imports(file, LocalOrigin(path.path, path.name))
 
     def _imports(self, file: YamlFile, origin: FileOrigin) -> list[Import]:
-        entries = mappings(file.root.get("imports")) if isinstance(file.root, Mapping) else []
-        return [Import(entry, self._import(file, origin, entry)) for entry in entries]
+        return [Import(entry, self._import(file, origin, entry)) for entry in mappings(file.get("imports"))]
 
     def _import(self, file: YamlFile, origin: FileOrigin, entry: Mapping) -> Library | None:
         place = entry.get("path") or entry
@@ -166,7 +164,7 @@ def imported_files(paths: Sequence[PolicyPath]) -> ImportedFiles:
 
 def _named(origin: FileOrigin, entry: Mapping) -> FileOrigin | None:
     """Return the file that an entry of ``imports`` names; None if it does not fit the schema. Raises ImportTrouble."""
-    values = {key: text(entry.get(key)) or "" for key in entry.keys}
+    values = {key: text_of(entry.get(key)) or "" for key in entry.keys}
     path = values.get("path", "")
     if not PLAIN_PATH.fullmatch(path):
         return None
