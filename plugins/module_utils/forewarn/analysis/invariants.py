@@ -12,10 +12,8 @@ from typing import Any
 from ..compiler.cel.environment import invariant_declarations
 from ..compiler.cel.expression import ExpressionError, check
 from ..compiler.cel.types import BOOL, Type, parse_type
-from ..compiler.policy_file.params import text
 from ..compiler.yaml import tree
-from ..compiler.yaml.scalars import as_expression
-from ..compiler.yaml.tree import Scalar, YamlFile, YamlNode
+from ..compiler.yaml.tree import Scalar, YamlFile, YamlNode, text_of
 from ..errors import InputError
 from ..policy.artifact import Artifact
 from .artifacts import extra_values
@@ -36,12 +34,12 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
     declarations = invariant_declarations(artifact.api_version, types, extra)
     claims, mistakes = [], []
     for number, item in enumerate(_items(file.root, path), 1):
-        name, node = text(item.get("name")), item.get("expression")
+        name, node = text_of(item.get("name")), item.get("expression")
         unknown = sorted(item.values.keys() - {"name", "expression"})
         if unknown or not isinstance(node, Scalar) or node.empty or not name:
             what = f"unknown key {unknown[0]}" if unknown else "it needs a name and an expression"
             raise InputError(f"{path}: claim {number}: {what}", _FORM)
-        source = as_expression(file.spans(node))
+        source = file.expression(node)
         checked = check(source, declarations, BOOL)
         line, column = file.place(node)
         if checked.form is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InputError
-from .yaml.tree import Mapping, Scalar, YamlFile, YamlNode, read_bytes
+from .yaml.tree import Scalar, YamlFile, YamlNode, read_bytes, value_at
 
 _SUFFIXES = (".yml", ".yaml")
 _TEST_NAME = re.compile(r"(?P<policy>.+)\.test\.ya?ml|tests\.ya?ml")
@@ -150,7 +150,7 @@ def is_library(path: Path) -> bool:
 
 def declares_library(root: YamlNode | None) -> bool:
     """Return whether a file says that it is a library, whether or not it says it with the right value."""
-    said = root.get("library") if isinstance(root, Mapping) else None
+    said = value_at(root, "library")
     return said is not None and not (isinstance(said, Scalar) and said.data() is False)
 
 

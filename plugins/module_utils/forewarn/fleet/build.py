@@ -149,7 +149,7 @@ def _refuse_outside(home: Path, imported: Sequence[FileOrigin]) -> None:
 
 def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
     """Return name and digest of every file that can hold policies at these paths, what they import, or their tests."""
-    files = [file for origin in _imported(home, paths) if (file := origin.on_this_machine()) is not None]
+    files = [file for origin in _imported(home, paths) if (file := origin.file) is not None]
     for path in paths:
         whole = home / path
         if whole.is_dir():

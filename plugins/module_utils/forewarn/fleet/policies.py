@@ -81,7 +81,7 @@ def _sources(paths: Sequence[Path]) -> list[tuple[str, str, str]]:
     policies = find_policies(paths)
     imported = imported_files(policies)
     files = [(file.path, file.name) for file in policies]
-    files += [(path, origin.name) for origin in imported.found if (path := origin.on_this_machine()) is not None]
+    files += [(path, origin.name) for origin in imported.found if (path := origin.file) is not None]
     try:
         return [
             *((str(path), name, hashlib.sha256(path.read_bytes()).hexdigest()) for path, name in files),

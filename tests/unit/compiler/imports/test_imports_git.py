@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.compiler.imports import git_files, origins
-from forewarn.compiler.imports.errors import ImportTrouble
+from forewarn.compiler.imports.errors import ImportedFileError
 from forewarn.compiler.policies import Compilation, compile_policies
 from forewarn.compiler.yaml.tree import MOST_BYTES
 
@@ -187,9 +187,9 @@ def test_nobody_is_asked_for_a_password(tmp_path: Path, cache: Path, monkeypatch
     with http.server.HTTPServer(("127.0.0.1", 0), Unauthorized) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        monkeypatch.setattr(git_files, "_ALLOWED", "http")
+        monkeypatch.setattr(git_files, "_PROTOCOLS", "http")
         monkeypatch.setattr(git_files, "URL", re.compile("http:.*"))
-        with pytest.raises(ImportTrouble, match="terminal prompts disabled"):
+        with pytest.raises(ImportedFileError, match="terminal prompts disabled"):
             git_files.read_file(f"http://127.0.0.1:{server.server_port}/x", "a" * 40, "lib.yml")
         server.shutdown()
         thread.join()
@@ -257,7 +257,7 @@ def test_unreachable_repository_is_tried_once(tmp_path: Path, cache: Path, monke
 
     def refuse(url: str, _commit: str, _path: str) -> bytes:
         asked.append(url)
-        raise ImportTrouble("no answer")
+        raise ImportedFileError("no answer")
 
     monkeypatch.setattr(origins, "read_file", refuse)
     entry = f"{{git: 'https://git.example/x', commit: {'a' * 40}, path: lib.yml}}"

@@ -211,7 +211,7 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
             for policy in policies:
                 trust.check_file(str(policy.path), "policy")
             for origin in imported_files(policies).found:
-                if (library := origin.on_this_machine()) is not None:
+                if (library := origin.file) is not None:
                     trust.check_file(str(library), "library of policies")
         return load_policies(found, api_version)
     except MissingLibraryError as error:

@@ -13,9 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import InputError
-from ..policy_file.params import text
-from ..yaml.tree import Mapping, YamlFile
-from .errors import ImportTrouble
+from ..yaml.tree import YamlFile, text_of
+from .errors import ImportedFileError
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*")  # as the schema of policies has it
 
@@ -24,14 +23,14 @@ _DIRECTORY = "ansible_collections"
 
 
 def find_collection(name: str) -> Path:
-    """Return the directory of a collection. Raises ImportTrouble where it is not installed."""
+    """Return the directory of a collection. Raises ImportedFileError where it is not installed."""
     if not NAME.fullmatch(name):
-        raise ImportTrouble(f"{name} is not the name of a collection")
+        raise ImportedFileError(f"{name} is not the name of a collection")
     for root in _roots():
         found = root.joinpath(*name.split("."))
         if os.path.isdir(found):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
             return found
-    raise ImportTrouble(
+    raise ImportedFileError(
         f"the collection {name} is not installed in {_configured()}",
         f"run 'ansible-galaxy collection install {name}', or set ANSIBLE_COLLECTIONS_PATH to where it is",
     )
@@ -46,8 +45,7 @@ def version_of(collection: Path) -> str | None:
         if isinstance(version, str):
             return version
     with suppress(InputError):
-        root = YamlFile.read(collection / "galaxy.yml").root
-        return text(root.get("version")) if isinstance(root, Mapping) else None
+        return text_of(YamlFile.read(collection / "galaxy.yml").get("version"))
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 MISSING, PATH = "import-missing", "import-path"  # codes of findings
 
 
-class ImportTrouble(Exception):  # noqa: N818 - not an error: it becomes a finding at the import
+class ImportedFileError(Exception):
     """A file cannot be imported. ``code``, ``message`` and ``hint`` are those of the finding about it."""
 
     def __init__(self, message: str, hint: str = "", code: str = MISSING) -> None:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..yaml.tree import MOST_BYTES
-from .errors import ImportTrouble
+from .errors import ImportedFileError
 
 # As the schema of policies has them.
 URL = re.compile(
@@ -30,14 +30,14 @@ URL = re.compile(
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
-_ALLOWED = "https:ssh:file"  # protocols, also after a redirect or where git's configuration rewrites URLs
+_PROTOCOLS = "https:ssh:file"  # also after a redirect or where git's configuration rewrites URLs
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # user and password of a URL
 _FETCH_SECONDS = 300
 _READ_SECONDS = 60
 _PART = ".part-"  # how directories begin into which a commit is being fetched
 _LEFTOVER_SECONDS = 24 * 3600
-# Those by which git itself tells a program that it starts, such as a hook, which repository it works in.
-_OF_A_REPOSITORY = frozenset(
+# Of the environment: git tells the programs that it starts, such as hooks, which repository they work in.
+_REPOSITORY_VARIABLES = frozenset(
     ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
      "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE")
 )  # fmt: skip
@@ -58,10 +58,10 @@ def cache_directory() -> Path:
 def read_file(url: str, commit: str, path: str) -> bytes:
     """Return a file of a commit, fetched if it is not kept. ``path`` is relative to the root of the repository.
 
-    Raises ImportTrouble: there is no git, repository, commit or file, or no answer in time.
+    Raises ImportedFileError: there is no git, repository, commit or file, or no answer in time.
     """
     if not URL.fullmatch(url) or not COMMIT.fullmatch(commit):
-        raise ImportTrouble(f"{without_secrets(url)} at {commit} is not a repository and a commit")
+        raise ImportedFileError(f"{without_secrets(url)} at {commit} is not a repository and a commit")
     whole = f"{without_secrets(url)} has no {path} in the commit {commit}"
     with _repository(url, commit) as directory:
         listed = _git(directory, "ls-tree", "-z", "-l", "--full-tree", commit, "--", path)
@@ -69,44 +69,44 @@ def read_file(url: str, commit: str, path: str) -> bytes:
         mode, kind, name, size = (*entry.partition("\t")[0].split(), "", "", "", "")[:4]
         if kind != "blob":
             files = f"'git ls-tree -r --name-only {commit}' in a checkout lists what it has"
-            raise ImportTrouble(whole, "there is a directory of this name" if kind == "tree" else files)
+            raise ImportedFileError(whole, "there is a directory of this name" if kind == "tree" else files)
         if mode == "120000":
-            raise ImportTrouble(f"{path} is a symbolic link in the repository", "name the file that it leads to")
+            raise ImportedFileError(f"{path} is a symbolic link in the repository", "name the file that it leads to")
         if int(size) > MOST_BYTES:
-            raise ImportTrouble(f"{path} is larger than {MOST_BYTES // 1024} KiB", "split it")
+            raise ImportedFileError(f"{path} is larger than {MOST_BYTES // 1024} KiB", "split it")
         return _git(directory, "cat-file", "blob", name)
 
 
-class _NoAnswer(ImportTrouble):
-    """Git took too long: asking again would take as long."""
+class _GitTimeoutError(ImportedFileError):
+    """Git took too long. Another try would take as long."""
 
 
 @contextmanager
 def _repository(url: str, commit: str) -> Iterator[Path]:
-    """Give a bare repository with a commit: a kept one, or one that is kept from now on.
+    """Yield a bare repository with a commit, from the cache; it is fetched into the cache if it is not there.
 
-    Where nothing can be kept that only this user can change, it is gone afterwards.
+    Where others can write to the cache, it is fetched into a temporary directory.
     """
     cache = cache_directory()
-    if not _is_ours(cache):
+    if not _is_private(cache):
         with tempfile.TemporaryDirectory(prefix="forewarn-") as directory:
             _fetch(url, commit, Path(directory))
             yield Path(directory)
         return
     kept = cache / commit
-    if not _has(kept, commit):
+    if not _has_commit(kept, commit):
         # Other processes may fetch the same one: the first to finish names it, and none sees a part of it.
         damaged = kept.exists()
         _remove_leftovers(cache)
         part = Path(tempfile.mkdtemp(prefix=_PART, dir=cache))
         try:
             _fetch(url, commit, part)
-            if damaged and not _has(kept, commit):
+            if damaged and not _has_commit(kept, commit):
                 shutil.rmtree(kept, ignore_errors=True)
             part.rename(kept)  # fails where another process was faster
         except OSError as error:
-            if not _has(kept, commit):
-                raise ImportTrouble(f"{kept} cannot be written: {error.strerror}") from error
+            if not _has_commit(kept, commit):
+                raise ImportedFileError(f"{kept} cannot be written: {error.strerror}") from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
     yield kept
@@ -120,7 +120,7 @@ def _remove_leftovers(cache: Path) -> None:
                 shutil.rmtree(part, ignore_errors=True)
 
 
-def _is_ours(directory: Path) -> bool:
+def _is_private(directory: Path) -> bool:
     """Create a directory if needed. Return whether only we can write to it: its files decide what is approved."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -134,13 +134,13 @@ def _is_ours(directory: Path) -> bool:
     )
 
 
-def _has(directory: Path, commit: str) -> bool:
+def _has_commit(directory: Path, commit: str) -> bool:
     """Return whether a directory is a repository with a commit, and not one of another kind with that name."""
     if not directory.is_dir():
         return False
     try:
         return _git(directory, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}").decode().strip() == commit
-    except ImportTrouble:
+    except ImportedFileError:
         return False
 
 
@@ -151,21 +151,21 @@ def _fetch(url: str, commit: str, directory: Path) -> None:
     options = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules")
     try:
         _git(directory, *options, "--depth", "1", "--", url, commit, about=shown, seconds=_FETCH_SECONDS)
-    except _NoAnswer:
+    except _GitTimeoutError:
         raise
-    except ImportTrouble:
+    except ImportedFileError:
         branches = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         _git(directory, *options, "--", url, *branches, about=shown, seconds=_FETCH_SECONDS)
-    if not _has(directory, commit):
-        raise ImportTrouble(f"{shown} has no commit {commit}", "is it pushed, and on a branch or a tag?")
+    if not _has_commit(directory, commit):
+        raise ImportedFileError(f"{shown} has no commit {commit}", "is it pushed, and on a branch or a tag?")
 
 
 def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ_SECONDS) -> bytes:
-    """Run git in a repository, and return its output. Raises ImportTrouble."""
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+    """Run git in a repository, and return its output. Raises ImportedFileError."""
+    environment = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
     environment.update(
         GIT_DIR=str(directory),
-        GIT_ALLOW_PROTOCOL=_ALLOWED,
+        GIT_ALLOW_PROTOCOL=_PROTOCOLS,
         GIT_LITERAL_PATHSPECS="1",
         GIT_NO_REPLACE_OBJECTS="1",
         # Nobody is asked for a password: that would wait for ever. Without a terminal ssh cannot ask either.
@@ -191,16 +191,16 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
         )
     except OSError as error:
         hint = "install git, or import a file of this machine"
-        raise ImportTrouble(f"git cannot be run: {error.strerror}", hint) from error
+        raise ImportedFileError(f"git cannot be run: {error.strerror}", hint) from error
     with process:
         try:
             output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
-            raise _NoAnswer(f"{doing}: no answer within {seconds} s") from error
+            raise _GitTimeoutError(f"{doing}: no answer within {seconds} s") from error
         finally:
             if process.poll() is None:  # also at Ctrl-C, which the new session does not get
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode != 0:
         said = " ".join(without_secrets(errors.decode(errors="replace")).split()) or f"exit code {process.returncode}"
-        raise ImportTrouble(f"{doing}: {said}")
+        raise ImportedFileError(f"{doing}: {said}")
     return output

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..paths import PolicyPath, declares_library
-from ..policy_file.params import text
-from ..yaml.tree import Mapping, YamlFile, YamlNode, mappings, read_bytes
+from ..yaml.tree import Mapping, YamlFile, YamlNode, mappings, read_bytes, text_of
 from .collection_files import NAME
-from .errors import ImportTrouble
+from .errors import ImportedFileError
 from .git_files import COMMIT, URL
 from .origins import CollectionOrigin, FileOrigin, GitOrigin, LocalOrigin
 
@@ -44,7 +43,7 @@ class Library:
 
     def source(self) -> dict[str, str]:
         """Return the artifact's entry in ``sources``."""
-        return {**self.origin.source(), "sha256": self.sha256}
+        return {**self.origin.source, "sha256": self.sha256}
 
 
 class Importer:
@@ -55,7 +54,7 @@ class Importer:
         self._taken: dict[str, Hashable] = {name: key for key, name in self._names.items()}
         self._libraries: dict[Hashable, Library] = {}
         self._open: list[Library] = []  # those whose imports are being read
-        self._refused: dict[Hashable, ImportTrouble] = {}  # whoever asks again need not wait for the network again
+        self._refused: dict[Hashable, ImportedFileError] = {}  # whoever asks again need not wait for the network again
         self.missing: list[Path] = []  # files of this machine that are imported and not there
 
     def given(self, path: PolicyPath) -> Library:
@@ -68,13 +67,12 @@ class Importer:
         return self._imports(file, LocalOrigin(path.path, path.name))
 
     def _imports(self, file: YamlFile, origin: FileOrigin) -> list[Import]:
-        entries = mappings(file.root.get("imports")) if isinstance(file.root, Mapping) else []
-        return [Import(entry, self._import(file, origin, entry)) for entry in entries]
+        return [Import(entry, self._import(file, origin, entry)) for entry in mappings(file.get("imports"))]
 
     def _import(self, file: YamlFile, origin: FileOrigin, entry: Mapping) -> Library | None:
         place = entry.get("path") or entry
         try:
-            found = _named(origin, entry)
+            found = _origin_of(origin, entry)
             if found is None:
                 return None  # the schema has reported it
             library = self._libraries.get(found.key)
@@ -86,7 +84,7 @@ class Importer:
                 hint = "move what both need into a library of its own"
                 file.add("import-cycle", message, place, hint)
                 return None
-        except ImportTrouble as trouble:
+        except ImportedFileError as trouble:
             file.add(trouble.code, trouble.message, place, trouble.hint)
             return None
         if library.file.root is not None and not declares_library(library.file.root):
@@ -98,14 +96,14 @@ class Importer:
 
     def _library(self, origin: FileOrigin) -> Library:
         if len(self._open) >= MOST_DEPTH:
-            raise ImportTrouble(f"more than {MOST_DEPTH} libraries import each other in a row", code="too-large")
+            raise ImportedFileError(f"more than {MOST_DEPTH} libraries import each other in a row", code="too-large")
         if origin.key in self._refused:
             raise self._refused[origin.key]
         try:
             content = origin.read()
-        except ImportTrouble as trouble:
+        except ImportedFileError as trouble:
             self._refused[origin.key] = trouble
-            file = origin.on_this_machine()
+            file = origin.file
             if file is not None and not os.path.exists(file):  # noqa: PTH110 - Path.exists may raise
                 self.missing.append(Path(os.path.realpath(file) if os.path.islink(file) else file))  # noqa: PTH114 - likewise
             raise
@@ -164,9 +162,9 @@ def imported_files(paths: Sequence[PolicyPath]) -> ImportedFiles:
     return ImportedFiles([library.origin for library in every_library(imports)], importer.missing)
 
 
-def _named(origin: FileOrigin, entry: Mapping) -> FileOrigin | None:
-    """Return the file that an entry of ``imports`` names; None if it does not fit the schema. Raises ImportTrouble."""
-    values = {key: text(entry.get(key)) or "" for key in entry.keys}
+def _origin_of(origin: FileOrigin, entry: Mapping) -> FileOrigin | None:
+    """Return the file that an entry of ``imports`` names, None if the schema refuses it. Raises ImportedFileError."""
+    values = {key: text_of(entry.get(key)) or "" for key in entry.keys}
     path = values.get("path", "")
     if not PLAIN_PATH.fullmatch(path):
         return None

@@ -18,51 +18,55 @@ from pathlib import Path
 from ...errors import InputError
 from ..yaml.tree import read_bytes
 from .collection_files import find_collection, version_of
-from .errors import PATH, ImportTrouble
+from .errors import PATH, ImportedFileError
 from .git_files import read_file, without_secrets
 
 
 class FileOrigin(abc.ABC):
-    """A place of a file. ``name`` is what the artifact calls it, which does not depend on where a command is started;
-    ``shown`` is what findings call it. Origins of one file have the same ``key``.
+    """A place of a file.
+
+    ``name`` is what the artifact calls it, wherever a command is started; ``shown`` is what findings call it. Origins
+    of one file have the same ``key``. ``file`` is None if this machine has no file of its own: that of a commit never
+    changes. ``source`` is the artifact's entry: ``path``, and where that is if it is not on this machine.
     """
 
     name: str
     shown: str
     key: Hashable
+    file: Path | None = None
+
+    @property
+    @abc.abstractmethod
+    def source(self) -> Mapping[str, str]:
+        """The artifact's entry."""
 
     @abc.abstractmethod
     def beside(self, path: str) -> FileOrigin:
-        """Return the file that a path in this one leads to. Raises ImportTrouble if it leads where it must not."""
+        """Return the file that a path in this one leads to. Raises ImportedFileError if it leads where it must not."""
 
     @abc.abstractmethod
     def read(self) -> bytes:
-        """Return the content, but only the start of a huge one. Raises ImportTrouble."""
-
-    @abc.abstractmethod
-    def source(self) -> Mapping[str, str]:
-        """Return what the artifact says of the file's place: ``path``, and where that is not on this machine."""
-
-    def on_this_machine(self) -> Path | None:
-        """Return the file, or None if it has none of its own here: that of a commit never changes."""
-        return None
+        """Return the content, but only the start of a huge one. Raises ImportedFileError."""
 
 
 class LocalOrigin(FileOrigin):
-    """A file of this machine."""
+    """A file of this machine. Paths in it may lead anywhere; its ``key`` has no links in it."""
 
-    key: str  # without links
+    key: str
 
     def __init__(self, path: Path, name: str) -> None:
-        self.path = path
+        self.file = self._path = path
         self.name = name
         self.shown = str(path)
         self.key = os.path.realpath(path)
 
+    @property
+    def source(self) -> Mapping[str, str]:
+        return {"path": self.name}
+
     def beside(self, path: str) -> FileOrigin:
-        """Return a file by a relative path, which may lead anywhere."""
-        _relative(path, "to this file")
-        written = os.path.join(os.path.dirname(self.path), path)  # noqa: PTH118, PTH120 - Path would drop a '.'
+        _refuse_absolute(path, "to this file")
+        written = os.path.join(os.path.dirname(self._path), path)  # noqa: PTH118, PTH120 - Path would drop a '.'
         plain = os.path.normpath(written)
         # Behind a link to a directory '..' leads elsewhere than it seems to.
         same = os.path.realpath(plain) == os.path.realpath(written)
@@ -70,16 +74,7 @@ class LocalOrigin(FileOrigin):
         return LocalOrigin(Path(plain if same else written), name)
 
     def read(self) -> bytes:
-        """Return the content."""
-        return _read(self.path)
-
-    def source(self) -> Mapping[str, str]:
-        """Return the name as path."""
-        return {"path": self.name}
-
-    def on_this_machine(self) -> Path | None:
-        """Return the file."""
-        return self.path
+        return _read(self._path)
 
 
 class GitOrigin(FileOrigin):
@@ -91,66 +86,59 @@ class GitOrigin(FileOrigin):
         self.name = self.shown = f"{without_secrets(url)}@{commit[:12]}:{self._path}"
         self.key = commit, self._path
 
+    @property
+    def source(self) -> Mapping[str, str]:
+        return {"path": self._path, "repository": without_secrets(self._url), "commit": self._commit}
+
     def beside(self, path: str) -> FileOrigin:
-        """Return a file of the same commit."""
-        _relative(path, "to this file")
+        _refuse_absolute(path, "to this file")
         return GitOrigin(self._url, self._commit, posixpath.join(posixpath.dirname(self._path), path))
 
     def read(self) -> bytes:
-        """Return the content; fetch the commit if it is not kept on this machine."""
         return read_file(self._url, self._commit, self._path)
-
-    def source(self) -> Mapping[str, str]:
-        """Return the path, the repository and the commit."""
-        return {"path": self._path, "repository": without_secrets(self._url), "commit": self._commit}
 
 
 class CollectionOrigin(FileOrigin):
-    """A file of an installed collection; ``path`` is relative to its directory. Raises ImportTrouble without it."""
+    """A file of an installed collection; ``path`` is relative to its directory. Raises ImportedFileError without it."""
 
     def __init__(self, collection: str, path: str) -> None:
         self._collection = collection
         self._path = _within(path, "collection")
         self._home = find_collection(collection)
-        self._file = self._home / self._path
+        self.file = self._file = self._home / self._path
         self.name = f"{collection}:{self._path}"
         self.shown = str(self._file)
         self.key = os.path.realpath(self._file)
 
-    def beside(self, path: str) -> FileOrigin:
-        """Return a file of the same collection."""
-        _relative(path, "to this file")
-        return CollectionOrigin(self._collection, posixpath.join(posixpath.dirname(self._path), path))
-
-    def read(self) -> bytes:
-        """Return the content."""
-        home = os.path.realpath(self._home)
-        if os.path.commonpath([home, os.path.realpath(self._file)]) != home:
-            raise ImportTrouble(f"{self._file} is a link that leads out of the collection", code=PATH)
-        return _read(self._file)
-
+    @property
     def source(self) -> Mapping[str, str]:
-        """Return the path, the collection and its version, if that is known."""
         version = version_of(self._home)
         known = {} if version is None else {"version": version}
         return {"path": self._path, "collection": self._collection, **known}
 
-    def on_this_machine(self) -> Path | None:
-        """Return the file."""
-        return self._file
+    def beside(self, path: str) -> FileOrigin:
+        _refuse_absolute(path, "to this file")
+        return CollectionOrigin(self._collection, posixpath.join(posixpath.dirname(self._path), path))
+
+    def read(self) -> bytes:
+        home = os.path.realpath(self._home)
+        if os.path.commonpath([home, os.path.realpath(self._file)]) != home:
+            raise ImportedFileError(f"{self._file} is a link that leads out of the collection", code=PATH)
+        return _read(self._file)
 
 
-def _relative(path: str, to: str) -> None:
+def _refuse_absolute(path: str, to: str) -> None:
     if path.startswith("/"):
-        raise ImportTrouble(f"{path} is an absolute path, which other machines lack", f"write it relative {to}", PATH)
+        message = f"{path} is an absolute path, which other machines lack"
+        raise ImportedFileError(message, f"write it relative {to}", PATH)
 
 
 def _within(path: str, what: str) -> str:
-    """Return a path without detours. Raises ImportTrouble if it is absolute or leads out."""
-    _relative(path, f"to the root of the {what}")
+    """Return a path without detours. Raises ImportedFileError if it is absolute or leads out."""
+    _refuse_absolute(path, f"to the root of the {what}")
     plain = posixpath.normpath(path)
     if plain == ".." or plain.startswith("../"):
-        raise ImportTrouble(f"{path} leads out of the {what}", f"import only files of that {what}", PATH)
+        raise ImportedFileError(f"{path} leads out of the {what}", f"import only files of that {what}", PATH)
     return plain
 
 
@@ -158,13 +146,13 @@ def _read(path: Path) -> bytes:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
-        raise ImportTrouble(f"there is no file {path}") from error
+        raise ImportedFileError(f"there is no file {path}") from error
     except OSError as error:
-        raise ImportTrouble(f"{path} cannot be read: {error.strerror}") from error
+        raise ImportedFileError(f"{path} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(mode):  # reading a pipe would wait for ever
         what = "a directory" if stat.S_ISDIR(mode) else "no regular file"
-        raise ImportTrouble(f"{path} is {what}", "name a file")
+        raise ImportedFileError(f"{path} is {what}", "name a file")
     try:
         return read_bytes(path)
     except InputError as error:
-        raise ImportTrouble(error.message) from error
+        raise ImportedFileError(error.message) from error

@@ -16,11 +16,10 @@ from ...policy.functions.timevalues import SECOND, parse_duration
 from ...policy.structure import secret_in_clear
 from ..cel.expression import check
 from ..cel.types import CelSyntaxError, Declarations, ExpressionFinding
-from ..yaml.scalars import as_expression
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown, text_of
 from . import interpolation
 from .bodies import check_body
-from .params import text
+from .expressions import expression_entry
 
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
 _COMMON = ("timeout", "retry")  # of every hook
@@ -53,14 +52,16 @@ class HookCompiler:
             hook["run"] = [argument.text for argument in command.items if isinstance(argument, Scalar)]
             self._command(command)
             for argument in command.items:
-                self._as_written(argument, "run", "the program finds the values in its environment: $FOREWARN_VM_NAME")
+                self._warn_of_expressions(
+                    argument, "run", "the program finds the values in its environment: $FOREWARN_VM_NAME"
+                )
         names = node.get("credentials")
         if isinstance(names, Sequence):
             hook["credentials"] = sorted({item.text for item in names.items if isinstance(item, Scalar)})
         for key in ("unit", "action", "http", "template"):
             if key in node.values:
-                hook[key] = text(node.get(key))
-        self._as_written(node.get("http"), "http", "add a 'body': its values are expressions")
+                hook[key] = text_of(node.get(key))
+        self._warn_of_expressions(node.get("http"), "http", "add a 'body': its values are expressions")
         body = node.get("body")
         if isinstance(body, Scalar) and not body.empty:
             hook["body"] = self._body(body, phase)
@@ -70,7 +71,7 @@ class HookCompiler:
             hint = "add bearer: {credential: NAME}, and give the routing key to the role as forewarn_credentials"
             self._file.add("missing-key", message, node.keys["template"], hint)
         if isinstance(bearer, Mapping):
-            hook["bearer"] = {key: text(bearer.get(key)) for key in ("credential", "file") if key in bearer.values}
+            hook["bearer"] = {key: text_of(bearer.get(key)) for key in ("credential", "file") if key in bearer.values}
             if secret_in_clear(hook.get("http") or "https:"):
                 message = "the secret would travel unencrypted"
                 self._file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
@@ -91,7 +92,7 @@ class HookCompiler:
         for key in _COMMON:
             if key in node.keys:
                 message = f"'{key}' belongs to the options of '{kind.name}'"
-                hint = f"write {kind.name}: {{…, {key}: {text(node.get(key)) or '…'}}}"
+                hint = f"write {kind.name}: {{…, {key}: {text_of(node.get(key)) or '…'}}}"
                 self._file.add("not-here", message, node.keys[key], hint)
         options = node.get(kind.name)
         if not isinstance(options, Mapping):
@@ -112,7 +113,7 @@ class HookCompiler:
             self._command(node)
             return [self._text(item) for item in node.items if isinstance(item, Scalar)]
         if option.type == DURATION:
-            value: Any = self._duration(node)
+            value: Any = _seconds(node)
         elif option.type in TEXTS and isinstance(node, Scalar):
             value = self._text(node)
         else:
@@ -136,50 +137,36 @@ class HookCompiler:
         try:
             found = interpolation.parts(value)
         except CelSyntaxError as error:
-            self._report(node, 0, error.finding)
+            self._file.add_in(node, error.finding)
             return value
         if not any(part.is_expression for part in found):
             return "".join(part.source for part in found)
         return {"parts": [self._expression(part, node) if part.is_expression else part.source for part in found]}
 
     def _expression(self, part: interpolation.TextPart, node: Scalar) -> dict[str, Any]:
-        checked = check(part.source, self._declarations, None)
-        for finding in checked.findings:
-            self._report(node, part.start, finding)
+        checked = check(part.source, self._declarations)
+        entry = expression_entry(self._file, node, part.source, checked, part.start)
         if checked.type is not None and checked.type.kind not in _IN_TEXTS:
             message = f"'{part.source}' is a {checked.type}, and only a string or an int can stand in a text"
             hint = f"write string({part.source})"
             finding = ExpressionFinding("wrong-result-type", message, 0, len(part.source), hint)
-            self._report(node, part.start, finding)
-        line, column = self._file.source.place(self._range(node, part.start, part.start)[0])
-        return {"source": part.source, "line": line, "column": column, "form": checked.form}
+            self._file.add_in(node, finding, part.start)
+        return entry
 
-    def _as_written(self, node: YamlNode | None, key: str, hint: str) -> None:
-        """Warn of an expression where only kinds of hooks have them."""
+    def _warn_of_expressions(self, node: YamlNode | None, key: str, hint: str) -> None:
+        """Warn of each expression in a text that is taken as it is written: only kinds of hooks have expressions."""
         if not isinstance(node, Scalar):
             return
         for found in _EXPRESSION.finditer(node.text):
             message = (
                 f"'{found[0]}' is taken as it is written: expressions stand in the options of kinds, not in '{key}'"
             )
-            start, end = self._range(node, *found.span())
-            self._file.report.add("no-expression", message, start, end, hint, "warning")
+            self._file.add_in(node, ExpressionFinding("no-expression", message, *found.span(), hint, "warning"))
 
     def _body(self, node: Scalar, phase: str) -> dict[str, Any]:
-        source = as_expression(self._file.spans(node))
-        checked = check_body(source, self._notification if phase == NOTIFY else self._declarations)
-        for finding in checked.findings:
-            self._report(node, 0, finding)
-        line, column = self._file.place(node)
-        return {"source": source, "line": line, "column": column, "form": checked.form}
-
-    def _report(self, node: Scalar, offset: int, finding: ExpressionFinding) -> None:
-        start, end = self._range(node, offset + finding.start, offset + finding.end)
-        self._file.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
-
-    def _range(self, node: Scalar, start: int, end: int) -> tuple[int, int]:
-        found = self._file.spans(node)
-        return found.range(start, end) if found.starts else (node.start, node.end)
+        source = self._file.expression(node)
+        declarations = self._notification if phase == NOTIFY else self._declarations
+        return expression_entry(self._file, node, source, check_body(source, declarations))
 
     def _times(self, node: Mapping, default_seconds: float) -> dict[str, Any]:
         """Return how long and how often a hook runs."""
@@ -193,7 +180,7 @@ class HookCompiler:
     def _retry(self, node: YamlNode | None) -> dict[str, Any]:
         """Return the artifact's entry for a retry, without values that have findings."""
         if not isinstance(node, Mapping):
-            return {"attempts": 1} if text(node) == "never" else {}
+            return {"attempts": 1} if text_of(node) == "never" else {}
         retry: dict[str, Any] = {}
         attempts = node.get("attempts")
         count = attempts.data() if isinstance(attempts, Scalar) else None
@@ -227,45 +214,36 @@ class HookCompiler:
                 self._file.add("command", "an argument cannot hold a NUL character", item, "remove it")
 
     def _timeout(self, node: YamlNode | None, default_seconds: float) -> float:
-        written = text(node)
-        if node is None or written is None:
+        seconds = _seconds(node)
+        if node is None or seconds is None:
             return default_seconds
-        try:
-            seconds = parse_duration(written) / SECOND
-        except ValueError as error:
-            if "range" not in str(error):  # the schema has reported it
-                return default_seconds
-            seconds = math.inf
         if seconds == 0:
-            self._file.add(
-                "timeout-range", "a timeout of 0 fails at once", node, f"leave it out, for {default_seconds:g}s"
-            )
+            hint = f"leave it out, for {default_seconds:g}s"
+            self._file.add("timeout-range", "a timeout of 0 fails at once", node, hint)
         elif seconds > _LONGEST_TIMEOUT_SECONDS:
             self._file.add("timeout-range", "a timeout is at most 24h", node, "NotBefore cuts it short anyway")
         return seconds
 
-    def _duration(self, node: YamlNode) -> float | None:
-        written = text(node)
-        try:
-            return None if written is None else parse_duration(written) / SECOND
-        except ValueError:  # the schema has reported it, unless nobody waits that long
-            return math.inf
-
 
 def seconds_above_0(file: YamlFile, node: YamlNode | None, name: str) -> float:
-    """Return a duration that must be above 0; 0 if it has a finding."""
-    written = text(node)
-    if node is None or written is None:
+    """Return a duration that must be above 0, in seconds; 0 if it has a finding."""
+    seconds = _seconds(node)
+    if node is None or seconds is None:
         return 0.0
-    try:
-        seconds = parse_duration(written) / SECOND
-    except ValueError as error:
-        if "range" in str(error):  # the schema has reported anything else
-            file.add("out-of-range", f"'{name}' is longer than the longest duration", node)
+    if seconds == math.inf:
+        file.add("out-of-range", f"'{name}' is longer than the longest duration", node)
         return 0.0
     if not seconds:
         file.add("out-of-range", f"'{name}' must be above 0", node, "leave it out")
     return seconds
+
+
+def _seconds(node: YamlNode | None) -> float | None:
+    """Return a duration in seconds, infinity beyond the longest; None for anything else, which the schema reports."""
+    try:
+        return parse_duration(text_of(node) or "") / SECOND
+    except ValueError as error:
+        return math.inf if "range" in str(error) else None
 
 
 def _of_the_schema_type(option: Option, value: object) -> bool:

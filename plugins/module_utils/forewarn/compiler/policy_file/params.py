@@ -13,7 +13,7 @@ from ...policy.params import check_bounds, convert
 from ..cel.syntax import RESERVED
 from ..cel.types import UNKNOWN, Type, list_of, parse_type
 from ..wording import did_you_mean, duration_hint
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown, text_of
 
 _ORDERED = ("int", "double", "duration", "timestamp")
 _WORDS = {
@@ -43,11 +43,11 @@ def read(
     declared: list[dict[str, Any]] = []
     types: dict[str, Type] = {}
     for item in mappings(node):
-        name = text(item.get("name"))
+        name = text_of(item.get("name"))
         if name is None:
             continue
         check_name(file, item.get("name"), types, "parameter", imported)
-        written = text(item.get("type")) or ""
+        written = text_of(item.get("type")) or ""
         of_field = of_fields.get(written.replace("list(", "").rstrip(")"))
         try:
             types[name] = parse_type(plain_type(written))
@@ -68,12 +68,6 @@ def plain_type(written: str) -> str:
     return re.sub(r"\b(EventType|EventSource|EventStatus)\b", "string", written)
 
 
-def text(node: YamlNode | None) -> str | None:
-    """Return the text of a node, or None."""
-    value = node.data() if isinstance(node, Scalar) else None
-    return value if isinstance(value, str) else None
-
-
 def check_name(
     file: YamlFile,
     node: YamlNode | None,
@@ -82,7 +76,7 @@ def check_name(
     imported: AnyMapping[str, str] | None = None,
 ) -> None:
     """Report a name that is taken, imported from the place that ``imported`` has for it, or that CEL reserves."""
-    name = text(node)
+    name = text_of(node)
     if node is None or name is None:
         return
     if imported is not None and name in imported:
@@ -110,7 +104,7 @@ def check_patterns(file: YamlFile, node: YamlNode | None, names: set[str], decla
         if entry["name"] in names:
             entry["pattern"] = True
     for item in mappings(node):
-        if text(item.get("name")) in names:
+        if text_of(item.get("name")) in names:
             enum = item.get("enum")
             values = [item.get("default"), *(enum.items if isinstance(enum, Sequence) else ())]
             for value in values:
@@ -138,7 +132,7 @@ def _limits(file: YamlFile, item: Mapping, kind: str, allowed: dict[str, Any]) -
     ``allowed`` are the limits that the type itself has.
     """
     result: dict[str, Any] = dict(allowed)
-    description = text(item.get("description"))
+    description = text_of(item.get("description"))
     if description is not None:
         result["description"] = description
     for key in ("min", "max"):

@@ -36,11 +36,10 @@ from ..imports.definitions import (
 )
 from ..wording import closest
 from ..yaml import schema
-from ..yaml.scalars import as_expression
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown, text_of, value_at
 from . import params
+from .expressions import expression_entry
 from .hooks import HookCompiler, seconds_above_0
-from .params import text
 
 SCHEMA = "policy.schema.json"
 _PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that say how to prepare
@@ -81,8 +80,8 @@ class _Compiler:
         self.hooks = HookCompiler(self.file, hook_declarations(*known), notification_declarations(*known))
         block, _decides = self._block(root.get("rule"), self.imported.types(VARIABLE), "")
         policy: dict[str, Any] = {
-            "name": text(root.get("name")),
-            "description": text(root.get("description")) or "",
+            "name": text_of(root.get("name")),
+            "description": text_of(root.get("description")) or "",
             "source": self.file.source.path,
             "params": declared,
             "extra_values": {name: list(values) for name, values in self.extra_values.items()},
@@ -113,7 +112,7 @@ class _Compiler:
         for kind, key in ((PARAMETER, "params"), (VARIABLE, "variables"), (INVARIANT, "invariants")):
             entries = {entry["name"]: located(kind, entry, name) for entry in own[kind]}
             for item in mappings(root.get(key)):
-                one, node = text(item.get("name")), item.get("name")
+                one, node = text_of(item.get("name")), item.get("name")
                 if one is not None and node is not None:
                     place = f"{self.file.source.path}:{self.file.place(node)[0]}"
                     definition = Definition(kind, one, types[kind].get(one, UNKNOWN), place, entries.get(one))
@@ -148,12 +147,12 @@ class _Compiler:
     def _extra_values(self, node: YamlNode | None) -> dict[str, tuple[str, ...]]:
         result: dict[str, tuple[str, ...]] = {}
         for name, values in EXTENSIBLE.items():
-            declared = node.get(name) if isinstance(node, Mapping) else None
+            declared = value_at(node, name)
             if not isinstance(declared, Sequence):
                 continue
             extra: list[str] = []
             for item in declared.items:
-                value = text(item)
+                value = text_of(item)
                 if value is None:
                     continue
                 if name == "EventType" and value not in extra and EVENT_TYPE_SINCE.get(value, "") > self.api_version:
@@ -173,14 +172,12 @@ class _Compiler:
     def _block(self, node: YamlNode | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
         """Return a rule, and whether one of its matches always decides."""
         around = self._inner_names
-        variables, visible = self._variables(
-            node.get("variables") if isinstance(node, Mapping) else None, outer, prefix
-        )
+        variables, visible = self._variables(value_at(node, "variables"), outer, prefix)
         declarations = self._declarations(visible)
         matches: list[dict[str, Any]] = []
         ids: dict[str, int] = {}
         decided_by: str | None = None
-        for number, item in enumerate(mappings(node.get("match") if isinstance(node, Mapping) else None), 1):
+        for number, item in enumerate(mappings(value_at(node, "match")), 1):
             rule_id = self._id(item, f"match-{number}", ids)
             path = prefix + rule_id
             if decided_by is not None:
@@ -211,7 +208,7 @@ class _Compiler:
         for item in mappings(node):
             params.check_name(self.file, item.get("name"), own, "variable", imported)
             expression, type_ = self._expression(item.get("expression"), self._declarations({**outer, **own}), None)
-            name = text(item.get("name"))
+            name = text_of(item.get("name"))
             if name is not None:
                 own[name] = type_
                 if name in outer:
@@ -220,7 +217,7 @@ class _Compiler:
         return declared, {**outer, **own}
 
     def _id(self, item: Mapping, default: str, taken: dict[str, int]) -> str:
-        given = text(item.get("id"))
+        given = text_of(item.get("id"))
         rule_id = default if given is None else given
         node = item.get("id") or item
         if rule_id in taken:
@@ -247,11 +244,11 @@ class _Compiler:
             return match, always and decides
         explanation, _type = self._expression(item.get("explanation"), declarations, STRING)
         match.update(
-            output=(text(item.get("output")) or "").strip("'\"") or None,
+            output=(text_of(item.get("output")) or "").strip("'\"") or None,
             explanation=explanation,
-            approver=text(item.get("approver")) or "leader",
-            group=text(item.get("group")) or "hold",
-            on_failure=text(item.get("on_failure")) or "hold",
+            approver=text_of(item.get("approver")) or "leader",
+            group=text_of(item.get("group")) or "hold",
+            on_failure=text_of(item.get("on_failure")) or "hold",
             parallel=isinstance(parallel := item.get("parallel"), Scalar) and parallel.data() is True,
         )
         for key in PHASES:
@@ -263,7 +260,7 @@ class _Compiler:
             match["recover"] = self.hooks.recovery(match["prepare"])
         if "prepare_within" in item.values:
             match["prepare_within_seconds"] = seconds_above_0(self.file, item.get("prepare_within"), "prepare_within")
-        if text(item.get("recover_when")) == "started":
+        if text_of(item.get("recover_when")) == "started":
             match["recover_when"] = "started"
         elif match["recover"] and not match["prepare"]:
             message = "'recover' never runs here: it undoes what this match has prepared, which is nothing"
@@ -274,7 +271,7 @@ class _Compiler:
 
     def _limit(self, node: YamlNode | None, declarations: Declarations) -> dict[str, Any]:
         """Return a limit as the artifact has it. Mistakes in its number are the schema's."""
-        group = node.get("group") if isinstance(node, Mapping) else None
+        group = value_at(node, "group")
         most = node.get("at_most") if isinstance(node, Mapping) else node
         number = most.data() if isinstance(most, Scalar) else None
         limit: dict[str, Any] = {}
@@ -283,7 +280,7 @@ class _Compiler:
             limit["percent"] = int(share) if share.isdecimal() else None
         elif isinstance(number, (int, float)):
             limit["at_most"] = int(number)
-        name = text(group)
+        name = text_of(group)
         if group is not None and name is not None and _NAME.fullmatch(name) and name not in declarations.variables:
             message = f"'group' is a CEL expression, and there is no variable {name}"
             self.file.add("undeclared-name", message, group, f"for a name, write a text of CEL: group: \"'{name}'\"")
@@ -314,15 +311,11 @@ class _Compiler:
         """Return an expression and its type, unknown if it has mistakes. Its findings are reported in the file."""
         if not isinstance(node, Scalar) or node.empty:
             return None, UNKNOWN
-        found = self.file.spans(node)
-        source = as_expression(found)
+        source = self.file.expression(node)
         checked = check(source, declarations, expect)
-        findings = [self._in_yaml(finding, node, source, expect) for finding in checked.findings]
-        for finding in findings:
-            start, end = found.range(finding.start, finding.end) if found.starts else (node.start, node.end)
-            self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
-        line, column = self.file.place(node)
-        return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
+        findings = tuple(self._in_yaml(finding, node, source, expect) for finding in checked.findings)
+        entry = expression_entry(self.file, node, source, replace(checked, findings=findings))
+        return entry, checked.type or UNKNOWN
 
     def _in_yaml(self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None) -> ExpressionFinding:
         """Return a finding with a hint about YAML, where what YAML made of a text is the likely reason."""
@@ -343,7 +336,7 @@ class _Compiler:
         names: set[str] = set()
         imported = self.imported.places(INVARIANT)
         for item in mappings(node):
-            name, name_node = text(item.get("name")), item.get("name")
+            name, name_node = text_of(item.get("name")), item.get("name")
             if name in imported and name_node is not None:
                 message = f"invariant {shown(name)} is imported from {imported[name]}, and cannot be declared again"
                 self.file.add("import-clash", message, name_node, "give it another name, or remove it here")

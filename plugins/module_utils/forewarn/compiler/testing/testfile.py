@@ -19,9 +19,8 @@ from ...policy.functions.timevalues import SECOND, format_duration, format_times
 from ..cel.expression import ExpressionError, compile_expression
 from ..cel.types import DURATION, TIMESTAMP, Type
 from ..paths import is_library, tested_by
-from ..policy_file.params import text
 from ..yaml import schema
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, text_of, value_at
 
 SCHEMA = "policy-test.schema.json"
 ABSTAIN = "abstain"
@@ -118,7 +117,7 @@ class _Reader:
         self.file = file
         self.path = path
         self.root = root
-        self.api_version = text(root.get("api_version")) or LATEST_API_VERSION
+        self.api_version = text_of(root.get("api_version")) or LATEST_API_VERSION
 
     def policies(self) -> tuple[Path, ...]:
         given = self.root.get("api_version")
@@ -128,7 +127,7 @@ class _Reader:
         listed = self.root.get("policies")
         found = tested_by(self.path) if not isinstance(listed, Sequence) else []
         for item in listed.items if isinstance(listed, Sequence) else []:
-            policy = self.path.parent / (text(item) or "")
+            policy = self.path.parent / (text_of(item) or "")
             if not policy.is_file():
                 message = f"there is no policy file {policy}"
                 self.file.add("test-policy", message, item, "paths are relative to this file")
@@ -146,10 +145,10 @@ class _Reader:
         common = _data(self.root.get("input"))
         result: list[PolicyTest] = []
         for section in mappings(self.root.get("section")):
-            section_name = text(section.get("name")) or ""
+            section_name = text_of(section.get("name")) or ""
             taken: set[str] = set()
             for test in mappings(section.get("tests")):
-                name = text(test.get("name")) or ""
+                name = text_of(test.get("name")) or ""
                 if name in taken:
                     message = f"a test called '{name}' is in this section already"
                     self.file.add("duplicate-name", message, test.values["name"], "give it another name")
@@ -171,7 +170,7 @@ class _Reader:
         before = -1
         for stage in stages:
             at_node = stage.get("at")
-            at = self._duration(text(at_node) or "0s", at_node or stage, "at")
+            at = self._duration(text_of(at_node) or "0s", at_node or stage, "at")
             if stage is not test:
                 given = _laid_over(given, _data(stage.get("input")))
                 if at is not None and at <= before:
@@ -211,7 +210,7 @@ class _Reader:
             self.file.add("test-input", problem, place)
         now = start + timedelta(microseconds=at // 1000)
         expectations = self._expectations(stage, document)
-        return Step(text(stage.get("at")) or "0s", now, document, Vm(**facts), expectations)
+        return Step(text_of(stage.get("at")) or "0s", now, document, Vm(**facts), expectations)
 
     def _expectations(self, stage: Mapping, document: Document) -> tuple[Expectation, ...]:
         decisions = mappings(stage.get("decisions"))
@@ -222,7 +221,7 @@ class _Reader:
         result = []
         for decision in decisions:
             node = decision.values["event"]
-            event = text(node) or ""
+            event = text_of(node) or ""
             if event.lower() not in known:
                 listed = ", ".join(event.event_id for event in document.events)
                 self.file.add("test-decision", f"the document has no event {event}", node, f"its events are {listed}")
@@ -240,7 +239,7 @@ class _Reader:
         values = node.get("values")
         written = values.values if isinstance(values, Mapping) else {}
         stated = {key: value.text for key, value in written.items() if isinstance(value, Scalar)}
-        more = {key: text(node.get(key)) for key in _EXPECTATIONS}
+        more = {key: text_of(node.get(key)) for key in _EXPECTATIONS}
         limits = _limits(_data(limit)) if (limit := node.get("limit")) is not None else None
         return Expectation(self.file.place(place)[0], output, event, values=stated, limits=limits, **more)
 
@@ -248,7 +247,7 @@ class _Reader:
 
     def _input_node(self, test: Mapping, key: str) -> YamlNode:
         given = test.get("input")
-        return (given.get(key) if isinstance(given, Mapping) else None) or given or test
+        return value_at(given, key) or given or test
 
     def _time(self, given: AnyMapping[str, Any], place: YamlNode) -> datetime | None:
         value = self._evaluated(given.get("now", _DEFAULT_NOW), place, TIMESTAMP)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..cel.types import ExpressionFinding
 from ..findings import Report, SourceText
 from . import scalars
 
@@ -141,6 +142,10 @@ class YamlFile:
         _Builder(file).build()
         return file
 
+    def get(self, key: str) -> YamlNode | None:
+        """Return the value of a key of the file, or None."""
+        return value_at(self.root, key)
+
     def spans(self, node: Scalar) -> scalars.CharacterOffsets:
         """Return the place of each character of a scalar."""
         found = self._spans.get(node.start)
@@ -154,18 +159,42 @@ class YamlFile:
         end = node.end if isinstance(node, Scalar) and node.style not in ("|", ">") else node.start + 1
         self.report.add(code, message, node.start, max(end, node.start), suggestion, **more)
 
-    def place(self, node: YamlNode) -> tuple[int, int]:
-        """Return line and column of a node; for a block scalar, those of its text."""
+    def add_in(self, node: Scalar, finding: ExpressionFinding, offset: int = 0) -> None:
+        """Report a finding about a part of a scalar's value, whose places count from ``offset`` in it."""
+        start, end = self.range_in(node, offset + finding.start, offset + finding.end)
+        self.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
+
+    def range_in(self, node: Scalar, start: int, end: int) -> tuple[int, int]:
+        """Return where in the file the characters ``start`` to ``end`` of a scalar's value were written."""
+        found = self.spans(node)
+        return found.range(start, end) if found.starts else (node.start, node.end)
+
+    def place(self, node: YamlNode, offset: int = 0) -> tuple[int, int]:
+        """Return line and column of a node; of a scalar, those of the character at ``offset`` of its value."""
         start = node.start
-        if isinstance(node, Scalar) and node.style:
-            found = self.spans(node)
-            start = found.starts[0] if found.starts else start
+        if isinstance(node, Scalar) and (node.style or offset):
+            start, _end = self.range_in(node, offset, offset)
         return self.source.place(start)
+
+    def expression(self, node: Scalar) -> str:
+        """Return the value of a scalar as an expression of CEL."""
+        return scalars.as_expression(self.spans(node))
 
 
 def mappings(node: YamlNode | None) -> list[Mapping]:
     """Return the mappings of a list, without anything else: the schema reports that."""
     return [item for item in node.items if isinstance(item, Mapping)] if isinstance(node, Sequence) else []
+
+
+def value_at(node: YamlNode | None, key: str) -> YamlNode | None:
+    """Return the value of a key of a mapping; None without the key, and for any other node."""
+    return node.values.get(key) if isinstance(node, Mapping) else None
+
+
+def text_of(node: YamlNode | None) -> str | None:
+    """Return the value of a node that is a text, None for any other node or none."""
+    value = node.data() if isinstance(node, Scalar) else None
+    return value if isinstance(value, str) else None
 
 
 def read_bytes(path: Path) -> bytes:
