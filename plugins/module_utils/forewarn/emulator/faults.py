@@ -37,20 +37,18 @@ class InjectedFault:
     processed: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"there is no fault {self.kind!r}.", f"The faults are {', '.join(KINDS)}.")
         if self.kind == "latency" and self.latency <= 0:
             raise InputError("the fault latency needs a latency.", 'Add for example latency: "3s".')
 
     def hits(self, vm: str, request: str, now: float) -> bool:
         """Return whether a request is hit: ``request`` is one of REQUESTS, ``now`` the present moment."""
-        if self.over(now):
+        if self.is_over(now):
             return False
         if self.vms is not None and vm.lower() not in (name.lower() for name in self.vms):
             return False
         return self.requests is None or request in self.requests
 
-    def over(self, now: float) -> bool:
+    def is_over(self, now: float) -> bool:
         """Return whether the fault has passed."""
         return self.left == 0 or (self.until is not None and now >= self.until)
 
@@ -75,7 +73,7 @@ class Faults:
 
     def present(self, now: float) -> Sequence[InjectedFault]:
         """Return the faults that have not passed."""
-        self._faults = [fault for fault in self._faults if not fault.over(now)]
+        self._faults = [fault for fault in self._faults if not fault.is_over(now)]
         return tuple(self._faults)
 
     def take(self, vm: str, request: str, now: float) -> tuple[float, InjectedFault | None]:

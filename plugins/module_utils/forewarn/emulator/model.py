@@ -39,7 +39,6 @@ from .spec import (
     Settings,
     VmSpec,
     check_event,
-    check_settings,
     check_vms,
     is_guid,
     with_loneliness,
@@ -73,7 +72,6 @@ class Model:
     ) -> None:
         self.clock = clock
         self.settings = settings or Settings()
-        check_settings(self.settings)
         check_vms(vms)
         vms = with_loneliness(vms)
         self.events: dict[str, EmulatedEvent] = {}  # by EventId in lower case, in order of creation

@@ -12,6 +12,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote
@@ -57,13 +58,11 @@ class EmulatorServer:
         on_transition: Callable[[Transition], None] | None = None,
         on_answer: Callable[[LoggedRequest], None] | None = None,
     ) -> None:
-        base = scenario or Scenario()
-        scenario = Scenario(
-            vms=base.vms if vms is None else tuple(VmSpec(vm) if isinstance(vm, str) else vm for vm in vms),
-            settings=settings or base.settings,
-            timeline=base.timeline,
-            name=base.name,
-        )
+        scenario = scenario or Scenario()
+        if vms is not None:
+            scenario = replace(scenario, vms=tuple(VmSpec(vm) if isinstance(vm, str) else vm for vm in vms))
+        if settings is not None:
+            scenario = replace(scenario, settings=settings)
         self.emulation = Emulation(scenario, clock or Clock(time_scale), on_transition, on_answer)
         listened_on = [host, *(vm_host for vm_host, _port in (listeners or {}).values())]
         service = Service(self.emulation)

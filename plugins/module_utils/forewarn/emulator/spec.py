@@ -22,7 +22,6 @@ DEFAULT_GROUP = "default"
 START_ON = ("any_approval", "all_approvals", "not_before")
 SEEN_BY = ("group", "resources")
 BY_VERSION = "by_version"  # iso8601 in 2017-03-01, rfc1123 in all others
-NOT_BEFORE_FORMATS = (BY_VERSION, "rfc1123", "iso8601")
 
 _DURATION = re.compile(r"(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _LONGEST = 10 * 365 * 86400.0
@@ -198,14 +197,6 @@ def check_vms(vms: Sequence[VmSpec]) -> None:
             raise InputError(f"{vm.name[:90]!r} is not the name of a VM.", "Use letters, digits, '_', '.' and '-'.")
     if not vms or len({vm.name.lower() for vm in vms}) != len(vms):
         raise InputError("the VMs must have different names, and there must be at least one.")
-
-
-def check_settings(settings: Settings) -> None:
-    """Raise InputError for impossible settings."""
-    if settings.incarnation_step < 1:
-        raise InputError("incarnation_step is a whole number from 1 up.")
-    if settings.not_before_format not in NOT_BEFORE_FORMATS:
-        raise InputError(f"not_before_format is one of {', '.join(NOT_BEFORE_FORMATS)}.")
 
 
 def check_event(spec: EventSpec) -> None:

@@ -148,11 +148,6 @@ def _ordinal(number: int) -> str:
     return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _would_run(fields: Mapping[str, Any]) -> Line:
-    names = _names(fields, "hooks", ", then ")
-    return Line(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs no hooks", _GOOD)
-
-
 def _approval_failed(fields: Mapping[str, Any]) -> Line:
     status = number_of(fields, "status")
     about = f" (status {status:g})" if status is not None else ""
@@ -162,9 +157,8 @@ def _approval_failed(fields: Mapping[str, Any]) -> Line:
 
 
 def _gone(fields: Mapping[str, Any]) -> Line:
-    outcome, listed = text_of(fields, "outcome"), number_of(fields, "listed_seconds")
-    after = "" if listed is None else f", after {exact_text(listed)}"
-    return Line(f"no longer listed{after}: {OUTCOMES.get(outcome, outcome)}", ("bold",))
+    outcome = text_of(fields, "outcome")
+    return Line(f"no longer listed{_seconds(fields, 'listed_seconds')}: {OUTCOMES.get(outcome, outcome)}", ("bold",))
 
 
 OUTCOMES = {"finished": "finished", "cancelled": "cancelled, it never started", "unseen": "its outcome was not seen"}
@@ -180,33 +174,23 @@ def _impact(fields: Mapping[str, Any]) -> Line:
     return Line(f"the machine {what} for {exact_text(seconds)}{announcement}", _WARNED)
 
 
-def _shadow(fields: Mapping[str, Any]) -> Line:
-    live, other, what = text_of(fields, "live"), text_of(fields, "other"), text_of(fields, "what")
-    return Line(f"the shadow policy says {other}, not {live}" + (f": {what}" if what else ""), _WARNED)
-
-
-def _drill(fields: Mapping[str, Any]) -> Line:
-    name, result, reason = (text_of(fields, key) for key in ("event_id", "result", "reason"))
-    return Line(f"{name or 'drill'} ended: {result}" + (f": {reason}" if reason else ""))
-
-
 def _by(fields: Mapping[str, Any], name: str = "by") -> str:
     return f" by {text_of(fields, name)}" if text_of(fields, name) else ""
 
 
+def _after(fields: Mapping[str, Any], name: str, lead: str = ": ") -> str:
+    """Return a text, or a list of names, after ``lead``; nothing if it is empty."""
+    text = text_of(fields, name) or _names(fields, name)
+    return f"{lead}{text}" if text else ""
+
+
+def _seconds(fields: Mapping[str, Any], name: str) -> str:
+    seconds = number_of(fields, name)
+    return "" if seconds is None else f", after {exact_text(seconds)}"
+
+
 def _names(fields: Mapping[str, Any], name: str, separator: str = ", ") -> str:
     return separator.join(map(str, list_of(fields, name)))
-
-
-def _recovery_again(fields: Mapping[str, Any]) -> Line:
-    names = _names(fields, "hooks")
-    return Line(f"recovery requested again{_by(fields)}{f': {names}' if names else ''}", ("cyan",))
-
-
-def _recovery_dealt_with(fields: Mapping[str, Any]) -> Line:
-    names = _names(fields, "hooks")
-    left = f". Not tried any more: {names}" if names else ""
-    return Line(f"recovery dealt with{_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
 
 
 def _recovery_refused(fields: Mapping[str, Any]) -> Line:
@@ -229,21 +213,11 @@ def _reloaded(fields: Mapping[str, Any]) -> Line:
     return Line(f"the configuration was read again: {what}", ("cyan",))
 
 
-def _poll_recovered(fields: Mapping[str, Any]) -> Line:
-    seconds = number_of(fields, "after_seconds")
-    return Line("the service answers again" + ("" if seconds is None else f", after {exact_text(seconds)}"), _GOOD)
-
-
 def _journal_recovered(fields: Mapping[str, Any]) -> Line:
-    reason, seconds, lost = text_of(fields, "reason"), number_of(fields, "seconds"), number_of(fields, "lost")
-    text = "the journal is kept again" + ("" if seconds is None else f", after {exact_text(seconds)}")
+    reason, lost = text_of(fields, "reason"), number_of(fields, "lost")
+    text = f"the journal is kept again{_seconds(fields, 'seconds')}"
     text += f"; {lost:g} entries were lost" if lost else ""
     return Line(text + (f". There was: {reason}" if reason else ""), _WARNED)
-
-
-def _record_damaged(fields: Mapping[str, Any]) -> Line:
-    keys = _names(fields, "event_keys")
-    return Line(f"the journal is damaged{f' (event {keys})' if keys else ''}: {text_of(fields, 'reason')}", _FAILED)
 
 
 def _document(fields: Mapping[str, Any]) -> Line:
@@ -270,16 +244,29 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "approval-sending": lambda _fields: Line("the approval is sent", ("dim",)),
     "approved": _approved,
     "would-approve": lambda _fields: Line("would be approved, but nothing is sent: a dry run, or a drill", _GOOD),
-    "would-run": _would_run,
+    "would-run": lambda fields: Line(
+        f"would now run {text_of(fields, 'phase')} hook {_names(fields, 'hooks', ', then ')}"
+        ", but a dry run runs no hooks",
+        _GOOD,
+    ),
     "approval-failed": _approval_failed,
     "event-gone": _gone,
     "impact": _impact,
-    "shadow": _shadow,
-    DRILL: _drill,
+    "shadow": lambda fields: Line(
+        f"the shadow policy says {text_of(fields, 'other')}, not {text_of(fields, 'live')}{_after(fields, 'what')}",
+        _WARNED,
+    ),
+    DRILL: lambda fields: Line(
+        f"{text_of(fields, 'event_id') or 'drill'} ended: {text_of(fields, 'result')}{_after(fields, 'reason')}"
+    ),
     "paused": lambda fields: Line(text_of(fields, "reason") or "approvals are paused", _WARNED),
     "resumed": lambda fields: Line(f"the pause of approvals is over{_by(fields) or ': its time has come'}", ("cyan",)),
-    "recovery-again": _recovery_again,
-    "recovery-dealt-with": _recovery_dealt_with,
+    "recovery-again": lambda fields: Line(f"recovery requested again{_by(fields)}{_after(fields, 'hooks')}", ("cyan",)),
+    "recovery-dealt-with": lambda fields: Line(
+        f"recovery dealt with{_by(fields)}: {text_of(fields, 'note')}"
+        f"{_after(fields, 'hooks', '. Not tried any more: ')}",
+        ("cyan",),
+    ),
     "recovery-refused": _recovery_refused,
     "runner-started": _runner_started,
     "runner-stopped": lambda fields: Line(f"the runner was stopped{_by(fields, 'signal')}", ("cyan",)),
@@ -288,10 +275,14 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "poll-failed": lambda fields: Line(
         f"the service does not answer: {text_of(fields, 'reason') or text_of(fields, 'kind')}", _FAILED
     ),
-    "poll-recovered": _poll_recovered,
+    "poll-recovered": lambda fields: Line(f"the service answers again{_seconds(fields, 'after_seconds')}", _GOOD),
     "journal-trouble": lambda fields: Line(f"nothing could be kept: {text_of(fields, 'reason')}", _FAILED),
     "journal-recovered": _journal_recovered,
-    "record-damaged": _record_damaged,
+    "record-damaged": lambda fields: Line(
+        f"the journal is damaged{f' (event {keys})' if (keys := _names(fields, 'event_keys')) else ''}"
+        f"{_after(fields, 'reason')}",
+        _FAILED,
+    ),
     "damage-cleared": lambda fields: Line(
         f"somebody has dealt with the damage and removed {text_of(fields, 'file')}", _GOOD
     ),

@@ -16,7 +16,7 @@ from ....errors import InputError
 from ...output.console import Console
 from ..output.repository_paths import repository_of
 from .files import CI_FILES, policy_text, tests_text, workflow_text
-from .questions import QUESTIONS, answers_of, asked, checked
+from .questions import HOLD, QUESTIONS, Answers, ask, checked
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*")  # which needs no quotes in any workflow
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     workflow = _workflow(args.ci, directory)
     suffixes = (".yml", ".yaml", ".test.yml", ".test.yaml")
     _refuse_existing([*(directory / (name + suffix) for suffix in suffixes), *workflow])
-    answers = answers_of(_answers(args))
+    answers = _answers(args)
     files = {
         directory / f"{name}.yml": policy_text(name, answers),
         directory / f"{name}.test.yml": tests_text(answers),
@@ -74,20 +74,15 @@ def _name(name: str) -> str:
     )
 
 
-def _answers(args: argparse.Namespace) -> Mapping[str, str]:
-    """Return the answers by option: first those that options give, so that no mistake in one comes after questions."""
-    found = {
-        question.option: checked(question, text)
-        for question in QUESTIONS
-        if (text := getattr(args, question.option)) is not None
-    }
+def _answers(args: argparse.Namespace) -> Answers:
+    """Return the answers: first those that options give, so that no mistake in one comes after questions."""
+    options = {question.option: getattr(args, question.option) for question in QUESTIONS}
+    found = {one.option: checked(one, options[one.option]) for one in QUESTIONS if options[one.option] is not None}
     for question in QUESTIONS:
         if question.option not in found:
             interactive = sys.stdin.isatty()
-            found[question.option] = (
-                asked(question, sys.stdin, Console(sys.stderr)) if interactive else question.default
-            )
-    return found
+            found[question.option] = ask(question, sys.stdin, Console(sys.stderr)) if interactive else question.default
+    return Answers(None if found["freeze"] == HOLD else int(found["freeze"]), found["reboot"], found["prepare"])
 
 
 def _workflow(system: str, directory: Path) -> dict[Path, str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Callable, NamedTuple, TextIO
 
 from ....errors import InputError
@@ -25,7 +25,7 @@ _PROGRAM = re.compile(r"(/[A-Za-z0-9_.+@-]+)+")
 class Question(NamedTuple):
     """A question. ``accepts`` says what may be answered, ``more`` are lines that explain it.
 
-    ``check`` returns an answer as it is meant; for any other it raises ValueError, which says what is wrong with it.
+    ``check`` returns an answer as it is meant, None for what is no answer.
     """
 
     option: str
@@ -33,40 +33,23 @@ class Question(NamedTuple):
     accepts: str
     more: Sequence[str]
     default: str
-    check: Callable[[str], str]
+    check: Callable[[str], str | None]
 
 
-def _freeze(text: str) -> str:
+def _freeze(text: str) -> str | None:
     word = text.lower()
-    if word == HOLD:
-        return word
-    if not re.fullmatch("[0-9]+", word):
-        raise ValueError(f"{text!r} is not a number: write digits alone, without a unit")
-    if word.startswith("0"):
-        raise ValueError(f"{text!r} begins with a zero")
-    if len(word) > 3 or int(word) > LONGEST_FREEZE:
-        raise ValueError(f"{text!r} is more than {LONGEST_FREEZE}")
-    return word
+    seconds = int(word) if re.fullmatch("[1-9][0-9]{0,2}", word) else None
+    return word if word == HOLD or (seconds is not None and seconds <= LONGEST_FREEZE) else None
 
 
-def _reboot(text: str) -> str:
-    word = text.lower()
-    if word in (HOLD, APPROVE):
-        return word
-    raise ValueError(f"{text!r} is neither of both")
+def _reboot(text: str) -> str | None:
+    return text.lower() if text.lower() in (HOLD, APPROVE) else None
 
 
-def _prepare(text: str) -> str:
-    word = text.lower()
-    if word in (NONE, *KINDS):
-        return word
-    if _SERVICE.fullmatch(text) or (_PROGRAM.fullmatch(text) and "/.." not in text):
-        return text
-    if text.startswith("/"):
-        raise ValueError(f"{text!r} is not the whole path of a program, without spaces and '..'")
-    if "." in text:
-        raise ValueError(f"{text!r} is not the name of a systemd service, such as app.service or app@1.service")
-    raise ValueError(f"{text!r} is no kind of hook that needs no options")
+def _prepare(text: str) -> str | None:
+    if text.lower() in (NONE, *KINDS):
+        return text.lower()
+    return text if _SERVICE.fullmatch(text) or (_PROGRAM.fullmatch(text) and "/.." not in text) else None
 
 
 QUESTIONS = (
@@ -108,13 +91,13 @@ QUESTIONS = (
 
 def checked(question: Question, text: str) -> str:
     """Return the answer that an option gives. Raises InputError."""
-    try:
-        return question.check(text)
-    except ValueError as error:
-        raise InputError(f"--{question.option}: {error}.", f"Write {question.accepts}.") from error
+    answer = question.check(text)
+    if answer is None:
+        raise InputError(f"--{question.option}: {text!r} is no answer.", f"Write {question.accepts}.")
+    return answer
 
 
-def asked(question: Question, given: TextIO, console: Console) -> str:
+def ask(question: Question, source: TextIO, console: Console) -> str:
     """Ask a person; an empty line is the default. Raises InputError at the end of the input, and after three tries."""
     console.line(console.style(question.text, "bold"))
     for line in (question.accepts, *question.more):
@@ -122,14 +105,15 @@ def asked(question: Question, given: TextIO, console: Console) -> str:
     for _try in range(_TRIES):
         console.stream.write(console.style(f"  [{question.default}]", "cyan") + " ")
         console.stream.flush()
-        line = given.readline()
+        line = source.readline()
         if not line:
             console.line()
             raise InputError("there was no answer, and nothing was written.", f"Use the option --{question.option}.")
-        try:
-            return question.check(line.rstrip("\r\n") or question.default)
-        except ValueError as error:
-            console.line(console.style(f"  {error}. Please answer {question.accepts}.", "yellow"))
+        text = line.rstrip("\r\n") or question.default
+        answer = question.check(text)
+        if answer is not None:
+            return answer
+        console.line(console.style(f"  {text!r} is no answer. Please answer {question.accepts}.", "yellow"))
     raise InputError(
         f"no answer after {_TRIES} tries, and nothing was written.", f"Use the option --{question.option}."
     )
@@ -144,9 +128,3 @@ class Answers(NamedTuple):
     freeze: int | None
     reboot: str
     prepare: str
-
-
-def answers_of(given: Mapping[str, str]) -> Answers:
-    """Return the answers, by the names of their options, as they were checked."""
-    freeze = None if given["freeze"] == HOLD else int(given["freeze"])
-    return Answers(freeze, given["reboot"], given["prepare"])
