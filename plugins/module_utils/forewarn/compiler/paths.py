@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,16 +50,16 @@ def find_policies(paths: Sequence[Path], *, libraries: bool = False) -> list[Pol
     """
     found: dict[Path, PolicyPath] = {}
     for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
+        if _is_directory(path):
             below = [file for file in _files(path) if not is_test(file)]
             if not below:
                 raise InputError(f"{path}: no policy files there", "Policies are *.yml and *.yaml files.")
             listed = [PolicyPath(file, file.relative_to(path).as_posix(), is_library(file)) for file in below]
-            listed = [file for file in listed if libraries or not file.library]
+            listed = [policy for policy in listed if libraries or not policy.library]
             if not listed:
                 raise InputError(f"{path}: no policies there, only libraries", _ONLY_IMPORTED)
-            for one in listed:
-                found.setdefault(_real(one.path), one)
+            for policy in listed:
+                found.setdefault(policy.path, policy)
         elif _TEST_NAME.fullmatch(path.name):
             raise InputError(f"{path}: a file of tests, not a policy", f"Run it: forewarn policy test {path}")
         else:
@@ -67,12 +67,10 @@ def find_policies(paths: Sequence[Path], *, libraries: bool = False) -> list[Pol
             library = is_library(path)
             if library and not libraries:
                 raise InputError(f"{path}: a library, not a policy", _ONLY_IMPORTED)
-            found.setdefault(_real(path), PolicyPath(path, path.name, library))
-    names = [policy.name for policy in found.values()]
-    return [
-        policy if names.count(policy.name) == 1 else replace(policy, name=policy.path.as_posix())
-        for policy in found.values()
-    ]
+            found.setdefault(path, PolicyPath(path, path.name, library))
+    each = [found[path] for path in _each_once(found)]
+    names = [policy.name for policy in each]
+    return [one if names.count(one.name) == 1 else replace(one, name=one.path.as_posix()) for one in each]
 
 
 def find_tests(paths: Sequence[Path]) -> list[Path]:
@@ -80,26 +78,19 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
 
     Raises InputError for a path that does not exist, and where there are no tests.
     """
-    found: dict[Path, Path] = {}
+    found: list[Path] = []
     for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
-            tests = [file for file in _files(path) if is_test(file)]
-        elif is_test(path):
-            _must_exist(path)
-            tests = [path]
-        else:
-            _must_exist(path)
-            tests = [file for file in _files(path.parent) if is_test(file) and path in tested_by(file)]
+        files = _files_at(path)
+        if not is_test(path) and not _is_directory(path):
+            files = [file for file in _files(path.parent) if path in tested_by(file)]
+        tests = [file for file in files if is_test(file)]
         if not tests and is_library(path):
             raise InputError(f"{path}: a library, not a policy", _ONLY_IMPORTED)
         if not tests:
-            raise InputError(
-                f"{path}: no tests there",
-                "Tests of NAME.yml are in NAME.test.yml beside it, or in tests/NAME.test.yml.",
-            )
-        for file in tests:
-            found.setdefault(_real(file), file)
-    return list(found.values())
+            hint = "Tests of NAME.yml are in NAME.test.yml beside it, or in tests/NAME.test.yml."
+            raise InputError(f"{path}: no tests there", hint)
+        found += tests
+    return _each_once(found)
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
@@ -107,18 +98,13 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
 
     Raises InputError for a path that does not exist, and a directory without such files.
     """
-    found: dict[Path, Path] = {}
+    found: list[Path] = []
     for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
-            files = _files(path)
-            if not files:
-                raise InputError(f"{path}: no policy or test files there", "They are *.yml and *.yaml files.")
-        else:
-            _must_exist(path)
-            files = [path]
-        for file in files:
-            found.setdefault(_real(file), file)
-    return list(found.values())
+        files = _files_at(path)
+        if not files:
+            raise InputError(f"{path}: no policy or test files there", "They are *.yml and *.yaml files.")
+        found += files
+    return _each_once(found)
 
 
 def tested_by(test: Path) -> list[Path]:
@@ -129,7 +115,7 @@ def tested_by(test: Path) -> list[Path]:
         beside = (file for file in sorted(home.glob("[!.]*")) if file.suffix in _SUFFIXES and not file.is_dir())
         return [file for file in beside if not is_test(file) and not is_library(file)]
     name = match.group("policy") if match else test.stem
-    return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if os.path.isfile(file)]  # noqa: PTH113 - likewise
+    return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if os.path.isfile(file)]  # noqa: PTH113 - as in _is_directory
 
 
 def is_test(path: Path) -> bool:
@@ -149,9 +135,17 @@ def is_library(path: Path) -> bool:
 
 
 def declares_library(root: YamlNode | None) -> bool:
-    """Return whether a file says that it is a library, whether or not it says it with the right value."""
-    said = value_at(root, "library")
-    return said is not None and not (isinstance(said, Scalar) and said.data() is False)
+    """Return whether a file declares that it is a library, with the right value or another one than false."""
+    declared = value_at(root, "library")
+    return declared is not None and not (isinstance(declared, Scalar) and declared.data() is False)
+
+
+def _files_at(path: Path) -> list[Path]:
+    """Return a file, or the YAML files below a directory. Raises InputError if it does not exist."""
+    if _is_directory(path):
+        return _files(path)
+    _must_exist(path)
+    return [path]
 
 
 def _files(directory: Path) -> list[Path]:
@@ -166,8 +160,16 @@ def _files(directory: Path) -> list[Path]:
     return sorted(found)
 
 
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # Path.resolve raises for a link to itself
+def _each_once(paths: Iterable[Path]) -> list[Path]:
+    """Return the first path of each file, however many links lead to it."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        found.setdefault(os.path.realpath(path), path)  # Path.resolve raises for a link to itself
+    return list(found.values())
+
+
+def _is_directory(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
 
 
 def _refuse(error: OSError) -> None:

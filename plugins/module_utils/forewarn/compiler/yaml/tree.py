@@ -213,16 +213,17 @@ def _at(mark: Any) -> int:
     return int(mark.index)
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: the finding is reported already
-    """A finding after which the rest of the file cannot be read."""
+class _UnreadableError(Exception):
+    """The rest of the file cannot be read; the finding about that is reported."""
 
 
 class _Builder:
-    """Builds the tree from PyYAML's events: no construction of objects, no recursion, no unbounded growth."""
+    """Builds the tree from PyYAML's events: no construction of objects, and limits of depth and size."""
 
     def __init__(self, file: YamlFile) -> None:
         self.file = file
         self.anchors: dict[str, YamlNode] = {}
+        self.open: list[Mapping | Sequence] = []  # whose end has not been read, the innermost last
         self.total = 0
 
     def build(self) -> None:
@@ -243,20 +244,18 @@ class _Builder:
             self._finding("encoding", message, error.position, "remove the character")
         except yaml.MarkedYAMLError as error:
             self._syntax(error)
-        except _Stopped:
+        except _UnreadableError:
             pass
 
     def _finding(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> None:
         self.file.report.add(code, message, start, start + 1 if end is None else end, suggestion)
 
-    def _stop(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> _Stopped:
+    def _stop(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> _UnreadableError:
         self._finding(code, message, start, suggestion, end)
-        return _Stopped()
+        return _UnreadableError()
 
-    def _document(self, events: Iterator[yaml.Event]) -> YamlNode | None:
+    def _document(self, events: Iterator[Any]) -> YamlNode | None:
         root: YamlNode | None = None
-        stack: list[Mapping | Sequence] = []
-        pending: list[Scalar | None] = []  # for each open mapping, the key that waits for its value
         documents = 0
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -265,56 +264,67 @@ class _Builder:
                     message = "a second document begins here: one file is one document"
                     hint = "put it into a file of its own"
                     raise self._stop("several-documents", message, _at(event.start_mark), hint)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                node = stack.pop()
-                if isinstance(node, Mapping):
-                    pending.pop()
-                node.end = max(node.end, _at(event.end_mark))
-                if stack:
-                    stack[-1].size += node.size
-                    self._attach(stack[-1], pending, node)
-                else:
-                    root = node
             elif isinstance(event, yaml.NodeEvent):
-                made = self._node(event, stack)
-                if isinstance(made, Mapping | Sequence) and not isinstance(event, yaml.AliasEvent):
-                    stack.append(made)
-                    if isinstance(made, Mapping):
-                        pending.append(None)
-                elif stack:
-                    stack[-1].size += made.size
-                    self._attach(stack[-1], pending, made)
-                else:
-                    root = made
+                root = self._node(event, events)
         return root
 
-    def _node(self, event: yaml.NodeEvent, stack: list[Mapping | Sequence]) -> YamlNode:
+    def _node(self, event: Any, events: Iterator[Any]) -> YamlNode:
+        """Return the node that an event begins, and read the events up to its end."""
         start, end = _at(event.start_mark), _at(event.end_mark)
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event.anchor or "", stack, start, end)
+            return self._alias(event.anchor or "", start, end)
         self._count(1, start, end)
-        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            written = self.file.source.text[start:].split(maxsplit=1)[0]
-            message = f"{written} is a YAML tag, and tags are not supported"
+        if event.tag is not None:
+            tag = self.file.source.text[start:].split(maxsplit=1)[0]
+            message = f"{tag} is a YAML tag, and tags are not supported"
             hint = "an expression that begins with ! needs quotes around it"
-            raise self._stop("yaml-tag", message, start, hint, start + len(written))
+            raise self._stop("yaml-tag", message, start, hint, start + len(tag))
         anchor = _ANCHOR.match(self.file.source.text, start)
         if event.anchor and anchor:
             start = min(anchor.end(), end)
-        node: YamlNode
+        node: Scalar | Sequence | Mapping
         if isinstance(event, yaml.ScalarEvent):
             node = self._scalar(event, start, end)
         else:
             node = Mapping(start, end) if isinstance(event, yaml.MappingStartEvent) else Sequence(start, end)
-            if len(stack) >= MOST_DEPTH:
+            if len(self.open) >= MOST_DEPTH:
                 raise self._stop("too-large", f"more than {MOST_DEPTH} levels of nesting", start, "")
         if event.anchor:
             self.anchors[event.anchor] = node
+        if not isinstance(node, Scalar):
+            self.open.append(node)
+            self._fill(node, events)
+            self.open.pop()
         return node
 
-    def _alias(self, name: str, stack: list[Mapping | Sequence], start: int, end: int) -> YamlNode:
+    def _fill(self, node: Mapping | Sequence, events: Iterator[Any]) -> None:
+        """Read the items of a list, or the entries of a mapping, up to its end."""
+        for event in events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                node.end = max(node.end, _at(event.end_mark))
+                return
+            child = self._node(event, events)
+            node.size += child.size
+            if isinstance(node, Sequence):
+                node.items.append(child)
+                continue
+            if not isinstance(child, Scalar):
+                braces = isinstance(child, Mapping) and self.file.source.text[child.start - 1 : child.start] == "{"
+                hint = "leave out the braces: a policy is not a template" if braces else ""
+                raise self._stop("yaml-key", "a key must be a plain text", child.start, hint)
+            value = self._node(next(events), events)
+            node.size += value.size
+            if child.text in node.keys:
+                line, _column = self.file.source.place(node.keys[child.text].start)
+                message = f"the key {child.text!r} is already at line {line}"
+                self._finding("duplicate-key", message, child.start, "keep one of them", child.end)
+            else:
+                node.keys[child.text] = child
+                node.values[child.text] = value
+
+    def _alias(self, name: str, start: int, end: int) -> YamlNode:
         node = self.anchors.get(name)
-        if node is None or node in stack:
+        if node is None or node in self.open:
             problem = "has no anchor before it" if node is None else "stands inside its own value"
             hint = "write the value itself; a text that begins with * needs quotes"
             raise self._stop("yaml-alias", f"the alias *{name} {problem}", start, hint, end)
@@ -332,27 +342,6 @@ class _Builder:
         if self.total > MOST_NODES:
             message = f"the file has more than {MOST_NODES} values, aliases counted in full"
             raise self._stop("too-large", message, start, "split it", end)
-
-    def _attach(self, parent: Mapping | Sequence, pending: list[Scalar | None], node: YamlNode) -> None:
-        if isinstance(parent, Sequence):
-            parent.items.append(node)
-            return
-        key = pending[-1]
-        if key is not None:
-            pending[-1] = None
-            if key.text in parent.keys:
-                line, _column = self.file.source.place(parent.keys[key.text].start)
-                message = f"the key {key.text!r} is already at line {line}"
-                self._finding("duplicate-key", message, key.start, "keep one of them", key.end)
-                return
-            parent.keys[key.text] = key
-            parent.values[key.text] = node
-        elif isinstance(node, Scalar):
-            pending[-1] = node
-        else:
-            braces = isinstance(node, Mapping) and self.file.source.text[node.start - 1 : node.start] == "{"
-            hint = "leave out the braces: a policy is not a template" if braces else ""
-            raise self._stop("yaml-key", "a key must be a plain text", node.start, hint)
 
     def _syntax(self, error: yaml.MarkedYAMLError) -> None:
         text = self.file.source.text
