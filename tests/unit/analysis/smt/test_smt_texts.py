@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.decode.model_texts import BlockingClause, Lemma, ModelTexts
+from forewarn.analysis.smt.decode.model_texts import BlockingClause, FoundTexts, Lemma, ModelTexts
 from forewarn.analysis.smt.decode.model_values import ModelValues
 from forewarn.analysis.smt.encode.problem import Problem
 from forewarn.analysis.smt.encode.text_functions import TextFunction
@@ -150,7 +150,10 @@ def read(problem: Problem, terms: dict[str, Any], *formulas: Formula, names: tup
 
 
 def texts_of(problem: Problem, model: Any, terms: dict[str, Any], names: tuple[str, ...] = ()) -> Any:
-    return ModelTexts(problem.texts, ModelValues(model), problem.effort.spend).find(terms, names)
+    texts = ModelTexts(problem.texts, ModelValues(model), problem.effort.spend)
+    plain = [term for name, term in terms.items() if name not in names]
+    found = texts.find(plain, [terms[name] for name in names])
+    return {name: found.of(term) for name, term in terms.items()} if isinstance(found, FoundTexts) else found
 
 
 def test_the_texts_of_a_model() -> None:

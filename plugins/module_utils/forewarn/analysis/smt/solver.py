@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..witness import Witness
-from .decode.model_texts import BlockingClause
+from .decode.model_texts import BlockingClause, FoundTexts
 from .decode.witness import ModelDecoder
 from .effort import DIVIDED, TEXTS, units_of
 from .encode.inputs import Inputs
@@ -95,7 +95,7 @@ class Solver:
             model = self._solver.model()
             texts = self._decoder.texts(model, of)
             self.problem.effort.spend(TEXTS * len(self.problem.texts.applications))
-            if isinstance(texts, dict):
+            if isinstance(texts, FoundTexts):
                 return SolverResult(SolverAnswer.POSSIBLE, model, partial(self._decoder.witness, model, of, texts))
             if isinstance(texts, BlockingClause):
                 blocking.append(texts.formula)
@@ -184,7 +184,7 @@ class Solver:
     def beside(self, model: Any, inputs: Inputs) -> Witness | None:
         """Return another event of a model, or the same on another VM; None where its texts were not found."""
         texts = self._decoder.texts(model, self.inputs if inputs.vm else inputs)
-        return self._decoder.witness(model, inputs, texts) if isinstance(texts, dict) else None
+        return self._decoder.witness(model, inputs, texts) if isinstance(texts, FoundTexts) else None
 
     @contextmanager
     def assuming(self) -> Iterator[None]:

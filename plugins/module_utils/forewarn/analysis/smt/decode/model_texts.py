@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..encode.text_functions import TextFunction
@@ -14,6 +14,16 @@ from ..encode.texts import Texts
 from ..terms import Formula, conj, disj, neg, same
 from .model_values import ModelValues
 from .text_search import Conflict, TextConstraint, find_texts, images
+
+
+class FoundTexts(NamedTuple):
+    """The texts of a model: ``by_term`` has those of terms by their ids, and those that are known by themselves."""
+
+    by_term: Mapping[Any, str]
+
+    def of(self, term: Any) -> str:
+        """Return the text of a term."""
+        return term if isinstance(term, str) else self.by_term[term.get_id()]
 
 
 class Lemma(NamedTuple):
@@ -34,20 +44,22 @@ class ModelTexts:
     def __init__(self, texts: Texts, values: ModelValues, spend: Callable[[float], None]) -> None:
         self._texts, self._values, self._spend = texts, values, spend
 
-    def find(self, terms: Mapping[str, Any], names: Collection[str]) -> dict[str, str] | Lemma | BlockingClause:
-        """Return a text for each term, by its name in ``terms``; ``names`` are those that name VMs."""
+    def find(self, terms: Sequence[Any], names: Sequence[Any]) -> FoundTexts | Lemma | BlockingClause:
+        """Return a text for each term; ``names`` are further terms, which name VMs."""
         texts, values = self._texts, self._values
         allowed = {term.get_id(): can_be for term, can_be in texts.variables.values()}
-        codes = {name: self._code(term) for name, term in terms.items()}
-        beyond = [terms[name] for name, code in codes.items() if code >= len(texts.listed)]
+        every = {_id(term): term for term in (*terms, *names)}
+        codes = {key: self._code(term) for key, term in every.items()}
+        beyond = [every[key] for key, code in codes.items() if code >= len(texts.listed)]
         if beyond:  # a text that was first asked for after ``Texts.new_facts``
             return Lemma(conj(term < len(texts.listed) for term in beyond))
+        of_names = {_id(term) for term in names}.difference(map(_id, terms))
         constraints: dict[int, TextConstraint] = {}
-        for name, code in codes.items():
+        for key, code in codes.items():
             if code < 0:
-                one = constraints.setdefault(code, TextConstraint(name in names))
-                if terms[name].get_id() in allowed:
-                    one.allowed.append(allowed[terms[name].get_id()])
+                one = constraints.setdefault(code, TextConstraint(key in of_names))
+                if key in allowed:
+                    one.allowed.append(allowed[key])
         code_of: dict[int, int] = {}  # by the ids of terms
         images_of: dict[int, list[tuple[TextFunction, int]]] = {}
         for (key, number), (function, term, value, error) in texts.applications.items():
@@ -71,7 +83,7 @@ class ModelTexts:
         found = find_texts(constraints, texts.listed, images_of, self._spend)
         if isinstance(found, Conflict):
             return Lemma(self._excluded(found)) if found.core else BlockingClause(self._otherwise(found.code))
-        return {name: texts.listed[code] if code >= 0 else found[code] for name, code in codes.items()}
+        return FoundTexts({key: texts.listed[code] if code >= 0 else found[code] for key, code in codes.items()})
 
     def _otherwise(self, code: int) -> Formula:
         """Return that some function makes something else of a text than in the model, and no text it hardly can make.
@@ -131,3 +143,7 @@ class ModelTexts:
 
     def _code(self, term: Any) -> int:
         return self._values.number(self._texts.code(term))
+
+
+def _id(term: Any) -> Any:
+    return term if isinstance(term, str) else term.get_id()

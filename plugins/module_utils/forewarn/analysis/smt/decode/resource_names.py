@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ....events import MAX_NAMES
 from ..encode.resources import NameCount, Resources
 from ..terms import Formula, same
+from .model_texts import FoundTexts
 from .model_values import ModelValues
 
 _MOST_ALIKE = 200  # names that a loop goes over and nothing else tells apart
@@ -19,12 +20,10 @@ _MOST_ALIKE = 200  # names that a loop goes over and nothing else tells apart
 class ResourceNames:
     """Makes up the names of a model, of which the solver knows only some, and how many there are."""
 
-    def __init__(
-        self, values: ModelValues, resources: Resources, texts: Mapping[str, str], invented: set[str] | None
-    ) -> None:
+    def __init__(self, values: ModelValues, resources: Resources, texts: FoundTexts, invented: set[str] | None) -> None:
         """``invented`` are names of no model that are in all lists of texts, None if nothing reads such a list."""
         self._values, self._resources, self._texts, self._invented = values, resources, texts, invented
-        known = [(texts[f"name {key}"], name) for key, name in list(resources.names.items())]
+        known = [(texts.of(name), name) for name in list(resources.names.values())]
         # Names, and their terms.
         self._known = {text: name for text, name in known if values.truth(resources.has(name))}
         self._missing = values.number(resources.count) - len(self._known)  # entries
@@ -40,7 +39,7 @@ class ResourceNames:
         """Return the names, None where too few were found that agree with all loops."""
         first, known = self._resources.first, list(self._known)
         if first is not None:
-            known = list(dict.fromkeys([self._texts[f"name {first.get_id()}"], *known]))
+            known = list(dict.fromkeys([self._texts.of(first), *known]))
         found: dict[str, Any] = {}
         for text, name in self._candidates(known):
             if self._missing <= 0 or len(found) >= self._differing:
@@ -61,12 +60,12 @@ class ResourceNames:
 
     def _candidates(self, known: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Yield names beside those of the model, each with its term: this VM leads if nothing else is asked."""
-        asked = {text.lower() for what, text in self._texts.items() if what.startswith("name ")}
-        own = self._texts["vm.name"]
+        own = self._texts.of(self._resources.own)
+        asked = {self._texts.of(name).lower() for name in self._resources.names.values()}
         # Of a list of texts, a model does not know whether it has a term that was not asked for.
         if self._resources.first is None and self._invented is None and own.lower() not in asked:
             yield own, self._resources.own
-        taken = {text.lower() for text in self._texts.values()}  # with these a predicate may compare a name
+        taken = {text.lower() for text in self._texts.by_term.values()}  # with these a predicate may compare a name
         yield from ((one, one) for one in _names(known) if one.lower() not in taken)
 
     def _try(self, text: str, name: Any, found: dict[str, Any]) -> None:

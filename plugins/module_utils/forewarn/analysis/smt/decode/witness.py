@@ -16,7 +16,7 @@ from ..encode.members import Members
 from ..encode.params import Params
 from ..encode.problem import Problem
 from ..terms import Formula
-from .model_texts import BlockingClause, Lemma, ModelTexts
+from .model_texts import BlockingClause, FoundTexts, Lemma, ModelTexts
 from .model_values import ModelValues
 from .resource_names import ResourceNames
 
@@ -36,7 +36,7 @@ class ModelDecoder:
     def __init__(self, problem: Problem, params: Params) -> None:
         self._problem, self._params = problem, params
 
-    def witness(self, model: Any, inputs: Inputs, texts: Mapping[str, str]) -> Witness | None:
+    def witness(self, model: Any, inputs: Inputs, texts: FoundTexts) -> Witness | None:
         """Return the event of a model with its ``texts``, None where no names were found for all of its VMs."""
         values = ModelValues(model)
         self._problem.invented_names.clear()
@@ -51,7 +51,7 @@ class ModelDecoder:
             if not inputs.asked(name) and name in _USUAL and has_field(api_version, name):
                 event[name] = _USUAL[name]
             elif inputs.asked(name) and values.truth(inputs.text(name)[1]):
-                event[name] = texts[f"event {name}"]
+                event[name] = texts.of(inputs.text(name)[0])
         event["Resources"] = ["_" + one for one in names] if api_version == API_VERSIONS[0] else names
         has_not_before = values.truth(inputs.has_not_before)
         event["NotBefore"] = format_time(time_of(values.number(inputs.not_before_us))) if has_not_before else ""
@@ -64,31 +64,26 @@ class ModelDecoder:
         found = witness_of(event, api_version, _vm(values, inputs, texts), *times, params)
         return found if found.document.events else None
 
-    def texts(self, model: Any, inputs: Inputs) -> dict[str, str] | Lemma | BlockingClause:
-        """Return the texts of a model by what they are, those of other VMs too: all are found together."""
-        asked = (name for name in TEXT_FIELDS if inputs.asked(name))
-        terms: dict[str, Any] = {f"event {name}": inputs.text(name)[0] for name in asked}
-        names = {f"name {key}": term for key, term in inputs.resources.names.items()}
+    def texts(self, model: Any, inputs: Inputs) -> FoundTexts | Lemma | BlockingClause:
+        """Return the texts of a model, those of other VMs too: all are found together."""
+        terms = [inputs.text(name)[0] for name in TEXT_FIELDS if inputs.asked(name)]
+        names = list(inputs.resources.names.values())
         for one in (inputs, *inputs.others):
-            names[_of(one, "vm.name")] = one.own_name
-            terms.update({_of(one, f"vm.{name}"): one.vm_fact(name)[0] for name in one.read_facts()})
-            terms.update({_of(one, f"tag {key}"): value for key, (_there, value) in one.tags.asked.items()})
+            names.append(one.own_name)
+            terms += (one.vm_fact(name)[0] for name in one.read_facts())
+            terms += (value for _there, value in one.tags.asked.values())
             params = self._params if one.params is None else one.params
-            varying = params.varying().items()
-            terms.update(
-                {_of(one, f"params.{name}"): term for name, (kind, term, _given) in varying if kind == "string"}
-            )
+            terms += (term for kind, term, _given in params.varying().values() if kind == "string")
             for members, _given, _defaults in params.lists().values():
-                terms.update(members.asked)
-        texts = ModelTexts(self._problem.texts, ModelValues(model), self._problem.effort.spend)
-        return texts.find({**terms, **names}, names)
+                terms += members.asked.values()
+        return ModelTexts(self._problem.texts, ModelValues(model), self._problem.effort.spend).find(terms, names)
 
-    def _given_params(self, values: ModelValues, inputs: Inputs, texts: Mapping[str, str]) -> dict[str, Any]:
+    def _given_params(self, values: ModelValues, inputs: Inputs, texts: FoundTexts) -> dict[str, Any]:
         found = {}
         params = self._params if inputs.params is None else inputs.params
         for name, (kind, term, given) in params.varying().items():
             if values.truth(given):
-                text = texts[_of(inputs, f"params.{name}")] if kind == "string" else ""
+                text = texts.of(term) if kind == "string" else ""
                 found[name] = as_json(kind, _param_value(values, kind, term, text))
         for name, (members, given, defaults) in params.lists().items():
             listed = self._members(values, members, texts)
@@ -97,28 +92,23 @@ class ModelDecoder:
                 found[name] = [text for text, there in listed.items() if there]
         return found
 
-    def _members(self, values: ModelValues, members: Members, texts: Mapping[str, str]) -> dict[str, bool]:
+    def _members(self, values: ModelValues, members: Members, texts: FoundTexts) -> dict[str, bool]:
         """Return which texts are in a list: those that something asks for, and names that were invented."""
-        asked = {texts[key]: values.truth(members.has(one)) for key, one in members.asked.items()}
+        asked = {texts.of(one): values.truth(members.has(one)) for one in members.asked.values()}
         return {**asked, **dict.fromkeys(sorted(self._problem.invented_names), True)}
 
 
-def _vm(values: ModelValues, inputs: Inputs, texts: Mapping[str, str]) -> Vm:
+def _vm(values: ModelValues, inputs: Inputs, texts: FoundTexts) -> Vm:
     tags: dict[str, str] | None = None
     if values.truth(inputs.tags.known):
         asked = inputs.tags.asked
-        tags = {key: texts[_of(inputs, f"tag {key}")] for key, (there, _value) in asked.items() if values.truth(there)}
+        tags = {key: texts.of(value) for key, (there, value) in asked.items() if values.truth(there)}
         others = (f"other{number or ''}" for number in itertools.count())
         while len(tags) < min(values.number(inputs.tags.count), _MOST_TAGS):
             tags.setdefault(next(one for one in others if one not in asked), "x")
     known = (name for name in inputs.read_facts() if values.truth(inputs.vm_fact(name)[1]))
-    facts = {name: texts[_of(inputs, f"vm.{name}")] for name in known}
-    return Vm(name=texts[_of(inputs, "vm.name")] if values.truth(inputs.named) else None, tags=tags, **facts)
-
-
-def _of(inputs: Inputs, what: str) -> str:
-    """Return what tells a text apart from those of other VMs."""
-    return f"{what} of {inputs.vm}" if inputs.vm else what
+    facts = {name: texts.of(inputs.vm_fact(name)[0]) for name in known}
+    return Vm(name=texts.of(inputs.own_name) if values.truth(inputs.named) else None, tags=tags, **facts)
 
 
 def _param_value(values: ModelValues, kind: str, term: Formula, text: str) -> Any:
