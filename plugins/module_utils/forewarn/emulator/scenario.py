@@ -40,7 +40,6 @@ class ScenarioError(InputError):
         ordered = sorted(flaws, key=lambda flaw: (flaw.line, flaw.column))
         lines = [f"{source}:{flaw.line}:{flaw.column}: {flaw.message}" for flaw in ordered]
         super().__init__("\n".join(lines), f"docs/emulator.md explains scenarios; their schema is {SCHEMA_PATH.name}.")
-        self.flaws = ordered
 
 
 def load_scenario(path: Path) -> Scenario:

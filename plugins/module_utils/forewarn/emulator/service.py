@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -57,6 +57,21 @@ class HttpResponse:
         return self.fault in ("drop", "reset")
 
 
+@dataclass(frozen=True)
+class _Call:
+    """A request of a VM: its path without the prefix that names the VM, its query, and its entry in the log."""
+
+    request: HttpRequest
+    vm: str
+    path: str
+    query: Sequence[tuple[str, str]]
+    entry: LoggedRequest
+
+    @property
+    def is_about_instance(self) -> bool:
+        return self.path == INSTANCE_PATH or self.path.startswith(INSTANCE_PATH + "/")
+
+
 class _RefusedError(Exception):
     """The request is answered with an error status."""
 
@@ -95,7 +110,7 @@ class Service:
         try:
             if unknown is not None:
                 raise _RefusedError(404, unknown)
-            response = self._answer(request, vm or "", path, query, entry)
+            response = self._answer(_Call(request, vm or "", path, query, entry))
         except _RefusedError as refused:
             entry.error = json.loads(refused.response.body)["error"]
             response = refused.response
@@ -114,27 +129,23 @@ class Service:
             except UnknownNameError as error:
                 return None, path, str(error)
 
-    def _answer(
-        self, request: HttpRequest, vm: str, path: str, query: list[tuple[str, str]], entry: LoggedRequest
-    ) -> HttpResponse:
-        kind = "post" if request.method == "POST" else "get"
-        if path == INSTANCE_PATH or path.startswith(INSTANCE_PATH + "/"):
-            kind = "instance"
+    def _answer(self, call: _Call) -> HttpResponse:
+        kind = "instance" if call.is_about_instance else "post" if call.request.method == "POST" else "get"
         emulation = self.emulation
         limit = emulation.scenario.settings.requests_per_second
-        if not self._allowance.take(vm, limit):
+        if not self._allowance.take(call.vm, limit):
             raise _RefusedError(429, f"More than {limit} requests in a second.")
         with emulation.lock:
             now = emulation.clock.now()
-            latency, fault = emulation.faults.take(vm, kind, now)
-        entry.fault = fault.kind if fault else ("latency" if latency else None)
+            latency, fault = emulation.faults.take(call.vm, kind, now)
+        call.entry.fault = fault.kind if fault else ("latency" if latency else None)
         if latency:
             emulation.wait_until(now + latency)
         if fault is not None and fault.kind in REFUSING:
             if fault.processed:
-                self._serve(request, vm, path, query, entry)
+                self._serve(call)
             return self._refusal(fault)
-        response = self._serve(request, vm, path, query, entry)
+        response = self._serve(call)
         return response if fault is None else _spoil(response, fault.kind)
 
     def _refusal(self, fault: InjectedFault) -> HttpResponse:
@@ -145,57 +156,56 @@ class Service:
             headers["Retry-After"] = str(ceil(fault.retry_after / (self.emulation.clock.scale or 1.0)))
         return json_response(fault.status, {"error": "This fault is injected by the emulator."}, headers)
 
-    def _serve(
-        self, request: HttpRequest, vm: str, path: str, query: list[tuple[str, str]], entry: LoggedRequest
-    ) -> HttpResponse:
-        if path == EVENTS_PATH:
-            _check_method(request.method, ("GET", "POST"))
-            version = _check_version(query, request.headers, self.emulation.scenario.settings.unknown_version_status)
-            return self._events(request, vm, version, entry)
-        if path == INSTANCE_PATH or path.startswith(INSTANCE_PATH + "/"):
-            _check_method(request.method, ("GET",))
-            return self._instance(request, vm, path[len(INSTANCE_PATH) :], query)
-        raise _RefusedError(404, f"There is nothing at {path}.")
+    def _serve(self, call: _Call) -> HttpResponse:
+        if call.path == EVENTS_PATH:
+            _check_method(call.request.method, ("GET", "POST"))
+            unknown_status = self.emulation.scenario.settings.unknown_version_status
+            return self._events(call, _check_version(call.query, call.request.headers, unknown_status))
+        if call.is_about_instance:
+            _check_method(call.request.method, ("GET",))
+            return self._instance(call)
+        raise _RefusedError(404, f"There is nothing at {call.path}.")
 
-    def _events(self, request: HttpRequest, vm: str, version: str, entry: LoggedRequest) -> HttpResponse:
+    def _events(self, call: _Call, version: str) -> HttpResponse:
         emulation = self.emulation
-        ids = _start_requests(request.body) if request.method == "POST" else []
-        entry.event_ids = ids
+        ids = _start_requests(call.request.body) if call.request.method == "POST" else []
+        call.entry.event_ids = ids
         with emulation.lock:
-            ready_at = emulation.model.request(vm)
+            ready_at = emulation.model.request(call.vm)
         emulation.wait_until(ready_at)
         with emulation.lock:
             model = emulation.model
             if ids:
                 try:
-                    model.approve(ids, vm)
+                    model.approve(ids, call.vm)
                 except UnknownNameError as error:
                     raise _RefusedError(400, f"{error.message}: nothing was approved.") from error
                 emulation.lock.notify_all()
                 return HttpResponse(200)
-            incarnation, events = model.document(vm, version)
-        entry.incarnation = incarnation
+            incarnation, events = model.document(call.vm, version)
+        call.entry.incarnation = incarnation
         settings = emulation.scenario.settings
         body = render(incarnation, events, version, settings.not_before_format)
         headers = {"Content-Type": _JSON}
         if settings.etag:
             headers["ETag"] = etag(body)
-            if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+            if _matches(call.request.headers.get("if-none-match", ""), headers["ETag"]):
                 return HttpResponse(304, headers={"ETag": headers["ETag"]})
         return HttpResponse(200, body, headers)
 
-    def _instance(self, request: HttpRequest, vm: str, path: str, query: list[tuple[str, str]]) -> HttpResponse:
-        _check_headers(request.headers)
-        version = _single(query, "api-version")
+    def _instance(self, call: _Call) -> HttpResponse:
+        _check_headers(call.request.headers)
+        version = _single(call.query, "api-version")
         if not INSTANCE_API_VERSION.fullmatch(version) or version < FIRST_INSTANCE_API_VERSION:
             raise _RefusedError(400, f"The api-version {version[:20]!r} is not supported.")
         with self.emulation.lock:
-            found: Any = instance(self.emulation.model.vm(vm), version)
-        for part in path.strip("/").split("/") if path.strip("/") else []:
+            found: Any = instance(self.emulation.model.vm(call.vm), version)
+        inside = call.path[len(INSTANCE_PATH) :].strip("/")
+        for part in inside.split("/") if inside else []:
             if not isinstance(found, dict) or part not in found:
-                raise _RefusedError(404, f"There is nothing at {INSTANCE_PATH}{path}.")
+                raise _RefusedError(404, f"There is nothing at {call.path}.")
             found = found[part]
-        if dict(query).get("format", "json") == "text":
+        if dict(call.query).get("format", "json") == "text":
             if isinstance(found, (dict, list)):
                 raise _RefusedError(400, "Only a single value is available as text.")
             return HttpResponse(200, str(found).encode(), {"Content-Type": "text/plain; charset=utf-8"})
@@ -249,14 +259,14 @@ def _check_proxy(headers: Mapping[str, str]) -> None:
         raise _RefusedError(400, "The request came through a proxy: X-Forwarded-For is refused.")
 
 
-def _single(query: list[tuple[str, str]], name: str) -> str:
+def _single(query: Sequence[tuple[str, str]], name: str) -> str:
     values = [value for key, value in query if key == name]
     if len(values) != 1:
         raise _RefusedError(400, f"The parameter {name} is {'missing' if not values else 'given more than once'}.")
     return values[0]
 
 
-def _check_version(query: list[tuple[str, str]], headers: Mapping[str, str], unknown_status: int) -> str:
+def _check_version(query: Sequence[tuple[str, str]], headers: Mapping[str, str], unknown_status: int) -> str:
     """Return the api-version of a Scheduled Events request (SE-03); only the preview needs no header (SE-02)."""
     versions = [value for name, value in query if name == "api-version"]
     if versions == [API_VERSIONS[0]] and versions[0] < _HEADER_SINCE:

@@ -139,7 +139,7 @@ BEARER = "{{http: 'https://example.com/x', bearer: {{{}}}}}"
         ("{run: ['true']}", ""),
         ("{run: [/nowhere/drain]}", "there is no program /nowhere/drain"),
         ("{unit: drain.service, action: start}", ""),
-        ("{unit: gone.service, action: start}", "systemd has no usable unit gone.service (not-found"),
+        ("{unit: gone.service, action: start}", "unit gone.service: systemd knows no such unit"),
         ("{http: 'https://example.com/x'}", ""),
         (BEARER.format("file: /etc/nothing"), "/etc/nothing"),
         (BEARER.format("credential: plain"), ""),

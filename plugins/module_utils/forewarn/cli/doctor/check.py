@@ -16,6 +16,12 @@ from ...runner.hooks.commands import PATH
 OK, WARNING, TROUBLE, NOT_CHECKED = "ok", "warning", "trouble", "not checked"
 AS_ROOT = "Run this as root."
 
+_UNIT_FAULTS = {
+    "not-found": "systemd knows no such unit",
+    "masked": "the unit is masked",
+    "bad-setting": "the unit's file has a setting that systemd refuses",
+    "error": "systemd could not load the unit",
+}
 _COMMAND_SECONDS = 20.0
 _MOST_BYTES = 1024 * 1024
 
@@ -83,3 +89,10 @@ class Machine:
             return None
         pairs = (line.partition("=") for line in output.text.splitlines())
         return {name: value for name, equals, value in pairs if equals}
+
+    def unit_problem(self, unit: str, action: str) -> str | None:
+        """Return why systemd would not ``start`` or ``stop`` a unit, or None: also where systemd does not say."""
+        state = (self.properties(unit, "LoadState") or {}).get("LoadState", "")
+        if state == "masked" and action == "stop":  # it may be running all the same
+            return None
+        return f"unit {unit}: {_UNIT_FAULTS[state]}" if state in _UNIT_FAULTS else None

@@ -39,7 +39,7 @@ def hooks(machine: Machine, policies: PolicySet, unit: str) -> Check:
     given = _credentials(machine, unit) if wanted else {}
     # Without systemd nobody can tell what the runner is given.
     promised = wanted if given is None else given
-    needs = examine(policies.hooks_by_rule(), None, promised, lambda name, _action: _unit_problem(machine, name))
+    needs = examine(policies.hooks_by_rule(), None, promised, machine.unit_problem)
     try:
         needs.refuse_untrusted()
     except InputError as error:
@@ -55,13 +55,6 @@ def _lost(machine: Machine, given: Mapping[str, str], wanted: Collection[str], u
     for name in sorted(wanted):
         if name in given and not _is_there(machine, given[name]):
             yield f"the credential {name} of {unit} is to come from {given[name]}, which does not exist"
-
-
-def _unit_problem(machine: Machine, name: str) -> str | None:
-    found = machine.properties(name, "LoadState")
-    if found is None or found.get("LoadState") == "loaded":
-        return None
-    return f"systemd has no usable unit {name} ({found.get('LoadState') or 'nothing'} is its load state)"
 
 
 def _credentials(machine: Machine, unit: str) -> dict[str, str] | None:

@@ -50,9 +50,8 @@ class _Revision:
         self._revision = revision
         self._directory = directory
         prefix = _git(place, "rev-parse", "--show-prefix").decode().rstrip("\n")
-        self._up = (
-            _git(place, "rev-parse", "--show-cdup").decode().rstrip("\n")
-        )  # to the root, from the working directory
+        # To the root, from the working directory.
+        self._up = _git(place, "rev-parse", "--show-cdup").decode().rstrip("\n")
         self._home = directory / prefix
 
     def extracted(self, path: str) -> Path:
@@ -103,9 +102,8 @@ class _Revision:
         asked = b"".join(sha + b"\n" for _mode, sha, _name in blobs)
         output = io.BytesIO(_git(self._place, *top, "cat-file", "--batch", given=asked))
         for mode, sha, name in blobs:
-            answer = (
-                output.readline().split()
-            )  # <object> SP <type> SP <size> LF <content> LF, or <object> SP missing LF
+            # <object> SP <type> SP <size> LF <content> LF, or <object> SP missing LF
+            answer = output.readline().split()
             if len(answer) != 3:
                 message = f"{self._place}: this clone lacks the content of {name}, which is object {sha.decode()}"
                 raise InputError(message, _LACKING)

@@ -6,28 +6,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...runner.hooks.commands import find_program
 from ...runner.hooks.needs import Needs, examine
+from ..doctor.check import Machine
 from ..output.console import Console, attributes, one_line, write_json
 from . import config
 from .group import check_credential, doubtful_limits
 from .setup import Setup, read
-
-_SYSTEMD = "/run/systemd/system"  # exists where systemd is the init: sd_booted(3)
-_SYSTEMCTL_SECONDS = 10.0
-_UNIT_FAULTS = {
-    "not-found": "systemd knows no such unit",
-    "masked": "the unit is masked",
-    "bad-setting": "the unit's file has a setting that systemd refuses",
-    "error": "systemd could not load the unit",
-}
 
 
 def check(given: Mapping[str, Any]) -> int:
@@ -41,7 +30,7 @@ def check(given: Mapping[str, Any]) -> int:
             promised = frozenset(given["credential"])
             directory = os.environ.get("CREDENTIALS_DIRECTORY") or None
             check_credential(setup.group, directory, promised)
-            needs = examine(setup.policies.hooks_by_rule(), directory, promised, _unit_problem)
+            needs = examine(setup.policies.hooks_by_rule(), directory, promised, Machine().unit_problem)
         needs.refuse_untrusted()
     except InputError as found:
         error = found
@@ -83,21 +72,3 @@ def _show(console: Console, setup: Setup, needs: Needs) -> None:
         console.line(
             one_line(said + (f"; {hooks} {'hook has' if hooks == 1 else 'hooks have'} what they need" if hooks else ""))
         )
-
-
-def _unit_problem(unit: str, action: str) -> str | None:
-    """Return why systemd would not start or stop a unit, or None: also where systemd does not say."""
-    if not Path(_SYSTEMD).is_dir():
-        return None
-    try:
-        command = [find_program("systemctl"), "show", "--property=LoadState", "--", unit]
-        done = subprocess.run(  # noqa: S603 - no shell, and the program is systemd's
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SYSTEMCTL_SECONDS, check=False
-        )
-    except (InputError, OSError, ValueError, subprocess.SubprocessError):
-        return None
-    state = done.stdout.decode("utf-8", "replace").strip().partition("=")[2]
-    if state == "masked" and action == "stop":  # it may be running all the same
-        return None
-    fault = _UNIT_FAULTS.get(state)
-    return None if fault is None else f"unit {unit}: {fault}"
