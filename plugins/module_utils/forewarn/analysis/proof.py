@@ -147,6 +147,10 @@ class Proof:
         """Return whether an event is possible. The event is not confirmed."""
         return self.solver.ask(*formulas).answer
 
+    def never(self, *formulas: Formula) -> bool:
+        """Return whether it is proven that formulas hold for no event."""
+        return self.solver.ask(*formulas).never
+
     def shows(
         self, *formulas: Formula, confirm: Confirm | None = None, usual: bool = True, preferred: Sequence[Formula] = ()
     ) -> Shown | Unproven | None:
@@ -158,7 +162,7 @@ class Proof:
         """
         preferred = (*preferred, *self._usual) if usual else preferred
         found = self.solver.preferring(formulas, preferred)
-        if found.answer is SolverAnswer.NEVER:
+        if found.never:
             return None
         if found.answer is SolverAnswer.UNKNOWN:
             return Unproven("the solver found no answer within its limits")
@@ -171,7 +175,7 @@ class Proof:
             raise self._disagreement(found)
         for moment in SAMPLE_TIMES:
             other = self.solver.ask(*formulas, self.inputs.now_us == moment // _MICROSECOND)
-            shown = self._confirmed(other, confirm) if other.answer is SolverAnswer.POSSIBLE else None
+            shown = self._confirmed(other, confirm) if other.possible else None
             if shown is not None:
                 return shown
         what = ", ".join(self.not_understood) or "what a function makes of an unknown text, or a double,"
@@ -187,7 +191,7 @@ class Proof:
 
     def _new_solver(self, *, definitions: bool) -> Solver:
         solver = Solver(self.problem, self.params, self.inputs, definitions=definitions)
-        if solver.ask().answer is SolverAnswer.NEVER:  # everything would follow from a contradiction
+        if solver.ask().never:  # everything would follow from a contradiction
             raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
         return solver
 

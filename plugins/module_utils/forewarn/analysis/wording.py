@@ -76,14 +76,14 @@ class Wording:
         if dimension is None or name == NOW.name:  # its words know no bounds of the time
             return ""
         formulas, found = self._values(dimension), []
-        if self._proof.ask(among, neg(disj(formulas))) is not SolverAnswer.NEVER:
+        if not self._proof.never(among, neg(disj(formulas))):
             return ""
         for value, here in zip(dimension.values, formulas):
-            if (there and value.concrete is MISSING) or self._proof.ask(among, here, formula) is SolverAnswer.NEVER:
+            if (there and value.concrete is MISSING) or self._proof.never(among, here, formula):
                 continue
             if self._proof.ask(among, here) is not SolverAnswer.POSSIBLE:
                 return ""
-            if self._proof.ask(among, here, neg(formula)) is not SolverAnswer.NEVER:
+            if not self._proof.never(among, here, neg(formula)):
                 return ""
             found.append(value)
         vague = there and any(one.label == "any other" for one in found)
@@ -117,7 +117,7 @@ class Wording:
             possible = tuple(
                 sign
                 for sign, relation in (("<", one < other), ("=", one == other), (">", one > other))
-                if self._proof.ask(formula, relation) is not SolverAnswer.NEVER
+                if not self._proof.never(formula, relation)
             )
             if possible in _SIGNS:
                 yield f"{symbols[0].spoken} {_SIGNS[possible]} {symbols[1].spoken}"
@@ -158,8 +158,8 @@ class Wording:
                 solver.add(self._outside(space, number))
             while len(cells) < _MOST_FOUND:
                 found = solver.ask()
-                if found.answer is not SolverAnswer.POSSIBLE:
-                    return sum(1 << one for one in cells) if found.answer is SolverAnswer.NEVER else None
+                if not found.possible:
+                    return sum(1 << one for one in cells) if found.never else None
                 self._seen.append(_Event(found.model, {}))
                 new = self._number(space, self._seen[-1])
                 if new is None:

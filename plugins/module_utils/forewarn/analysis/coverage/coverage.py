@@ -25,7 +25,6 @@ from ...policy.engine import PolicySet
 from ..artifacts import without_invariants
 from ..proof import Progress, Proof, Shown, Unproven, silent
 from ..smt.effort import within_limits
-from ..smt.solver import SolverAnswer
 from ..smt.terms import require
 from ..witness import Witness
 from .outcomes import CoverageItem, Possible, covered_by, of_decision, of_traces, possible_items, stateable
@@ -137,7 +136,7 @@ class _GapSearch:
         """Count an item, and suggest a test of it if it is possible and nothing covers it."""
         item = one.item
         # A test may have covered it with an event that the service does not send.
-        if item.event_type is not None and self._proof.ask(one.formula) is SolverAnswer.NEVER:
+        if item.event_type is not None and self._proof.never(one.formula):
             self._gaps.impossible.append(item)
             return
         if item in self._covered:

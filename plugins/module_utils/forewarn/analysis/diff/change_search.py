@@ -18,7 +18,6 @@ from ..event_space.regions import ANY
 from ..proof import Progress, Proof, Shown, Unproven, decision_dict
 from ..smt.encode.decisions import Decisions, OutcomeFormula
 from ..smt.encode.problem import OpaqueValue
-from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg, same
 from ..wording import Context, Wording, contexts
 from .behaviour import Behaviour, behaviour
@@ -44,11 +43,11 @@ def differing_pairs(proof: Proof, progress: Progress) -> tuple[list[OutcomePair]
         proof.solver.add(_may_differ(*proof.decisions))
         for _turn in range(_MOST_PAIRS):
             answer = proof.solver.ask()
-            if answer.answer is not SolverAnswer.POSSIBLE:
-                return found, answer.answer is SolverAnswer.NEVER
+            if not answer.possible:
+                return found, answer.never
             old, new = (_outcomes(proof, one, answer.model) for one in proof.decisions)
             when, differ = conj(one.when for one in (*old, *new)), _differ(proof, old, new)
-            possible = proof.ask(when, differ) is not SolverAnswer.NEVER
+            possible = not proof.never(when, differ)
             proof.solver.add(neg(when))
             if possible:
                 progress("pairs of rules that differ", len(found), 0)
@@ -123,19 +122,19 @@ def _change(
     """Return a change with its events; without any if they turn out to be impossible."""
     change = Change(description.what, description.effect, None, kinds=description.kinds)
     formula = disj(pair.when for pair in pairs)
-    usual = proof.ask(formula, proof.normal) is not SolverAnswer.NEVER
+    usual = not proof.never(formula, proof.normal)
     if usual:
         formula = conj((formula, proof.normal))
     found: list[tuple[str, Formula]] = []
     for context, wording in among:
-        if proof.ask(formula, context.given) is SolverAnswer.NEVER:
+        if proof.never(formula, context.given):
             continue
         here = conj((context.given, proof.normal if usual else True))
         inside = conj((formula, context.given))
         parts, complete = wording.parts(inside, here, _reads(context.readings, pairs), _MOST_PARTS)
         change.complete = change.complete and complete
         found += ((context.joined(when), conj((part, context.given))) for when, part in parts)
-    words_fit = any(proof.ask(formula, part) is not SolverAnswer.NEVER for _when, part in found)
+    words_fit = any(not proof.never(formula, part) for _when, part in found)
     for when, part in found if words_fit else [(ANY, True)]:  # no words are a reason to drop a change
         shown = proof.shows(formula, part)
         if isinstance(shown, Unproven):

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ..event_space.policies import Reading
 from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
-from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
 from ..wording import Context, Wording
 from .predicate import SOURCE
@@ -91,7 +90,7 @@ def answered(
 def in_words(proof: Proof, contexts: Sequence[Context], formula: Formula) -> str:
     """Return for which events a formula holds, in words; empty if there are none that the service sends."""
     usual = conj((formula, proof.normal))
-    if proof.ask(usual) is SolverAnswer.NEVER:
+    if proof.never(usual):
         return ""
     readings = contexts[0].readings
     return Wording(proof, readings).when(usual, proof.normal, _about(proof, readings, usual))
@@ -111,7 +110,7 @@ def _groups(
     for context in contexts:
         here = conj((among, context.given))
         inside = conj((formula, here))
-        if proof.ask(inside) is SolverAnswer.NEVER:
+        if proof.never(inside):
             continue
         parts, whole = _parts(proof, context.readings, formula, here)
         complete = complete and whole
@@ -137,7 +136,7 @@ def _parts(
     for earlier in (False, True):
         about = _about(proof, readings, inside, earlier=earlier)
         parts, whole = wording.parts(inside, here, about, _MOST_GROUPS)
-        found = [(when, part, proof.ask(neg(formula), here, part) is SolverAnswer.NEVER) for when, part in parts], whole
+        found = [(when, part, proof.never(neg(formula), here, part)) for when, part in parts], whole
         if whole and all(always for _when, _part, always in found[0]):
             return found
         first = first or found
@@ -174,7 +173,7 @@ def _about(proof: Proof, readings: Sequence[Reading], formula: Formula, *, earli
             (one.policy, one.rule)
             for policy in decisions.policies
             for one in policy.outcomes
-            if one.match is not None and proof.ask(formula, one.when) is not SolverAnswer.NEVER
+            if one.match is not None and not proof.never(formula, one.when)
         }
         for policy in reading.policies:
             matches = list(policy.every())

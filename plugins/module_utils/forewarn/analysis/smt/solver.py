@@ -42,6 +42,16 @@ class SolverResult:
         self.answer, self.model = answer, model
         self._make = make
 
+    @property
+    def never(self) -> bool:
+        """Whether it is proven that there is no event."""
+        return self.answer is SolverAnswer.NEVER
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a model."""
+        return self.answer is SolverAnswer.POSSIBLE
+
     @cached_property
     def witness(self) -> Witness | None:
         """The event, None if there is none, or if no names were found for all of its VMs."""
@@ -149,17 +159,17 @@ class Solver:
     ) -> SolverResult:
         """Return an event for which all formulas hold, and as many of the preferred ones as possible, in order."""
         found, given = self.ask(*formulas, inputs=inputs), list(formulas)
-        if found.answer is not SolverAnswer.POSSIBLE or not preferred:
+        if not found.possible or not preferred:
             return found
         best = self.ask(*formulas, *preferred, inputs=inputs)
-        if best.answer is SolverAnswer.POSSIBLE:
+        if best.possible:
             return best
         for one in preferred:
             if self.holds(found.model, one):
                 given.append(one)
                 continue
             better = self.ask(*given, one, inputs=inputs)
-            if better.answer is SolverAnswer.POSSIBLE:
+            if better.possible:
                 found = better
                 given.append(one)
         return found

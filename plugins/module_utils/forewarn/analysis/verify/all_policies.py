@@ -13,7 +13,6 @@ from ...policy.decision import APPROVE, GROUPS
 from ..claims import Claim, value_of
 from ..proof import Shown, Unproven
 from ..smt.encode.decisions import Decisions
-from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg
 from .finding import ProofFinding
 from .search import WHEN, Search, at_rule, overall
@@ -115,7 +114,7 @@ def _claimed(
     usual = conj((formula, search.proof.normal))
     if wanted is None:
         found = list(search.by_severity(finding, formula, brief=False, **more))
-        enough = search.proof.ask(usual) is SolverAnswer.NEVER  # then it is a note
+        enough = search.proof.never(usual)  # then it is a note
     else:
         found = list(search.shown(finding, usual, among=search.proof.normal, **more))
         if not any(one.certain for one in found):

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from ...policy.decision import GROUPS
 from ..policy_outcome import RULE
 from ..smt.encode.decisions import MatchFormulas, OutcomeFormula
-from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, disj, neg, same
 from .all_policies import approved_with
 from .finding import ProofFinding
@@ -43,7 +42,7 @@ def early(search: Search) -> Iterator[ProofFinding]:
             continue
         held = conj((one.when, far, neg(decisions.approved)))
         grouped = conj((one.when, far, decisions.approved, several, approved_with(decisions, "group", GROUPS[0])))
-        is_held = search.proof.ask(held) is not SolverAnswer.NEVER
+        is_held = not search.proof.never(held)
         why = "it is held" if is_held else "an event of several VMs is not approved"
         message = (
             f"rule {match.path} prepares for {TYPES} as soon as it is announced, up to 7 days ahead, "
@@ -83,7 +82,7 @@ def _never_undone(search: Search, match: MatchFormulas, when: Formula) -> Iterat
 
 
 def _only_started(search: Search, match: MatchFormulas, when: Formula) -> Iterator[ProofFinding]:
-    if search.proof.ask(when, neg(search.started)) is not SolverAnswer.NEVER:
+    if not search.proof.never(when, neg(search.started)):
         return
     message = f"rule {match.path} decides started events only: nothing is prepared for them, so recover never runs"
     hint = "write 'recover_when: started' if recover is to follow every such event"
@@ -94,7 +93,7 @@ def _none_started(search: Search, match: MatchFormulas, when: Formula) -> Iterat
     """Yield that no rule of a policy that is meant to recover started events decides one."""
     rules = (one for one, other in _rules(search) if other.policy is match.policy)
     meant = (one.when for one in rules if one.data.get("recover") and one.data.get("recover_when") == "started")
-    if search.proof.ask(disj(meant), search.started) is not SolverAnswer.NEVER:
+    if not search.proof.never(disj(meant), search.started):
         return
     message = (
         f"rule {match.path} has 'recover_when: started' but decides no started event: "
@@ -104,4 +103,4 @@ def _none_started(search: Search, match: MatchFormulas, when: Formula) -> Iterat
     finding = at_rule("started-not-recovered", "warning", match, message, hint)
     types = search.types(when)
     alike = conj((search.started, search.proof.normal, search.proof.inputs.is_one_of("EventType", *types)))
-    yield from search.shown(finding, when if search.proof.ask(alike) is SolverAnswer.NEVER else alike)
+    yield from search.shown(finding, when if search.proof.never(alike) else alike)

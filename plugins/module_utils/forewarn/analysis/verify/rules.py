@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ...policy.decision import HOLD, Decision, Verdict
 from ..proof import Shown
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
-from ..smt.solver import SolverAnswer, SolverResult
+from ..smt.solver import SolverResult
 from ..smt.terms import Formula, conj, disj, implies, neg
 from ..witness import Witness
 from .finding import ProofFinding
@@ -86,7 +86,7 @@ class RuleSearch:
         before: list[tuple[MatchFormulas, Formula]] = []
         for match in matches:
             self._search.progress(f"rules of {self._policy.name}", match.number, self._total)
-            alive = self._see(match, "holds", match.met).answer is not SolverAnswer.NEVER
+            alive = not self._see(match, "holds", match.met).never
             if not alive:
                 self._dead.append(Dead(match, above, tuple(before)))
             fails = self._fails(match, "condition", match.failed, match.reached)
@@ -108,9 +108,9 @@ class RuleSearch:
     def _fails(self, match: MatchFormulas, what: str, formula: Formula, reached: Formula) -> bool:
         """Return whether an expression of a rule may have no value for the events that the solver assumes."""
         found = self._see(match, f"{what} fails", formula)
-        if found.answer is SolverAnswer.NEVER:
+        if found.never:
             return False
-        usual = self._solver.ask(formula, self._search.proof.normal).answer is not SolverAnswer.NEVER
+        usual = not self._solver.ask(formula, self._search.proof.normal).never
         among = reached if what == "condition" else conj((reached, match.met))
         self._failing.append(Failing(match, what, conj((reached, formula)), among, usual, found.witness))
         return True
@@ -118,11 +118,11 @@ class RuleSearch:
     def _see(self, match: MatchFormulas, result: str, formula: Formula) -> SolverResult:
         """Return whether a rule may have a result, and keep an event that has it, a modest one if possible."""
         found = self._solver.ask(formula)
-        if found.answer is not SolverAnswer.POSSIBLE:
+        if not found.possible:
             return found
         for wish in (self._search.proof.modest, self._search.proof.soon):
             better = found if self._solver.holds(found.model, wish) else self._solver.ask(formula, wish)
-            if better.answer is SolverAnswer.POSSIBLE:
+            if better.possible:
                 found = better
                 break
         if found.witness is not None:
@@ -155,7 +155,7 @@ class RuleSearch:
         """Return what is wrong with a rule that never decides."""
         policy, match, path = self._policy, dead.match, dead.match.path
         takers = self._takers(dead)
-        if not takers and self._solver.ask(match.met).answer is SolverAnswer.NEVER:
+        if not takers and self._solver.ask(match.met).never:
             message = (
                 f"rule {path} never applies: no event meets {never_met(self._search, self._solver, policy, match)}"
             )

@@ -17,7 +17,6 @@ from ..event_space.policies import Reading
 from ..event_space.regions import ANY
 from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
 from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula
-from ..smt.solver import SolverAnswer
 from ..smt.terms import Formula, conj, neg
 from ..wording import Wording
 from .finding import ProofFinding, Severity
@@ -98,7 +97,7 @@ class Search:
         maybe a ``brief`` one.
         """
         usual, perhaps = conj((formula, self.proof.normal)), ""
-        if self.proof.ask(usual) is not SolverAnswer.NEVER:
+        if not self.proof.never(usual):
             normal = {**more, "among": conj((more.get("among", True), self.proof.normal))}
             found = list(self.shown(finding, usual, **normal))
             if any(one.certain for one in found):

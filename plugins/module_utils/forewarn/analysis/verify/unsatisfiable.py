@@ -17,7 +17,7 @@ from ..artifacts import every_part
 from ..smt.effort import TooCostlyError
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
 from ..smt.encode.logic import ConditionPart
-from ..smt.solver import Solver, SolverAnswer
+from ..smt.solver import Solver
 from ..smt.terms import Formula
 from ..wording import Wording
 from .search import Search
@@ -51,7 +51,7 @@ def _smallest(solver: Solver, parts: Sequence[ConditionPart]) -> Sequence[Condit
     """Return parts that exclude each other, without any of which this is not proven: one or two if that is enough."""
 
     def never(chosen: Sequence[ConditionPart]) -> bool:
-        return solver.ask(*map(_true, chosen)).answer is SolverAnswer.NEVER
+        return solver.ask(*map(_true, chosen)).never
 
     for size in (1, 2) if len(parts) <= _MOST_PAIRED else (1,):
         for chosen in itertools.combinations(parts, size):

@@ -13,10 +13,9 @@ from ....policy.functions.patterns import compile_pattern
 from ....policy.functions.table import FUNCTIONS
 from ....policy.functions.timevalues import MAX_DURATION, MIN_DURATION, UNITS
 from ..terms import between, conj, disj, neg
-from . import text_calls
 from .arguments import TOTAL, Arguments, is_python
 from .form_encoder import FormEncoder
-from .functions import call
+from .functions import call, match_of
 from .logic import OPTIONAL, optional
 from .loops import filtered
 from .problem import Encoding, OpaqueValue, failure
@@ -39,7 +38,7 @@ def function_call(encoder: FormEncoder, form: f.Call) -> Encoding:
         return failure(form.type)
     fresh = partial(encoder.fresh, form)
     if form.function == "matches" and is_python(values[1]):
-        return text_calls.matches(values[0], compile_pattern(values[1].value), encoder.plain, fresh)
+        return match_of(values[0], compile_pattern(values[1].value), encoder.plain, fresh)
     found = call(Arguments(encoder.problem, form, values, encoder.plain, fresh))
     if found is not None:
         return found
@@ -52,7 +51,7 @@ def function_call(encoder: FormEncoder, form: f.Call) -> Encoding:
 
 def matches(encoder: FormEncoder, form: f.Matches) -> Encoding:
     """Return the encoding of whether a text has a match of a pattern that is a literal."""
-    return text_calls.matches(encoder.encode(form.operand), form.program, encoder.plain, partial(encoder.fresh, form))
+    return match_of(encoder.encode(form.operand), form.program, encoder.plain, partial(encoder.fresh, form))
 
 
 def list_of(encoder: FormEncoder, form: f.List) -> Encoding:

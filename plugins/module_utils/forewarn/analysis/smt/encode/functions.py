@@ -6,21 +6,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from ....policy.evaluation_error import EvaluationError
+from ....policy.forms import Call
+from ....policy.functions.regex import compile_program
+from ....policy.functions.table import FUNCTIONS
 from ..terms import disj, ite, neg, same
-from .arguments import Arguments
+from .arguments import TOTAL, Arguments, is_python
 from .arithmetic import ARITHMETIC
 from .comparisons import COMPARISONS
 from .inputs import Tags
+from .patterns import samples
 from .problem import Encoding, OpaqueValue, TextList, failure
 from .resources import Distinct, Resources, names_of
-from .text_calls import function_of_text
+from .text_functions import TextFunction, identity
 from .times import ACCESSORS, accessor, duration_field
 
 
 def call(arguments: Arguments) -> Encoding | None:
     """Return the encoding of a call, None where it cannot be translated exactly."""
-    found = function_of_text(arguments, _FUNCTIONS)
+    found = _function_of_text(arguments)
     if found is not None:
         return found
     values = tuple(map(arguments.plain, arguments.values))
@@ -86,6 +92,82 @@ def _calendar(arguments: Arguments) -> Encoding | None:
 
 def _duration_field(arguments: Arguments) -> Encoding:
     return duration_field(arguments.form.function, arguments.values[0].value)
+
+
+_RELATIONS = ("starts_with", "ends_with", "contains", "eq", "in")
+
+
+def _function_of_text(arguments: Arguments) -> Encoding | None:
+    """Return the encoding of a call all of whose arguments are known but for one text, None for another call.
+
+    It is a function of the text, whose values the solver learns for the texts of policies.
+    """
+    form, values = arguments.form, list(arguments.values)
+    name = form.function
+    if name in ("eq", "ne", "in") and not any(isinstance(one.value, TextFunction) for one in values):
+        return None
+    unknown = [place for place, one in enumerate(values) if not is_python(one)]
+    if len(unknown) != 1:
+        return None
+    if name == "ne":  # so that the solver learns of one function, not of two
+        equal_form = Call((form.type, form.start, form.end), "eq", *form.arguments)
+        equal = _function_of_text(arguments._replace(form=equal_form))
+        return None if equal is None else Encoding(neg(equal.value), equal.error)
+    (place,) = unknown
+    text = values[place]
+    is_function = isinstance(text.value, TextFunction)
+    if not is_function and (arguments.type_of(place) != "string" or isinstance(text.value, OpaqueValue)):
+        return None
+    if isinstance(text.value, str):  # known, if it has a value at all
+        try:
+            return Encoding(FUNCTIONS[name](*(one.value for one in values)), text.error)
+        except EvaluationError:
+            return failure(form.type)
+    inner: TextFunction = text.value if is_function else identity(text.value)
+    if inner.is_int_of_text and name in _FUNCTIONS:
+        return None  # the number is one function of the text, whatever it is compared with
+    constants = [one.value for number, one in enumerate(values) if number != place]
+
+    def function(value: Any) -> Any:
+        return FUNCTIONS[name](*constants[:place], value, *constants[place:])
+
+    found = inner.then(
+        f"{name}({', '.join([inner.key, *map(repr, constants)])} at {place})",
+        function,
+        form.type,
+        [item for one in constants for item in (one if isinstance(one, (list, dict)) else [one])],
+        relation=inner.relation_of(name, constants[0]) if _is_relation(name, place) else None,
+        total=name in TOTAL,
+    )
+    return arguments.plain(Encoding(found, text.error)) if found.type == "bool" else Encoding(found, text.error)
+
+
+def match_of(
+    operand: Encoding,
+    program: list[Any],
+    plain: Callable[[Encoding], Encoding],
+    fresh: Callable[[], Encoding],
+) -> Encoding:
+    """Return the encoding of whether a text has a match of a pattern, which is compiled.
+
+    ``plain`` and ``fresh`` are as those of Arguments.
+    """
+    search = compile_program(program)
+    if is_python(operand):
+        return Encoding(search(operand.value))
+    if operand.error is True:
+        return failure("bool")
+    if isinstance(operand.value, OpaqueValue):
+        return fresh()
+    if isinstance(operand.value, str):  # known, if it has a value at all
+        return Encoding(search(operand.value), operand.error)
+    inner = operand.value if isinstance(operand.value, TextFunction) else identity(operand.value)
+    key, relation = f"matches({inner.key}, {program})", inner.relation_of("matches", program)
+    return plain(Encoding(inner.then(key, search, "bool", samples(program), relation=relation), operand.error))
+
+
+def _is_relation(name: str, place: int) -> bool:
+    return name in _RELATIONS and (place == 0 or name == "eq")
 
 
 _FUNCTIONS: Mapping[str, Callable[[Arguments], Encoding | None]] = {
