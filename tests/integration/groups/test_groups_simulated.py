@@ -58,7 +58,7 @@ def test_the_same_holds_for_fifty_vms(seed: int, directory: Path) -> None:
 
 
 def no_slots(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Coordinator, "_no_slot", lambda *_arguments, **_options: None)
+    patch.setattr(Coordinator, "no_slot", lambda *_arguments, **_options: None)
 
 
 def no_barrier(patch: pytest.MonkeyPatch) -> None:

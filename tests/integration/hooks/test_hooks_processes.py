@@ -40,10 +40,10 @@ sys.path.insert(0, sys.argv[1])
 import forewarn.runner.skip_openssl
 from forewarn.events import Event
 from forewarn.runner.hooks.executor import Executor
-from forewarn.runner.hooks.commands import HookSettings, Occasion, command
+from forewarn.runner.hooks.commands import HookContext, HookSettings, command
 import subprocess, threading
 work = json.loads(sys.argv[2])
-occasion = Occasion("prepare", 1, Event("E-1"), None, False, None, None, None, None, None, None, None, 0)
+occasion = HookContext("prepare", 1, Event("E-1"), None, False, None, None, None, None, None, None, None, 0)
 def peak():
     return int(re.search(r"VmHWM:\\\\s+(\\\\d+) kB", open("/proc/self/status").read()).group(1))
 done = threading.Event()
@@ -51,7 +51,7 @@ executor = Executor(done.set)
 before = peak()
 executor.start(1, command(work["hook"], occasion, HookSettings(**work["settings"]), 30.0))
 done.wait(30)
-((_token, outcome),) = executor.finished()
+((_token, outcome),) = executor.take_results()
 print(json.dumps({"outcome": outcome, "kilobytes": peak() - before, "ssl": "ssl" in sys.modules}))
 """.replace("\\\\", "\\")
 

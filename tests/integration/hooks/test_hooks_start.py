@@ -229,7 +229,7 @@ def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
         "done = threading.Event()\nexecutor = Executor(done.set)\n"
         "argv = ('/bin/sh', '-c', 'printf \"%s %s\" \"$1\" \"$A\"', 'sh', 'ä€')\n"
         "executor.start(1, Command(argv, {'A': '\\U0001f600'}, b'', 10.0))\ndone.wait(10)\n"
-        "print(ascii(executor.finished()[0][1].output))\n"
+        "print(ascii(executor.take_results()[0][1].output))\n"
     )
     environment = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-X", "utf8=0", str(script)]

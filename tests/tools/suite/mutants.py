@@ -80,7 +80,10 @@ PACKAGES: Mapping[str, Package] = {
     ),
     "runner": Package(
         FOREWARN,
-        tuple(f"runner/{name}.py" for name in ("approvals", "controller", "event_record", "reconciler", "tracker")),
+        (
+            *(f"runner/{name}.py" for name in ("approval_gate", "approvals", "controller", "decision_reporter")),
+            *(f"runner/{name}.py" for name in ("event_record", "reconciler", "tracker")),
+        ),
         "runner/test_{}*.py",
         _tests(
             "tracker event_record restarts not_before_moves nameless hidden_events content_changes "

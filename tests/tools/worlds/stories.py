@@ -119,7 +119,7 @@ class Story:
     def drill(self, name: str, notice: float = NOTICE_SECONDS, duration: float = 30.0) -> store.DrillStore:
         """Ask for a drill; return the store that it lies in."""
         drills = store.DrillStore(str(self.directory))
-        drills.inbox.make()
+        drills.inbox.create()
         request = store.DrillRequest("Reboot", notice, duration, "Platform", VMS[:1])
         drills.write(name, store.DrillRecord(request, self.instance.clocks.stamp()))
         return drills

@@ -117,8 +117,8 @@ class MemoryJournal(NoJournal):
         self._unread = False
 
     @property
-    def unread(self) -> bool:
-        return self._unread or bool(self.late)
+    def has_unread_records(self) -> bool:
+        return self._unread or bool(self.late_records)
 
     def kept(self) -> bool:
         return bool(self._disk.rows)
@@ -149,8 +149,8 @@ class MemoryJournal(NoJournal):
             self.trouble = None
             if self._unread:
                 self._unread = False
-                self.late = [row for row in self._disk.records() if row.open]
-                for row in self.late:
+                self.late_records = [row for row in self._disk.records() if row.open]
+                for row in self.late_records:
                     self._watch.saved(row)
             self._disk.rows.update(self._rows)
             self._rows.clear()

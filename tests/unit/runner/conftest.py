@@ -46,7 +46,7 @@ def state(tmp_path: Path, clocks: ManualClocks) -> Iterator[Path]:
 
 @pytest.fixture
 def drills(state: Path, clocks: ManualClocks) -> Drills:
-    DrillStore(str(state)).inbox.make()
+    DrillStore(str(state)).inbox.create()
     found = Drills(str(state), clocks)
     assert found.poll("web_0") is None
     return found

@@ -35,7 +35,7 @@ def directory_of(args: argparse.Namespace) -> str:
 def hand_over(directory: str, changed: Pause) -> None:
     """Replace the latest pause of a state directory. Raises InputError."""
     inbox = Inbox(directory, pause.DIRECTORY, "pause")
-    inbox.make()
+    inbox.create()
     inbox.write(pause.FILE_NAME, pause.encoded(changed))
 
 

@@ -51,12 +51,8 @@ class ApprovalGate:
     ) -> Eligibility:
         """Return whether this VM approves the event now. The ``blocker`` says why not, unless the policies do."""
         found = approval.eligibility(decision, vm_name, now, approvable_seconds, agreement)
-        return (
-            blocker
-            if blocker is not None
-            and (found.send or found.code in (approval.NOT_LEADER, approval.GROUP, approval.NO_SLOT))
-            else found
-        )
+        overridden = found.send or found.code in (approval.NOT_LEADER, approval.GROUP, approval.NO_SLOT)
+        return blocker if blocker is not None and overridden else found
 
     def _unready(self, decision: Decision, record: EventRecord, now: datetime) -> Eligibility | None:
         """Return what is still to be done, or known, before this VM may approve, or None."""

@@ -72,7 +72,7 @@ class Shadow:
         for live, other in zip(decisions, others):
             effects = _effect(live), _effect(other)
             if effects[0] != effects[1]:
-                found.append((effects, Disagreement(live.event, live, other, _what(live, other, *effects))))
+                found.append((effects, Disagreement(live.event, live, other, _difference_text(live, other, *effects))))
         # Only now: if one comparison fails, all decisions are reported as failed.
         return [disagreement for effects, disagreement in found if self._is_news(disagreement.event, effects)]
 
@@ -115,7 +115,7 @@ def _text(hook: Mapping[str, Any]) -> str:
     return json.dumps(hook, sort_keys=True)
 
 
-def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
+def _difference_text(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
     if one.output != two.output:
         return f"live {_answer(live)}, shadow {_answer(other)}"
     differences = []

@@ -42,7 +42,7 @@ class FakeRunner:
         self.drills = Drills(str(directory), CLOCKS)
         self.heart = Heartbeat(str(directory), CLOCKS)
         self.beat()
-        DrillStore(str(directory)).inbox.make()
+        DrillStore(str(directory)).inbox.create()
         assert self.drills.poll("web_0") is None
 
     def beat(self, **fields: Any) -> None:

@@ -23,7 +23,7 @@ from forewarn.runner.telemetry.metrics import (
     METRICS,
     SUMMARY,
     Metrics,
-    until,
+    seconds_until,
     write_textfile,
 )
 from hypothesis import example, given, settings
@@ -157,7 +157,9 @@ def test_ages_and_notices_are_those_of_the_scrape() -> None:
     clocks = ManualClocks()
     metrics = Metrics()
     metrics.set("forewarn_last_good_poll_age_seconds", partial(clocks.since, clocks.stamp()))
-    metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): until(clocks.wall() + 10.0, clocks)})
+    metrics.replace(
+        "forewarn_event_notice_seconds", {("A", "Freeze", False): seconds_until(clocks.wall() + 10.0, clocks)}
+    )
     notice = {"event_id": "A", "type": "Freeze", "drill": "false"}
     clocks.now += 4.0
     assert value_of(metrics, "forewarn_last_good_poll_age_seconds") == 4

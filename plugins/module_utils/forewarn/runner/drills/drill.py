@@ -46,7 +46,7 @@ def submit(directory: str, request: DrillRequest, clocks: Clocks) -> str:
     find_runner(directory, clocks)
     event_id = new_id()
     store = DrillStore(directory)
-    store.inbox.make()
+    store.inbox.create()
     store.write(event_id, DrillRecord(request, clocks.stamp()))
     return event_id
 

@@ -116,7 +116,7 @@ class Etcd:
                 if fault.unsure:
                     raise
                 faults.append(fault)
-        raise _together(faults)
+        raise _joint_fault(faults)
 
     def _attempt(
         self,
@@ -178,7 +178,7 @@ class Etcd:
         self._newest = header
 
 
-def _together(faults: Sequence[StoreFault]) -> StoreFault:
+def _joint_fault(faults: Sequence[StoreFault]) -> StoreFault:
     """Return one fault for those of several endpoints."""
     if len(faults) == 1:
         return faults[0]

@@ -114,7 +114,7 @@ class Member:
         want = (
             None
             if need is None or not affected or record.undecided
-            else self._want(decision, record, blocked, need, now)
+            else self._wanted_slots(decision, record, blocked, need, now)
         )
         return Intent(
             event.event_id,
@@ -128,7 +128,7 @@ class Member:
             fresh=blocked is None and decision.output == APPROVE,
         )
 
-    def _want(
+    def _wanted_slots(
         self, decision: Decision, record: EventRecord, blocked: Eligibility | None, need: Need, now: datetime
     ) -> Want | None:
         """Return the slots that the event needs now, None if none: its time has not come, or it never gets them."""

@@ -55,7 +55,7 @@ class Needs(NamedTuple):
         for need in needs:
             if need.problem is not None:
                 found.setdefault(need.problem, []).append(need)
-        return tuple(f"{_where(of)}: {problem}" for problem, of in found.items())
+        return tuple(f"{_requirer_text(of)}: {problem}" for problem, of in found.items())
 
     def refuse_untrusted(self) -> None:
         """Raise the InputError of the first program that others can change."""
@@ -160,7 +160,7 @@ def _problem(check: Callable[[str], None], path: str) -> str | None:
     return None
 
 
-def _where(needs: list[HookNeed | CredentialNeed]) -> str:
+def _requirer_text(needs: list[HookNeed | CredentialNeed]) -> str:
     first, others = needs[0], len(needs) - 1
     more = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
     return f"rule {first.rule} of policy {first.policy}{more}"

@@ -78,7 +78,7 @@ def submit(directory: str, request: RecoveryRequest) -> str:
     check(request)
     name = f"recover-{os.urandom(6).hex()}"
     inbox = Inbox(directory, DIRECTORY, "request")
-    inbox.make()
+    inbox.create()
     data = {"forewarn": _SCHEMA, **request._asdict()}
     inbox.write(name + _SUFFIX, json.dumps(data).encode("ascii"))
     return name

@@ -81,11 +81,11 @@ class StateDirectory:
         """Make the directory, with mode 0700, if it is missing. Raises InputError if others can change it."""
         missing = self.check()
         for path in reversed(missing):
-            self._make(path)
+            self._create(path)
         if missing:
             trust.check_directory(self.path, _WHAT)
 
-    def _make(self, path: Path) -> None:
+    def _create(self, path: Path) -> None:
         try:
             path.mkdir(0o700)
         except FileExistsError:  # another runner was faster

@@ -46,8 +46,8 @@ class Inbox:
             return None
         return [name for name in listing if not name.startswith(".") and name not in self._stuck]
 
-    def make(self) -> None:
-        """Make the directory if it is missing; root makes it for the runner's user. Raises InputError."""
+    def create(self) -> None:
+        """Create the directory if it is missing; root creates it for the runner's user. Raises InputError."""
         opened = []
         try:
             opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
@@ -56,7 +56,7 @@ class Inbox:
                 os.fsync(opened[0])  # or a boot could lose the directory, with the files in it
             opened.append(os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
             if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, now or by a command that was interrupted
-                _give(opened[1], opened[0])
+                _chown_like(opened[1], opened[0])
         except OSError as error:
             raise self._refused(error, self.path) from error
         finally:
@@ -93,7 +93,7 @@ class Inbox:
             try:
                 file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
                 try:
-                    _give(file, directory)
+                    _chown_like(file, directory)
                     if os.write(file, content) != len(content):
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     os.fsync(file)
@@ -131,7 +131,7 @@ class Inbox:
         return InputError(f"{path}: {error.strerror}.", hint)
 
 
-def _give(file: int, directory: int) -> None:
+def _chown_like(file: int, directory: int) -> None:
     owner = os.fstat(directory)
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.fchown(file, owner.st_uid, owner.st_gid)

@@ -48,14 +48,14 @@ class MachineLock:
             return
         try:
             for number in range(_NAMES):  # all, even after a free one: another runner may have found that one taken
-                self._take(self._name(number))
+                self._acquire(self._name(number))
         except BaseException:  # KeyboardInterrupt too: another runner must not find it taken
             self.release()
             raise
         if self._socket is not None:
-            threading.Thread(target=_turn_away, args=(self._socket,), daemon=True).start()
+            threading.Thread(target=_close_connections, args=(self._socket,), daemon=True).start()
 
-    def _take(self, name: bytes) -> None:
+    def _acquire(self, name: bytes) -> None:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             holder = _holder(name)
@@ -108,7 +108,7 @@ def _bind(name: bytes) -> socket.socket | None:
     return listener
 
 
-def _turn_away(listening: socket.socket) -> None:
+def _close_connections(listening: socket.socket) -> None:
     """Close the connections of others who ask whose lock it is, to keep room for the next."""
     with suppress(OSError):  # until the lock is released
         while True:

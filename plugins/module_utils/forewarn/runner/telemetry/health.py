@@ -19,7 +19,7 @@ from ..hooks.needs_watch import NeedsCheck, NeedsWatch
 from ..hooks.scheduler import HookScheduler
 from ..policies import Policies
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
-from .metrics import Value, until, write_textfile
+from .metrics import Value, seconds_until, write_textfile
 from .readiness import Readiness
 from .recorder import Recorder
 from .systemd import Notifier
@@ -295,7 +295,7 @@ class HealthReporter:
             numbers[key] = numbers.get(key, 0.0) + 1.0
             if record.listed and event.event_status != "Started" and event.not_before is not None:
                 moment = event.not_before.timestamp()
-                notices[event.event_id, event.event_type, drill] = until(moment, self._clocks)
+                notices[event.event_id, event.event_type, drill] = seconds_until(moment, self._clocks)
         self._metrics.replace("forewarn_events", numbers)
         self._metrics.replace("forewarn_event_notice_seconds", notices)
         self._write_textfile()

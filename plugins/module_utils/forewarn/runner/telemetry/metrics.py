@@ -179,7 +179,7 @@ class Metrics:
         self._lock = allocate_lock()
         self._series: dict[str, dict[tuple[str, ...], Any]] = {name: {} for name in METRICS}
         for name, metric in METRICS.items():
-            nothing = _nothing(metric) if metric.kind in (HISTOGRAM, SUMMARY) else 0.0
+            nothing = _empty_histogram(metric) if metric.kind in (HISTOGRAM, SUMMARY) else 0.0
             self._series[name].update(dict.fromkeys(metric.present, nothing))
         self.set("forewarn_last_reload_successful", 1.0)
 
@@ -197,7 +197,7 @@ class Metrics:
         key = _key(name, labels, HISTOGRAM, SUMMARY)
         metric = METRICS[name]
         with self._lock:
-            before = self._series[name].get(key) or _nothing(metric)
+            before = self._series[name].get(key) or _empty_histogram(metric)
             counts = list(before.counts)
             counts[sum(seconds > bound for bound in metric.buckets)] += 1
             self._series[name][key] = _Histogram(tuple(counts), before.total + seconds)
@@ -235,7 +235,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-def until(wall: float, clocks: Clocks) -> Callable[[], float]:
+def seconds_until(wall: float, clocks: Clocks) -> Callable[[], float]:
     """Return a function that returns the seconds left until a wall-clock time, 0 once it has passed."""
     return lambda: max(0.0, wall - clocks.wall())
 
@@ -275,7 +275,7 @@ def _key(name: str, labels: Mapping[str, object], *kinds: str) -> tuple[str, ...
     return tuple(_label(labels[label]) for label in metric.labels)
 
 
-def _nothing(metric: Metric) -> _Histogram:
+def _empty_histogram(metric: Metric) -> _Histogram:
     return _Histogram((0,) * (len(metric.buckets) + 1), 0.0)
 
 
