@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..pages import counted, printable
-from .host_errors import no_connection, one_line
+from .host_answers import no_connection, one_line
 from .status import PolicyInUse, listed, mapping, names, policy_in_use
 from .table import GOOD, HEADING, PLAIN, TROUBLE, WARNING, TableLine
 
 DONE, FAILED, NOT_REACHED, NOT_BEGUN = "done", "failed", "not reached", "not begun"
 _MOST_NAMES = 8  # of hosts in one entry
+# Settings of the runner that others rely on; the role has a variable forewarn_NAME for each.
+_RELIED_ON = ("group", "metrics_file", "metrics_listen", "probe_listen", "sink_url")
 
 
 class HostRollout(NamedTuple):
@@ -62,6 +64,11 @@ def _reported(status: Mapping[str, Any]) -> Mapping[str, Any]:
         return mapping(mapping(json.loads(str(status.get("stdout")))).get("runner"))
     except (ValueError, RecursionError):
         return {}
+
+
+def settings_dropped(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return the variables of settings that a configuration has, and the one that is to replace it does not."""
+    return [f"forewarn_{name}" for name in _RELIED_ON if old.get(name) and not new.get(name)]
 
 
 def rollout_lines(rollouts: Sequence[HostRollout], rehearsed: bool) -> list[TableLine]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Mapping, NamedTuple
 
-from .host_errors import one_line
+from .host_answers import one_line
 
 Event = Mapping[str, Any]  # as forewarn status and forewarn history report it
 

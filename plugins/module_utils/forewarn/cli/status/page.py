@@ -55,16 +55,17 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         page.line()
         page.line("Failing recoveries:", "bold", "red")
         failing_recoveries.show(page, report["failing_recoveries"])
-    if report["damaged"]:
-        page.line()
-        page.line("Lost, and held until somebody has dealt with it:", "bold", "red")
-        for doubt in report["damaged"]:
-            page.hanging("  ", doubt["text"])
-    if report["failed_recoveries"]:
-        page.line()
-        page.line("Not recovered, in the last 24 hours:", "bold", "red")
-        for event in report["failed_recoveries"]:
-            page.hanging("  ", f"{name_of(event)}: {event['failure']}")
+    lost = [doubt["text"] for doubt in report["damaged"]]
+    failed = [f"{name_of(event)}: {event['failure']}" for event in report["failed_recoveries"]]
+    for title, texts in (
+        ("Lost, and held until somebody has dealt with it:", lost),
+        ("Not recovered, in the last 24 hours:", failed),
+    ):
+        if texts:
+            page.line()
+            page.line(title, "bold", "red")
+        for text in texts:
+            page.hanging("  ", text)
 
 
 def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
