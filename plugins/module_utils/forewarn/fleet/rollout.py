@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..pages import counted, printable
 from .host_answers import no_connection, one_line
-from .status import PolicyInUse, listed, mapping, names, policy_in_use
+from .status import PolicyInUse, grouped, listed, mapping, names, policy_in_use
 from .table import GOOD, HEADING, PLAIN, TROUBLE, WARNING, TableLine
 
 DONE, FAILED, NOT_REACHED, NOT_BEGUN = "done", "failed", "not reached", "not begun"
@@ -92,10 +92,7 @@ def trouble_text(rollouts: Sequence[HostRollout]) -> str:
 
 
 def _policies(rollouts: Sequence[HostRollout], rehearsed: bool) -> Iterator[TableLine]:
-    groups: dict[HostRollout, list[str]] = {}
-    for one in rollouts:
-        if one.outcome == DONE:
-            groups.setdefault(one._replace(host=""), []).append(one.host)
+    groups = grouped((one._replace(host=""), one.host) for one in rollouts if one.outcome == DONE)
     if groups:
         yield TableLine("POLICIES, if this were no rehearsal" if rehearsed else "POLICIES", HEADING)
     width = max((len(_named(one.now)) for one in groups), default=0)
@@ -115,10 +112,7 @@ def _named(policy: PolicyInUse | None) -> str:
 
 def _trouble(rollouts: Sequence[HostRollout]) -> Iterator[TableLine]:
     for outcome in (FAILED, NOT_REACHED, NOT_BEGUN):
-        alike: dict[str, list[str]] = {}
-        for one in rollouts:
-            if one.outcome == outcome:
-                alike.setdefault(one.why, []).append(one.host)
+        alike = grouped((one.why, one.host) for one in rollouts if one.outcome == outcome)
         if alike:
             number = counted(sum(map(len, alike.values())), "host")
             yield TableLine(f"{outcome.upper()}: {number}", HEADING)
