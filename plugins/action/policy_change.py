@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.changes import (
-    Changes,
-    changes,
-    settings_dropped,
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_answers import (
+    json_in,
+    no_connection,
+    one_line,
 )
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_errors import no_connection, one_line
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.proofs import Changes, changes
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.rollout import settings_dropped
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import mapping, policy_in_use
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import Artifact, load, load_file
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
-from ansible_collections.forewarn.azure.plugins.plugin_utils._remote import json_in
 
 _OPTIONS = {
     "artifact": {"type": "str", "default": ""},
@@ -35,7 +35,6 @@ _OPTIONS = {
     "live_unsaid": {"type": "bool", "default": False},
     "accept_less": {"type": "bool", "default": False},
 }
-
 _NOTHING: Mapping[str, Any] = {
     "before": None,
     "after": None,

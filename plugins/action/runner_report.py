@@ -10,14 +10,14 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_errors import (
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_answers import (
     PROGRAM,
+    json_in,
     no_connection,
     no_report,
     one_line,
 )
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import options_of
-from ansible_collections.forewarn.azure.plugins.plugin_utils._remote import json_in
 
 ARGUMENTS = {"since": {"type": "str"}}
 

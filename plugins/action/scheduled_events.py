@@ -23,11 +23,11 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task
 )
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.findings import warnings
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.policies import (
     PoliciesRefusedError,
     find_artifact,
 )
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.proofs import warnings
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import Endpoint
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
 from ansible_collections.forewarn.azure.plugins.plugin_utils import _windows

@@ -28,7 +28,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.adhoc import adhoc_state
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_errors import no_connection, one_line
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_answers import no_connection, one_line
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import HostState, names, natural
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.table import (
     TROUBLE,

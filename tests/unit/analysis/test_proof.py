@@ -25,7 +25,7 @@ from forewarn.analysis.wording import Wording
 from forewarn.cli.main import main
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.fleet.cache import Cache
-from forewarn.fleet.findings import warnings
+from forewarn.fleet.proofs import warnings
 from tools.fixtures.policy_files import loaded
 
 RULES = "name: p\nrule:\n  match:\n{}    - {{id: rest, output: hold}}\n"

@@ -16,7 +16,7 @@ from ..events import Document, Event, Vm, parse_document, parse_time
 from ..policy.approval import PAUSED, SEND, Eligibility, eligibility
 from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet
-from .task import EVENT_FIELDS, SHOWN_EVENTS, ahead, unread_text
+from .task import EVENT_FIELDS, SHOWN_EVENTS, ahead, nothing_text, unread_text
 
 # A document rarely changes, but when one VM approves, others that decide at the same moment see it change.
 ATTEMPTS = 3
@@ -169,9 +169,8 @@ def summary(
     problems: Sequence[str] = (),
 ) -> str:
     """Summarize in one line what was decided and done. ``problems`` are those of the document."""
-    unread = unread_text(problems)
     if not decisions:
-        return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
+        return nothing_text(problems)
     texts = []
     for decision, its in list(zip(decisions, eligibilities, strict=True))[:SHOWN_EVENTS]:
         event = decision.event
@@ -187,8 +186,8 @@ def summary(
         texts.append(text)
     if len(decisions) > SHOWN_EVENTS:
         texts.append(f"and {len(decisions) - SHOWN_EVENTS} more")
-    if unread:
-        texts.append(unread)
+    if problems:
+        texts.append(unread_text(problems))
     return "; ".join(texts)
 
 

@@ -211,20 +211,22 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
 
 def summary(document: Document) -> str:
     """Summarize in one line what is scheduled."""
-    unread = unread_text(document.problems)
     if not document.events:
-        return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
+        return nothing_text(document.problems)
     texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:SHOWN_EVENTS]]
-    rest = ["…"] if len(document.events) > SHOWN_EVENTS else []
+    texts += ["…"] if len(document.events) > SHOWN_EVENTS else []
     number = len(document.events)
-    text = f"{number} {'event' if number == 1 else 'events'}: " + ", ".join(texts + rest)
-    return f"{text}; {unread}" if unread else text
+    unread = [unread_text(document.problems)] if document.problems else []
+    return "; ".join([f"{number} {'event' if number == 1 else 'events'}: {', '.join(texts)}", *unread])
+
+
+def nothing_text(problems: Sequence[str]) -> str:
+    """Return a sentence on a document without events; ``problems`` are those of the document."""
+    return f"nothing is scheduled that can be read; {unread_text(problems)}" if problems else "nothing is scheduled"
 
 
 def unread_text(problems: Sequence[str]) -> str:
-    """Return a text that a document with these problems cannot be read in full, or "" without problems."""
-    if not problems:
-        return ""
+    """Return a text that a document with these problems cannot be read in full."""
     return f"the document cannot be read in full: {problems[0]}{' …' if len(problems) > 1 else ''}"
 
 

@@ -110,8 +110,12 @@ def _show_table(console: Console, events: Sequence[Event], vm_name: str | None, 
         shown = [text if width is None else fitted(text, width - taken) for text in texts]
         console.table((*_HEADER, _DESCRIPTION), [(*row, text or "-") for row, text in zip(rows, shown)], _STYLES)
     else:
-        below = [[f"  {line}" for line in wrap(text, width - 2)] if text else [] for text in texts]
-        console.table(_HEADER, rows, _STYLES, below)
+
+        def write_description(number: int) -> None:
+            for line in wrap(texts[number], width - 2) if texts[number] else []:
+                console.line(one_line(f"  {line}"))
+
+        console.table(_HEADER, rows, _STYLES, write_description)
 
 
 def _row(event: Event, vm_name: str | None, now: datetime) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from functools import partial
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from .clock import Clock
+from .documents import View
 from .lifecycle import (
     CANCELLED,
     FINISHED,
@@ -43,7 +44,6 @@ from .spec import (
     is_guid,
     with_loneliness,
 )
-from .views import View
 
 DEFAULT_VM = VmSpec("vm_0")
 _HISTORY = 10_000  # transitions kept

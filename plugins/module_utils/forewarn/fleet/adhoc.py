@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..texts import duration_text
-from .host_errors import lines, no_connection, one_line
+from .host_answers import lines, no_connection, one_line
 from .status import Event, HostState, listed, mapping
 from .timeline import number_of
 

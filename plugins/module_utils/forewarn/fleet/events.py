@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..events import parse_time
 from ..texts import exact_text
-from .status import Event, HostState, affects, listed, mapping, names, natural, resources
+from .status import Event, HostState, affects, grouped, listed, mapping, names, natural, resources
 from .timeline import clock, number_of, seconds_left
 
 _MOST_NAMES = 5  # of hosts that say the same
@@ -156,9 +156,7 @@ def differences(event: FleetEvent) -> list[tuple[str, str]]:
 def _alike(
     reports: Sequence[HostEvent], key: Callable[[HostEvent], str], text: Callable[[HostEvent], str] | None = None
 ) -> list[tuple[str, str]]:
-    groups: dict[str, list[HostEvent]] = {}
-    for report in reports:
-        groups.setdefault(key(report), []).append(report)
+    groups = grouped((key(report), report) for report in reports)
     return [
         (
             text(group[0]) if text else said,

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..pages import counted, printable
-from .host_errors import no_connection, one_line
-from .status import PolicyInUse, listed, mapping, names, policy_in_use
+from .host_answers import no_connection, one_line
+from .status import PolicyInUse, grouped, listed, mapping, names, policy_in_use
 from .table import GOOD, HEADING, PLAIN, TROUBLE, WARNING, TableLine
 
 DONE, FAILED, NOT_REACHED, NOT_BEGUN = "done", "failed", "not reached", "not begun"
 _MOST_NAMES = 8  # of hosts in one entry
+# Settings of the runner that others rely on; the role has a variable forewarn_NAME for each.
+_RELIED_ON = ("group", "metrics_file", "metrics_listen", "probe_listen", "sink_url")
 
 
 class HostRollout(NamedTuple):
@@ -64,6 +66,11 @@ def _reported(status: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
 
+def settings_dropped(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return the variables of settings that a configuration has, and the one that is to replace it does not."""
+    return [f"forewarn_{name}" for name in _RELIED_ON if old.get(name) and not new.get(name)]
+
+
 def rollout_lines(rollouts: Sequence[HostRollout], rehearsed: bool) -> list[TableLine]:
     """Return the lines for a terminal."""
     lines = [*_policies(rollouts, rehearsed), *_trouble(rollouts), TableLine("")]
@@ -85,10 +92,7 @@ def trouble_text(rollouts: Sequence[HostRollout]) -> str:
 
 
 def _policies(rollouts: Sequence[HostRollout], rehearsed: bool) -> Iterator[TableLine]:
-    groups: dict[HostRollout, list[str]] = {}
-    for one in rollouts:
-        if one.outcome == DONE:
-            groups.setdefault(one._replace(host=""), []).append(one.host)
+    groups = grouped((one._replace(host=""), one.host) for one in rollouts if one.outcome == DONE)
     if groups:
         yield TableLine("POLICIES, if this were no rehearsal" if rehearsed else "POLICIES", HEADING)
     width = max((len(_named(one.now)) for one in groups), default=0)
@@ -108,10 +112,7 @@ def _named(policy: PolicyInUse | None) -> str:
 
 def _trouble(rollouts: Sequence[HostRollout]) -> Iterator[TableLine]:
     for outcome in (FAILED, NOT_REACHED, NOT_BEGUN):
-        alike: dict[str, list[str]] = {}
-        for one in rollouts:
-            if one.outcome == outcome:
-                alike.setdefault(one.why, []).append(one.host)
+        alike = grouped((one.why, one.host) for one in rollouts if one.outcome == outcome)
         if alike:
             number = counted(sum(map(len, alike.values())), "host")
             yield TableLine(f"{outcome.upper()}: {number}", HEADING)

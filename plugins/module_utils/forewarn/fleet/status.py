@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple, TypeVar
 
-from .host_errors import one_line
+from .host_answers import one_line
 
 Event = Mapping[str, Any]  # as forewarn status and forewarn history report it
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _DIGITS = 12  # of a digest or a commit: enough to tell them apart
 _NUMBERS = re.compile(r"([0-9]+)")
@@ -158,6 +161,14 @@ def names(found: Iterable[str], most: int = 0) -> str:
     if 0 < most < len(ordered):
         return f"{', '.join(ordered[:most])} and {len(ordered) - most} more"
     return ", ".join(ordered)
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, in the order of their first pairs."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def mapping(value: object) -> Mapping[str, Any]:

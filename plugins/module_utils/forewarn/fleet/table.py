@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..pages import counted, printable
 from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, progress, source, when
-from .status import HostState, names, natural, resources
+from .status import HostState, grouped, names, natural, resources
 
 HEADING, TROUBLE, WARNING, GOOD, PLAIN = "heading", "trouble", "warning", "good", ""
 _WIDEST = 40  # of a column
@@ -121,10 +121,7 @@ def _paused(states: Sequence[HostState]) -> Iterator[TableLine]:
 
 def pauses(states: Sequence[HostState]) -> list[tuple[Sequence[str], str]]:
     """Return the hosts on which approvals are paused, by who paused them and why, with a sentence on that."""
-    alike: dict[tuple[str, str], list[HostState]] = {}
-    for state in states:
-        if state.pause is not None:
-            alike.setdefault((state.pause.by, state.pause.reason), []).append(state)
+    alike = grouped(((state.pause.by, state.pause.reason), state) for state in states if state.pause is not None)
     found: list[tuple[Sequence[str], str]] = []
     for (by, reason), paused in alike.items():
         until = sorted({state.pause.until for state in paused if state.pause is not None})
@@ -135,10 +132,7 @@ def pauses(states: Sequence[HostState]) -> list[tuple[Sequence[str], str]]:
 
 def same_trouble(states: Sequence[HostState]) -> list[tuple[Sequence[str], Sequence[str]]]:
     """Return the hosts with trouble and their problems; hosts with the same problems are together."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for state in states:
-        if state.problems:
-            alike.setdefault(tuple(state.problems), []).append(state.host)
+    alike = grouped((tuple(state.problems), state.host) for state in states if state.problems)
     return [(hosts, problems) for problems, hosts in alike.items()]
 
 
@@ -161,11 +155,11 @@ def _policies(states: Sequence[HostState]) -> Iterator[TableLine]:
 
 def policies(states: Sequence[HostState]) -> list[tuple[str, str, Sequence[str]]]:
     """Return the policies in use and the runner's version, with the hosts that have them, the most hosts first."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for state in states:
-        if state.policy is not None:
-            version = [f"forewarn {state.version}"] if state.version else []
-            text = ", ".join([*version, "dry run"] if state.dry_run else version)
-            groups.setdefault((str(state.policy), text), []).append(state.host)
+    groups = grouped(((str(state.policy), _version(state)), state.host) for state in states if state.policy is not None)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), natural(group[0][0])))
     return [(policy, version, hosts) for (policy, version), hosts in ordered]
+
+
+def _version(state: HostState) -> str:
+    version = [f"forewarn {state.version}"] if state.version else []
+    return ", ".join([*version, "dry run"] if state.dry_run else version)

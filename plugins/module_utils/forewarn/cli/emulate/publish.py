@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ...emulator.lifecycle import SCHEDULED
@@ -17,53 +18,65 @@ from ...texts import duration_text
 from ..output.page import iso
 from .control import add_control_arguments, client_of, report_event, seconds
 
-# Options that are keys of an event in the scenario's schema, and those that --hardware-failure excludes.
-_KEYS = (
-    *("type", "resources", "notice", "duration", "source", "description", "name", "impact", "gone_after"),
-    *("start_on", "start_delay", "seen_by", "event_id", "fields"),
-)
+_TIME: Mapping[str, Any] = {"type": seconds, "metavar": "TIME"}
+# Keys that --hardware-failure excludes.
 _NOT_OF_FAILED_HARDWARE = ("notice", "duration", "source", "start_on", "start_delay", "seen_by")
 
 
+def _announced(text: str) -> int:
+    """Read DurationInSeconds for argparse: a whole number of seconds, or -1 (SE-19)."""
+    duration = UNKNOWN_DURATION if text == str(UNKNOWN_DURATION) else seconds(text)
+    if duration != int(duration):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds")
+    return int(duration)
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise argparse.ArgumentTypeError(f"""{text[:40]!r} is not a JSON object such as {{"EventStatus": null}}""")
+    return fields
+
+
+_NOTICES = ", ".join(f"{name} {duration_text(notice)}" for name, notice in NOTICE_SECONDS.items())
+# The keys of an event in the scenario's schema, which are options, and what argparse has to know of them.
+_KEYS: Mapping[str, Mapping[str, Any]] = {
+    "type": {"metavar": "TYPE", "help": f"EventType: {', '.join(EVENT_TYPE_SINCE)}, or any other"},
+    "resources": {
+        "nargs": "+",
+        "action": "extend",
+        "metavar": "NAME",
+        "help": "affected VMs, separated by spaces or commas (default: the emulator's first VM)",
+    },
+    "notice": {**_TIME, "help": f"time until NotBefore (default, as documented: {_NOTICES})"},
+    "duration": {
+        "type": _announced,
+        "metavar": "TIME",
+        "help": "DurationInSeconds, -1 for unknown (default: 5 for a Freeze, else unknown)",
+    },
+    "source": {"metavar": "SOURCE", "help": "EventSource (default: Platform)"},
+    "description": {"metavar": "TEXT", "help": "Description (default: one for type and source)"},
+    "name": {"help": "a name for the event, for the commands that take an EVENT"},
+    "impact": {**_TIME, "help": "how long the VMs are in fact affected (default: --duration)"},
+    "gone_after": {**_TIME, "help": "how long it is listed as Started (default: 10m)"},
+    "start_on": {"choices": START_ON, "help": "what starts it before NotBefore (default: one approval of any VM)"},
+    "start_delay": {**_TIME, "help": "time between the approval and the start (default: 2s)"},
+    "seen_by": {"choices": SEEN_BY, "help": "who is shown it (default: the group; a Terminate: its VM)"},
+    "event_id": {"metavar": "GUID", "help": "its EventId (default: a new one)"},
+    "fields": {
+        "type": _fields,
+        "metavar": "JSON",
+        "help": "fields to list with other values; null leaves a field out",
+    },
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", metavar="TYPE", help=f"EventType: {', '.join(EVENT_TYPE_SINCE)}, or any other")
-    parser.add_argument(
-        "--resources",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="affected VMs, separated by spaces or commas (default: the emulator's first VM)",
-    )
-    notices = ", ".join(f"{name} {duration_text(notice)}" for name, notice in NOTICE_SECONDS.items())
-    parser.add_argument(
-        "--notice", type=seconds, metavar="TIME", help=f"time until NotBefore (default, as documented: {notices})"
-    )
-    parser.add_argument(
-        "--duration",
-        type=_announced,
-        metavar="TIME",
-        help="DurationInSeconds, -1 for unknown (default: 5 for a Freeze, else unknown)",
-    )
-    parser.add_argument("--source", metavar="SOURCE", help="EventSource (default: Platform)")
-    parser.add_argument("--description", metavar="TEXT", help="Description (default: one for type and source)")
-    parser.add_argument("--name", help="a name for the event, for the commands that take an EVENT")
-    parser.add_argument(
-        "--impact", type=seconds, metavar="TIME", help="how long the VMs are in fact affected (default: --duration)"
-    )
-    parser.add_argument(
-        "--gone-after", type=seconds, metavar="TIME", help="how long it is listed as Started (default: 10m)"
-    )
-    parser.add_argument(
-        "--start-on", choices=START_ON, help="what starts it before NotBefore (default: one approval of any VM)"
-    )
-    parser.add_argument(
-        "--start-delay", type=seconds, metavar="TIME", help="time between the approval and the start (default: 2s)"
-    )
-    parser.add_argument("--seen-by", choices=SEEN_BY, help="who is shown it (default: the group; a Terminate: its VM)")
-    parser.add_argument("--event-id", metavar="GUID", help="its EventId (default: a new one)")
-    parser.add_argument(
-        "--fields", type=_fields, metavar="JSON", help="fields to list with other values; null leaves a field out"
-    )
+    for key, keywords in _KEYS.items():
+        parser.add_argument(f"--{key.replace('_', '-')}", **keywords)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
         "--hardware-failure", action="store_true", help="list it as Started at once; a Reboot unless --type is given"
@@ -115,21 +128,3 @@ def _start(event: dict[str, Any]) -> str:
         return f"started by {event['started_by']}"
     notice = duration_text(event["not_before"] - event["created"]["wall"])
     return f"NotBefore {iso(event['not_before'])} (in {notice})"
-
-
-def _announced(text: str) -> int:
-    """Read DurationInSeconds for argparse: a whole number of seconds, or -1 (SE-19)."""
-    duration = UNKNOWN_DURATION if text == str(UNKNOWN_DURATION) else seconds(text)
-    if duration != int(duration):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds")
-    return int(duration)
-
-
-def _fields(text: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(text)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        raise argparse.ArgumentTypeError(f"""{text[:40]!r} is not a JSON object such as {{"EventStatus": null}}""")
-    return fields

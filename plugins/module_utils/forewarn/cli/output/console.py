@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, Callable, TextIO
 
 from ...texts import escaped
 
@@ -71,25 +71,26 @@ class Console:
         header: Sequence[str],
         rows: Sequence[Sequence[str]],
         styles: Mapping[str, str] | None = None,
-        below: Sequence[Sequence[str]] = (),
+        after_row: Callable[[int], None] | None = None,
     ) -> None:
-        """Write an aligned table, one line per row; the lines ``below[n]``, if any, follow the n-th row.
+        """Write an aligned table, one line per row.
 
-        ``styles`` maps a cell's whole text to a style.
+        ``styles`` maps a cell's whole text to its styles, separated by spaces. ``after_row`` is called with the number
+        of each row that is written, from 0 on.
         """
         cells = [[one_line(cell) for cell in row] for row in rows]
         widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
         self._row(header, widths, dict.fromkeys(header, "bold"))
         for number, row in enumerate(cells):
             self._row(row, widths, styles or {})
-            for text in below[number] if below else ():
-                self.line(one_line(text))
+            if after_row is not None:
+                after_row(number)
 
     def _row(self, row: Sequence[str], widths: Sequence[int], styles: Mapping[str, str]) -> None:
         parts = []
         for cell, width in zip(row, widths):
             padding = " " * (width - len(cell))
-            parts.append((self.style(cell, styles[cell]) if cell in styles else cell) + padding)
+            parts.append((self.style(cell, *styles[cell].split()) if cell in styles else cell) + padding)
         self.line("  ".join(parts).rstrip())
 
 

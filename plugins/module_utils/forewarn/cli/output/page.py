@@ -65,7 +65,7 @@ class Page:
     """
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self.console = console
         self.style = console.style
         self.width = _width(console)
 
@@ -80,7 +80,7 @@ class Page:
         for number, part in enumerate([text] if room is None else wrap(text, room)):
             margin = " " * len(lead) if number else lead
             styled = self.style(margin, *lead_styles) if margin.strip() else margin
-            self._console.line((styled + self.style(part, *styles)).rstrip())
+            self.console.line((styled + self.style(part, *styles)).rstrip())
 
     def segments(self, *parts: tuple[str, Sequence[str]]) -> None:
         """Write texts, each with its styles, on one line, or each on its own line if they do not fit."""
@@ -89,15 +89,7 @@ class Page:
             for text, styles in parts:
                 self.line(text, *styles)
             return
-        self._console.line("  ".join(self.style(text, *styles) for text, (_text, styles) in zip(texts, parts)))
-
-    def columns(self, cells: Sequence[str], widths: Sequence[int], styles: Sequence[Sequence[str]]) -> None:
-        """Write one line of cells, each with its styles, padded to its width."""
-        parts = []
-        for cell, width, names in zip(cells, widths, styles):
-            text = one_line(cell)
-            parts.append(self.style(text, *names) + " " * (width - len(text)))
-        self._console.line("  ".join(parts).rstrip())
+        self.console.line("  ".join(self.style(text, *styles) for text, (_text, styles) in zip(texts, parts)))
 
 
 def wrap(text: str, width: int) -> list[str]:

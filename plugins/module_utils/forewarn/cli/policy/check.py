@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from ...compiler.cel.expression import CODES as EXPRESSION_CODES
-from ...compiler.findings import CODES, Finding, fails, render
+from ...compiler.findings import CODES, fails, render
 from ...compiler.policies import Compilation, compile_policies
 from ..output.console import Console
 from .common import add_policy_arguments, findings_summary, plural, show_findings
@@ -41,26 +41,14 @@ def _report(compilation: Compilation) -> FindingsReport:
     return FindingsReport(
         command="check",
         files=files,
-        findings=[_reported(finding) for finding in findings],
+        findings=[
+            ReportedFinding.of(*(one, one.path, "\n".join(render(one))), fails=fails(one), end_column=one.end_column)
+            for one in findings
+        ],
         meanings={**CODES, **EXPRESSION_CODES},
         pages=lambda _code: f"{DOCUMENTATION}/findings.md",
         summary=findings_summary(findings) if findings else nothing,
         show=show,
         schema="findings",
         data={"files": list(files), "findings": [finding.as_dict() for finding in findings]},
-    )
-
-
-def _reported(finding: Finding) -> ReportedFinding:
-    return ReportedFinding(
-        finding.path,
-        finding.line,
-        finding.column,
-        finding.severity,
-        finding.code,
-        finding.message,
-        finding.suggestion,
-        "\n".join(render(finding)),
-        fails=fails(finding),
-        end_column=finding.end_column,
     )

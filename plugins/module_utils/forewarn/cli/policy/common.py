@@ -15,7 +15,7 @@ from typing import Any
 
 from ...atomic_file import replace_file
 from ...compiler.findings import Finding, render
-from ...errors import InputError
+from ...errors import ForewarnError, InputError
 from ...events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
 from ...policy.params import convert, name_and_value, parse_text
 from ..output.console import Console
@@ -137,6 +137,13 @@ def show_assumptions(
         console.line(console.style("assumed: ", "dim") + console.style(assumption))
     for source in not_understood:
         console.line(console.style("not understood: ", "dim") + console.style(source) + console.style(more, "dim"))
+
+
+def defect(message: str, hint: str) -> ForewarnError:
+    """Return the error for a defect of forewarn, which is not in its input."""
+    error = ForewarnError(f"internal error: {message}", hint)
+    error.exit_code = 70
+    return error
 
 
 def explain_command(event: Mapping[str, Any], paths: Sequence[Path | str], explain: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from ...texts import escaped
 from ..output.console import Console
 from .common import show_assumptions
 from .event_groups import UNUSUAL, notes, show_groups, show_no_value, show_verdict, words
-from .output.sarif import sarif_location, sarif_log, sarif_rule
+from .output.sarif import sarif_location, sarif_log, sarif_result, sarif_rule
 
 CODE = "forbidden-change"  # of a result in SARIF
 
@@ -179,11 +179,8 @@ def as_sarif(difference: Difference, new: str, forbidden: Sequence[Forbidden] = 
         results.append(_result(one.what, one.effect, (one.kind,), new, place))
     if forbidden:
         rules.append(sarif_rule(CODE, "An event changes in a way that --forbid names.", level="error"))
-    results += [
-        {"ruleId": CODE, "ruleIndex": len(rules) - 1, "level": "error", "message": {"text": text}}
-        for one in forbidden
-        for text in one.lines()
-    ]
+    names = [*KINDS, CODE]
+    results += [sarif_result(names, CODE, "error", text) for one in forbidden for text in one.lines()]
     return sarif_log(rules, results)
 
 
@@ -204,19 +201,13 @@ def _result(
     place: tuple[str, int | None, int | None] | None,
 ) -> dict[str, Any]:
     """Return a result. ``place``: file, line and column in NEW."""
-    result: dict[str, Any] = {
-        "ruleId": kinds[0],
-        "ruleIndex": list(KINDS).index(kinds[0]),
-        "level": _LEVELS[effect],
-        "message": {"text": text},
-        "properties": {"effect": effect, "kinds": list(kinds)},
-    }
+    location = None
     if place is not None and _is_elsewhere(place[0]):
-        result["message"]["text"] += f" (in {place[0]}{'' if place[1] is None else f':{place[1]}'})"
+        text += f" (in {place[0]}{'' if place[1] is None else f':{place[1]}'})"
     elif place is not None:
-        source, line, column = place
-        result["locations"] = [sarif_location(_file(new, source), line, column)]
-    return result
+        location = sarif_location(_file(new, place[0]), *place[1:])
+    properties = {"effect": effect, "kinds": list(kinds)}
+    return sarif_result(list(KINDS), kinds[0], _LEVELS[effect], text, location, properties=properties)
 
 
 def _is_elsewhere(source: str) -> bool:

@@ -19,9 +19,9 @@ from ...compiler.policy_file.equivalence import compiled_alike
 from ...compiler.requirements import require_libraries
 from ...compiler.yaml.format import formatted, means_the_same
 from ...compiler.yaml.tree import MOST_BYTES, YamlFile, read_bytes
-from ...errors import ForewarnError, InputError
+from ...errors import InputError
 from ..output.console import Console
-from .common import plural
+from .common import defect, plural
 
 _STDIN = "-"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -88,22 +88,14 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
                 before = after = content.decode("utf-8")
             alike = before == after or is_test(Path(path)) or compiled_alike(path, before, after)
             if not (alike and means_the_same(before, after)):
-                raise _defect(path)
+                message = f"{path} would not mean the same if it was formatted. Nothing was written."
+                raise defect(message, "Please report it with the file.")
             found.append(_Formatted(path, content, before, after))
     if mistakes:
         lines = [line for finding in mistakes for line in render(finding)]
         text = f"{plural(len(mistakes), 'mistake')}, and nothing was formatted:"
         raise InputError("\n".join([text, *lines]))
     return found
-
-
-def _defect(path: str) -> ForewarnError:
-    error = ForewarnError(
-        f"internal error: {path} would not mean the same if it was formatted. Nothing was written.",
-        "Please report it with the file.",
-    )
-    error.exit_code = 70  # in forewarn, not in its input
-    return error
 
 
 def _show(changed: Sequence[_Formatted], total: int, console: Console, *, check: bool) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ... import __version__
 from ...analysis.proof import AnalysisError, Progress
-from ...errors import ForewarnError
+from .common import defect
 from .output.progress_line import ProgressLine
 
 _PACKAGES = ("z3-solver", "cel-python")  # whose versions matter
@@ -38,9 +38,7 @@ def analysed(work: Callable[[Progress], Any], **asked: Any) -> Any:
     except AnalysisError as error:
         path = _write_report(error, asked)
         hint = "Please report it with the policies." if path is None else _what_to_do(path)
-        defect = ForewarnError(f"internal error: {error}", f"Nothing was proven. {hint}")
-        defect.exit_code = 70  # in forewarn, not in its input
-        raise defect from error
+        raise defect(str(error), f"Nothing was proven. {hint}") from error
     finally:
         line.clear()
 

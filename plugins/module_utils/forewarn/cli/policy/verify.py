@@ -86,15 +86,9 @@ def _report(
 
 
 def _reported(finding: ProofFinding, paths: Sequence[Path], failing: AbstractSet[str]) -> ReportedFinding:
-    return ReportedFinding(
-        finding.source,
-        finding.line,
-        finding.column,
-        finding.severity,
-        finding.code,
-        finding.message,
-        finding.suggestion,
-        plain(lambda console: _show_finding(finding, paths, console)).rstrip("\n"),
+    text = plain(lambda console: _show_finding(finding, paths, console)).rstrip("\n")
+    return ReportedFinding.of(
+        *(finding, finding.source, text),
         fails=finding.severity in failing and finding.suppressed is None,
         suppressed=finding.suppressed,
         more=None if finding.case is None else {"case": dict(finding.case), "explain": list(finding.explain)},

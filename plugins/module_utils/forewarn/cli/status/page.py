@@ -20,13 +20,13 @@ _DIGITS = 12  # of a commit: enough to tell commits apart
 _WIDEST = 28  # columns of a cell whose text comes from the service
 _HEADER = ("TYPE", "STATE", "STARTS", "LASTS", "SOURCE")
 _STATE_STYLES = {
-    "held": ("yellow",),
-    "preparing": ("cyan",),
-    "prepared": ("green",),
-    "failed": ("bold", "red"),
-    "approved": ("green",),
-    "started": ("bold",),
-    "recovering": ("cyan",),
+    "held": "yellow",
+    "preparing": "cyan",
+    "prepared": "green",
+    "failed": "bold red",
+    "approved": "green",
+    "started": "bold",
+    "recovering": "cyan",
 }
 
 
@@ -55,16 +55,17 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         page.line()
         page.line("Failing recoveries:", "bold", "red")
         failing_recoveries.show(page, report["failing_recoveries"])
-    if report["damaged"]:
-        page.line()
-        page.line("Lost, and held until somebody has dealt with it:", "bold", "red")
-        for doubt in report["damaged"]:
-            page.hanging("  ", doubt["text"])
-    if report["failed_recoveries"]:
-        page.line()
-        page.line("Not recovered, in the last 24 hours:", "bold", "red")
-        for event in report["failed_recoveries"]:
-            page.hanging("  ", f"{name_of(event)}: {event['failure']}")
+    lost = [doubt["text"] for doubt in report["damaged"]]
+    failed = [f"{name_of(event)}: {event['failure']}" for event in report["failed_recoveries"]]
+    for title, texts in (
+        ("Lost, and held until somebody has dealt with it:", lost),
+        ("Not recovered, in the last 24 hours:", failed),
+    ):
+        if texts:
+            page.line()
+            page.line(title, "bold", "red")
+        for text in texts:
+            page.hanging("  ", text)
 
 
 def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
@@ -142,13 +143,11 @@ def _label(name: str) -> str:
 
 def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
     """Write a row for each event, and below it what does not fit into columns."""
-    rows = [_HEADER, *(_row(event) for event in events)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
-    margin = " " * (widths[0] + 2)
-    page.columns(_HEADER, widths, [("bold",)] * len(_HEADER))
-    for event, row in zip(events, rows[1:]):
-        styles = [("bold",), _STATE_STYLES.get(event["state"], ()), (), (), ()]
-        page.columns(row, widths, styles)
+    rows = [_row(event) for event in events]
+    margin = " " * (max(len(row[0]) for row in (_HEADER, *rows)) + 2)
+
+    def write_more(number: int) -> None:
+        event = events[number]
         if event["drill"]:
             page.hanging(margin, "a drill: nothing is approved", "yellow")
         page.hanging(f"{margin}waits for  ", event["waits_for"], *(("red",) if event["failure"] else ()))
@@ -156,6 +155,8 @@ def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
             page.hanging(f"{margin}would      ", "; ".join(event["would"]), "yellow")
         page.hanging(f"{margin}affects    ", resources_text(list_of(event["event"], "Resources")))
         page.hanging(f"{margin}id         ", event["event_id"])
+
+    page.console.table(_HEADER, rows, {**{row[0]: "bold" for row in rows}, **_STATE_STYLES}, write_more)
 
 
 def _row(event: Mapping[str, Any]) -> tuple[str, ...]:

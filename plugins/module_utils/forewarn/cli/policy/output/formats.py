@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ....atomic_file import replace_file
 from ....errors import InputError
@@ -19,7 +19,11 @@ from ...output.console import Console, clean, json_text
 from ..common import is_same_file
 from .junit import JUnitCase, JUnitOutcome, JUnitSuite, junit_xml
 from .repository_paths import in_repository
-from .sarif import sarif_location, sarif_log, sarif_rule
+from .sarif import sarif_location, sarif_log, sarif_result, sarif_rule
+
+if TYPE_CHECKING:  # check does not need the analysis
+    from ....analysis.verify.finding import ProofFinding
+    from ....compiler.findings import Finding
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}  # of workflows of GitHub, by level
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -45,6 +49,12 @@ class ReportedFinding(NamedTuple):
     end_column: int | None = None
     suppressed: str | None = None
     more: Mapping[str, Any] | None = None  # what only programs read
+
+    @classmethod
+    def of(cls, finding: Finding | ProofFinding, path: str, text: str, **more: Any) -> ReportedFinding:
+        """Return a finding of the compiler or of a proof; ``more`` are the fields from ``fails`` on."""
+        head = (path, finding.line, finding.column, finding.severity)
+        return cls(*head, finding.code, finding.message, finding.suggestion, text, **more)
 
     @property
     def sentence(self) -> str:
@@ -111,19 +121,13 @@ def _sarif(report: FindingsReport) -> str:
     rules = [sarif_rule(code, meaning, report.pages(code)) for code, meaning in report.meanings.items()]
     results = []
     for finding in report.findings:
-        place = sarif_location(Path(finding.path), finding.line, finding.column, finding.end_column)
-        result: dict[str, Any] = {
-            "ruleId": finding.code,
-            "ruleIndex": codes.index(finding.code),
-            "level": finding.level,
-            "message": {"text": finding.sentence},
-            "locations": [place],
-        }
+        more: dict[str, Any] = {}
         if finding.suppressed is not None:
-            result["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed}]
+            more["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed}]
         if finding.more is not None:
-            result["properties"] = dict(finding.more)
-        results.append(result)
+            more["properties"] = dict(finding.more)
+        place = sarif_location(Path(finding.path), finding.line, finding.column, finding.end_column)
+        results.append(sarif_result(codes, finding.code, finding.level, finding.sentence, place, **more))
     return json.dumps(sarif_log(rules, results), indent=2) + "\n"
 
 

@@ -41,6 +41,14 @@ def sarif_rule(name: str, meaning: str, help_uri: str | None = None, level: str 
     return rule
 
 
+def sarif_result(
+    rules: Sequence[str], rule: str, level: str, text: str, place: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a result of one of the rules, which are named. ``more``: further properties of a result object."""
+    found = {"ruleId": rule, "ruleIndex": rules.index(rule), "level": level, "message": {"text": text}}
+    return {**found, **({} if place is None else {"locations": [place]}), **more}
+
+
 def sarif_location(
     path: Path, line: int | None = None, column: int | None = None, end_column: int | None = None
 ) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from forewarn.analysis.diff.kinds import HELD, LESS
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.events import LATEST_API_VERSION
-from forewarn.fleet import changes as module
+from forewarn.fleet import proofs as module
 from forewarn.fleet.cache import Cache
-from forewarn.fleet.changes import Changes, changes, settings_dropped
+from forewarn.fleet.proofs import Changes, changes
+from forewarn.fleet.rollout import settings_dropped
 from forewarn.policy.artifact import Artifact
 
 _HOOK = "prepare: [{{unit: {}.service, action: start}}]"

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a rollout changes on a host: the policies in use and those to come, compared as ``policy diff`` does.
+"""What the analysis says about policies, kept for other hosts and later runs: findings, and what a rollout changes.
+
+Policies in use and those to come are compared as ``policy diff`` does.
 
 "Less" is what a rollout has to be told. It is proven, with an event that the service may send: an event is held that
 was approved, or approved with a prepare hook less (of the kinds ``held``, or ``preparation-lost`` alone).
@@ -19,9 +21,8 @@ from ..pages import counted
 from ..policy.artifact import Artifact
 from .cache import Cache
 
+_MOST_FINDINGS = 10
 _MOST_EVENTS = 3  # of one change
-# Settings of the runner that others rely on; the role has a variable forewarn_NAME for each.
-_RELIED_ON = ("group", "metrics_file", "metrics_listen", "probe_listen", "sink_url")
 
 
 class Changes(NamedTuple):
@@ -49,11 +50,6 @@ def changes(old: Artifact, new: Artifact, cache: Cache) -> Changes:
         return Changes(doubt=str(error))
 
 
-def settings_dropped(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return the variables of settings that a configuration has, and the one that is to replace it does not."""
-    return [f"forewarn_{name}" for name in _RELIED_ON if old.get(name) and not new.get(name)]
-
-
 def _compared(old: Artifact, new: Artifact) -> bytes:
     from ..analysis.diff.diff import compare
 
@@ -74,3 +70,34 @@ def _compared(old: Artifact, new: Artifact) -> bytes:
     if others:
         found["all"].append(f"{counted(others, 'other change')}: see forewarn policy diff")
     return json.dumps({**found, "doubt": difference.unproven}).encode()
+
+
+def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> list[str]:
+    """Return warnings about policies that compile, with these parameters."""
+
+    def proven() -> bytes:
+        return json.dumps(_verify(artifact, params)).encode()
+
+    from ..analysis.proof import AnalysisError  # not at the top: most runs find a kept result
+
+    try:
+        found: list[str] = cache.once("verified", [artifact.digest, dict(params)], proven, json.loads)
+    except (AnalysisError, ForewarnError) as error:  # not kept: the reason may be this machine
+        return [f"The policies could not be verified: {error}"]
+    return found
+
+
+def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
+    from ..analysis.verify.verify import verify
+
+    findings = [
+        f"{finding.source}:{finding.line}:{finding.column}: {finding.severity} {finding.code}: {finding.message}"
+        for finding in verify(artifact, params).findings
+        if finding.severity != "note" and finding.suppressed is None
+    ]
+    more = (
+        [f"and {len(findings) - _MOST_FINDINGS} more: see forewarn policy verify"]
+        if len(findings) > _MOST_FINDINGS
+        else []
+    )
+    return findings[:_MOST_FINDINGS] + more

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from forewarn.fleet.host_errors import no_connection, no_report, one_line
+from forewarn.fleet.host_answers import no_connection, no_report, one_line
 
 MISSING = "no runner: /usr/local/bin/forewarn is not installed on this host"
 SUDO = "\x1b[1;31msudo: a password is required\x1b[0m\r\n"
