@@ -304,7 +304,7 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
 
 
 def test_names_of_invariants() -> None:
-    declarations = invariant_declarations("2020-07-01", {}, {})
+    declarations = invariant_declarations(policy_declarations("2020-07-01", {}, {}, {}))
     assert reported("!(decision == approve && event.DurationInSeconds == -1)", declarations, t.BOOL) == []
     assert reported("decision == 'aprove'", declarations) == [("unknown-value", "'aprove'")]
     assert reported("decision == approve")[0] == ("undeclared-name", "decision")

@@ -21,6 +21,7 @@ from ...policy.functions.dynamic import Dyn, inner_types
 from ...policy.params import convert
 from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, RecordField, Type, join, list_of, parse_type
 
+_SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: DOUBLE, str: STRING}
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -69,19 +70,11 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
 
     Raises ValueError where the value has no CEL type.
     """
-    if value is None:
-        return NULL
-    if isinstance(value, bool):
-        return BOOL
-    if isinstance(value, int):
-        convert(value, "int")
-        return INT
-    if isinstance(value, float):
-        convert(value, "double")
-        return DOUBLE
-    if isinstance(value, str):
-        convert(value, "string")
-        return STRING
+    scalar = _SCALARS.get(type(value))
+    if scalar is not None:
+        if scalar != NULL:
+            convert(value, str(scalar))
+        return scalar
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         # One record for all elements; fields that some of them lack must be tested with has().
         fields = {}

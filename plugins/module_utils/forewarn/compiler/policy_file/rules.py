@@ -76,8 +76,8 @@ class _Compiler:
     def policy(self, root: Mapping) -> dict[str, Any]:
         self.extra_values = self._extra_values(root.get("extra_values"))
         declared = self._params(root)
-        known = (self.api_version, self.params, self.extra_values)
-        self.hooks = HookCompiler(self.file, hook_declarations(*known), notification_declarations(*known))
+        names = self._declarations({})
+        self.hooks = HookCompiler(self.file, hook_declarations(names), notification_declarations(names))
         block, _decides = self._block(root.get("rule"), self.imported.types(VARIABLE), "")
         policy: dict[str, Any] = {
             "name": text_of(root.get("name")),
@@ -331,7 +331,7 @@ class _Compiler:
         return replace(finding, suggestion=hint) if hint else finding
 
     def _invariants(self, node: YamlNode | None) -> list[dict[str, Any]]:
-        declarations = invariant_declarations(self.api_version, self.params, self.extra_values)
+        declarations = invariant_declarations(self._declarations({}))
         result: list[dict[str, Any]] = []
         names: set[str] = set()
         imported = self.imported.places(INVARIANT)
