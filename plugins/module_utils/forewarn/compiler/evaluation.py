@@ -31,7 +31,7 @@ SOURCE = "expression"  # the file that messages name
 _MOST_EXACT = 2**53  # beyond, readers of JSON lose digits of a number
 
 
-class Evaluated(NamedTuple):
+class EvaluationResult(NamedTuple):
     """The value of an expression for one event, or why it has none, and the values that it read on the way."""
 
     value: Any
@@ -91,7 +91,7 @@ class EventExpression:
             self._scope.variable_closures[name] = closure
         self._declarations = self._declare(visible)
 
-    def evaluate(self, document: Document | None, event: Event | None, facts: Facts) -> Evaluated:
+    def evaluate(self, document: Document | None, event: Event | None, facts: Facts) -> EvaluationResult:
         """Return the value for an event of a document; without them, what is about an event is not known."""
         if document is None or event is None:
             roots = DocumentView(Document(None, ()), facts)
@@ -107,13 +107,13 @@ class EventExpression:
             value, error = None, failure
         whole = " ".join(self.source.split())
         read = tuple(one for one in dict.fromkeys(trace) if one.expression != whole)
-        return Evaluated(value, error, read)
+        return EvaluationResult(value, error, read)
 
-    def text_of(self, value: Any) -> str:
+    def to_text(self, value: Any) -> str:
         """Return a value as CEL would write it, whatever its type."""
         return _text(value, self.type, self._declarations)
 
-    def json_of(self, value: Any) -> Any:
+    def to_json(self, value: Any) -> Any:
         """Return a value for JSON: times as RFC 3339, durations as ``9s``, bytes as text of Latin-1.
 
         A number that JSON cannot hold exactly is a text.

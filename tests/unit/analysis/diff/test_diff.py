@@ -348,7 +348,7 @@ def test_a_verdict_rests_on_events_that_the_engine_decides(
     tmp_path: Path, before: tuple[str, ...], after: tuple[str, ...], verdict: str
 ) -> None:
     old, new = (
-        _PERHAPS.format(condition=json.dumps(_NEVER), output=output, sure=sure, rest=rest)
+        _PERHAPS.format(condition=json.dumps(_NEVER), output=output, always_exists=sure, rest=rest)
         for output, sure, rest in (before, after)
     )
     found = difference(tmp_path, old, new)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.environment import invariant_declarations, policy_declarations
-from forewarn.compiler.cel.expression import CODES, Checked, check, compile_expression
+from forewarn.compiler.cel.expression import CODES, check, compile_expression
 from forewarn.compiler.cel.types import Declarations, Type
 from forewarn.events import API_VERSIONS, FIELD_SINCE
 from forewarn.policy.evaluation_error import EvaluationError
@@ -312,7 +312,7 @@ def test_names_of_invariants() -> None:
 
 @pytest.mark.parametrize("expect", [t.BOOL, t.STRING, t.INT, None])
 def test_expected_type(expect: Type | None) -> None:
-    checked: Checked = check("event.EventId", LATEST, expect)
+    checked = check("event.EventId", LATEST, expect)
     assert (checked.form is not None) == (expect in (t.STRING, None))
     assert reported("[][0]", LATEST, expect) == []  # fits every type, and always fails
 

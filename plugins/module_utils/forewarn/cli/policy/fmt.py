@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from ...compiler.findings import render
 from ...compiler.paths import find_files, is_test
-from ...compiler.policy_file.equivalence import compiled_alike
+from ...compiler.policy_file.equivalence import compiles_alike
 from ...compiler.requirements import require_libraries
-from ...compiler.yaml.format import formatted, means_the_same
+from ...compiler.yaml.format import format_yaml, has_same_content
 from ...compiler.yaml.tree import MOST_BYTES, YamlFile, read_bytes
 from ...errors import ForewarnError, InputError
 from ..output.atomic_file import replace_file
@@ -83,10 +83,10 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
         mistakes += file.report.findings
         if not file.report.findings:
             before = file.source.text
-            after = formatted(before)
+            after = format_yaml(before)
             if after.startswith(_BYTE_ORDER_MARK):  # which is part of a value: the next reader would drop it
                 before = after = content.decode("utf-8")
-            if not means_the_same(before, after) or not _compiled_alike(path, before, after):
+            if not has_same_content(before, after) or not _compiles_alike(path, before, after):
                 raise _defect(path)
             found.append(_Formatted(path, content, before, after))
     if mistakes:
@@ -96,8 +96,8 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
     return found
 
 
-def _compiled_alike(path: str, before: str, after: str) -> bool:
-    return before == after or is_test(Path(path)) or compiled_alike(path, before, after)
+def _compiles_alike(path: str, before: str, after: str) -> bool:
+    return before == after or is_test(Path(path)) or compiles_alike(path, before, after)
 
 
 def _defect(path: str) -> ForewarnError:

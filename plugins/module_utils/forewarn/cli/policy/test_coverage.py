@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...compiler.paths import is_test, tested_by
+from ...compiler.paths import is_test, policies_tested_by
 from ...compiler.testing.policytest import PolicyTestRun
 from ...errors import InputError
 from ..output.console import Console, one_line
@@ -83,7 +83,7 @@ def add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) ->
             text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
         else:
             policies = outcome.tested[0].tests.policies
-            alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
+            alike = [one.resolve() for one in policies_tested_by(path)] == [one.resolve() for one in policies]
             text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
         path.write_text(text, encoding="utf-8")
     except OSError as error:

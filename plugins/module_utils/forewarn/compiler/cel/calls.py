@@ -166,7 +166,7 @@ def _other_name(context: CheckContext, node: SyntaxNode, namespaced: str = "") -
 
     ``namespaced`` is its name if that has a dot in it.
     """
-    quiet = context.quiet()
+    quiet = context.fork()
     types = [quiet.check(child).type for child in node.children]
     written = [context.source_of(child) for child in node.children]
     if node.kind == "call":

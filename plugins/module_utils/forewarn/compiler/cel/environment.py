@@ -53,12 +53,11 @@ def policy_declarations(
     for name, known in EXTENSIBLE.items():
         extra = extra_values.get(name, ())
         types[name] = Type("string", values=(*known, *extra), label=name, later=_later(name, api_version, extra))
-    event = {
-        name: RecordField(types[name], sure=name in _ALWAYS_SENT)
-        if has_field(api_version, name)
-        else RecordField(types[name], lacking=f"event has no {name} in api-version {api_version}; it came with {since}")
-        for name, since in FIELD_SINCE.items()
-    }
+    event = {name: RecordField(types[name], name in _ALWAYS_SENT) for name in FIELD_SINCE}
+    for name, since in FIELD_SINCE.items():
+        if not has_field(api_version, name):
+            reason = f"event has no {name} in api-version {api_version}; it came with {since}"
+            event[name] = RecordField(types[name], missing_reason=reason)
     return Declarations(
         variables={
             "event": EVENT,
@@ -73,8 +72,8 @@ def policy_declarations(
         },
         records={
             "event": event,
-            "vm": {name: RecordField(type_, sure=True) for name, type_ in _VM_FIELDS.items()},
-            "params": {name: RecordField(type_, sure=True) for name, type_ in params.items()},
+            "vm": {name: RecordField(type_, always_exists=True) for name, type_ in _VM_FIELDS.items()},
+            "params": {name: RecordField(type_, always_exists=True) for name, type_ in params.items()},
         },
         policy_variables=variables,
     )

@@ -81,7 +81,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
         for name in dict.fromkeys(name for item in value for name in item):
             found = [item[name] for item in value if name in item]
             type_ = infer(found, f"{place}[].{name}", records).of[0]
-            fields[name] = RecordField(type_, sure=len(found) == len(value))
+            fields[name] = RecordField(type_, always_exists=len(found) == len(value))
         records[f"{place}[]"] = fields
         return list_of(Type("record", name=f"{place}[]"))
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
         return list_of(element)
     fields = {}
     for name, item in value.items():
-        fields[name] = RecordField(infer(item, f"{place}.{name}", records), sure=True)
+        fields[name] = RecordField(infer(item, f"{place}.{name}", records), always_exists=True)
     records[place] = fields
     return Type("record", name=place)
 

@@ -81,9 +81,9 @@ def _always_exists(context: CheckContext, node: SyntaxNode, present: Present) ->
     operand = node.children[0]
     if context.is_policy_variables(operand):
         return True  # or an error, which it is in every engine that has variables
-    record = context.quiet().check(operand, present).type
+    record = context.fork().check(operand, present).type
     field = context.declarations.records.get(record.name, {}).get(node.value)
-    return field is not None and field.sure and _always_exists(context, operand, present)
+    return field is not None and field.always_exists and _always_exists(context, operand, present)
 
 
 # Loops

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..requirements import MissingLibraryError, require_libraries
-from .literals import disagreement, read_number, read_text, scan
+from .literals import disagreement, find_literals, read_number, read_text
 from .syntax_hints import syntax_hint, unfinished_hint
 from .types import BOOL, NULL, CelSyntaxError, Type
 
@@ -99,7 +99,7 @@ def parse(source: str) -> SyntaxNode:
         raise CelSyntaxError("too-long", message, 0, 1, "split it into variables")
     if not source.strip():
         raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
-    literals = scan(source)
+    literals = find_literals(source)
     tree = grammar_tree(source)
     converter = _Converter(source, literals)
     node = converter.convert(tree, 0)

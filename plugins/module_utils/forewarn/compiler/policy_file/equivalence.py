@@ -14,20 +14,20 @@ from .rules import compile_file
 _PLACES = ("line", "column")
 
 
-def compiled_alike(path: str, one: str, other: str) -> bool:
+def compiles_alike(path: str, one: str, other: str) -> bool:
     """Return whether two texts of the policy file ``path`` are the same in an artifact, but for lines and columns.
 
     A text with mistakes is compared by what could be compiled of it.
     """
-    return bool(_compiled(path, one) == _compiled(path, other))
+    return bool(_compile(path, one) == _compile(path, other))
 
 
-def _compiled(path: str, text: str) -> Any:
+def _compile(path: str, text: str) -> Any:
     file = YamlFile.from_bytes(path, text.encode("utf-8"))
-    return _without_places(compile_file(file, LATEST_API_VERSION))
+    return _drop_places(compile_file(file, LATEST_API_VERSION))
 
 
-def _without_places(data: Any) -> Any:
+def _drop_places(data: Any) -> Any:
     if isinstance(data, dict):
-        return {key: _without_places(value) for key, value in data.items() if key not in _PLACES}
-    return [_without_places(item) for item in data] if isinstance(data, (list, tuple)) else data
+        return {key: _drop_places(value) for key, value in data.items() if key not in _PLACES}
+    return [_drop_places(item) for item in data] if isinstance(data, (list, tuple)) else data

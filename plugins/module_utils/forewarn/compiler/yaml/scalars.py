@@ -77,7 +77,7 @@ class _Character:
     fold: bool = False
 
 
-def spans(text: str, start: int, end: int, style: str, value: str) -> CharacterOffsets:
+def map_characters(text: str, start: int, end: int, style: str, value: str) -> CharacterOffsets:
     """Map the scalar written at ``text[start:end]``; ``style`` is ``""`` (plain), ``'``, ``"``, ``|`` or ``>``."""
     for characters in _readings(text, start, end, style):
         if "".join(character.text for character in characters) == value:
