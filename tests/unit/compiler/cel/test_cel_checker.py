@@ -372,3 +372,9 @@ def test_what_is_looked_into_and_looked_for_must_have_a_value(source: str) -> No
     expression = compile_expression(source, {"s": t.STRING})
     with pytest.raises(EvaluationError, match="division by zero"):
         expression({"s": ""})
+
+
+def test_an_element_of_nothing_is_an_alternative_of_every_type() -> None:
+    assert compile_expression("optional.of(1).or([][0]).value()", {})({}) == 1
+    with pytest.raises(EvaluationError, match="out of range"):
+        compile_expression("optional.none().or([][0]).hasValue()", {})({})
