@@ -137,3 +137,24 @@ class _LibraryCompiler:
         """Return what a file imports."""
         found = (self.definitions(one.library) if one.library else Definitions(complete=False) for one in imports)
         return merge_imports(file, [EntryDefinitions(one.node, each) for one, each in zip(imports, found)])
+
+
+_PLACES = ("line", "column")  # of the artifact's entries
+
+
+def compiles_alike(path: str, one: str, other: str) -> bool:
+    """Return whether two texts of the policy file ``path`` are the same in an artifact, but for lines and columns.
+
+    A text with mistakes is compared by what could be compiled of it.
+    """
+
+    def compiled(text: str) -> Any:
+        return _drop_places(compile_file(YamlFile.from_bytes(path, text.encode("utf-8")), LATEST_API_VERSION))
+
+    return bool(compiled(one) == compiled(other))
+
+
+def _drop_places(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _drop_places(value) for key, value in data.items() if key not in _PLACES}
+    return [_drop_places(item) for item in data] if isinstance(data, (list, tuple)) else data

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.compiler.policy_file.equivalence import compiles_alike
+from forewarn.compiler.policies import compiles_alike
 from forewarn.compiler.yaml.format import format_yaml, has_same_content
 from forewarn.compiler.yaml.tree import YamlFile
 from hypothesis import given

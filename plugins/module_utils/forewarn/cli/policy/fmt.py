@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...compiler.findings import render
 from ...compiler.paths import find_files, is_test
-from ...compiler.policy_file.equivalence import compiles_alike
+from ...compiler.policies import compiles_alike
 from ...compiler.requirements import require_libraries
 from ...compiler.yaml.format import format_yaml, has_same_content
 from ...compiler.yaml.tree import MOST_BYTES, YamlFile, read_bytes
