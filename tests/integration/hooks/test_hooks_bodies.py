@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.cel.environment import notification_declarations
+from forewarn.compiler.cel.environment import notification_declarations, policy_declarations
 from forewarn.compiler.cel.types import STRING
 from forewarn.compiler.policies import compile_policies
 from forewarn.compiler.testing.cel_python import IMPORT_ERROR, CelPython
@@ -125,7 +125,7 @@ def test_what_arrives_is_what_cel_says(body: Pair, occasion: str, first: bool) -
         request = command(decision.notify[0], occasion_of(occasion, event), HookSettings(), 20.0)
         assert webhook.main(io.BytesIO(request.stdin), io.StringIO()) == 0
         (arrived,) = server.requests
-    declarations = notification_declarations(LATEST_API_VERSION, {"channel": STRING}, {})
+    declarations = notification_declarations(policy_declarations(LATEST_API_VERSION, {"channel": STRING}, {}, {}))
     values = {
         "event": event_view(event),
         "vm": VM.as_dict(),

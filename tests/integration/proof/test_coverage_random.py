@@ -15,7 +15,7 @@ import pytest
 from forewarn.analysis.coverage.coverage import Gap, Gaps, find_gaps
 from forewarn.analysis.coverage.outcomes import CoverageItem, of_decision, of_traces
 from forewarn.analysis.coverage.suggestions import created
-from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests, untested
+from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests, run_without_tests
 from forewarn.errors import ForewarnError, InputError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.engine import PolicySet
@@ -42,7 +42,7 @@ def written(directory: Path, seed: int) -> tuple[Drawn, PolicyTestRun]:
         for path, text in zip(paths, policies.texts):
             path.write_text(text)
         try:
-            run = untested(paths, directory / "tests.yml")
+            run = run_without_tests(paths, directory / "tests.yml")
         except ForewarnError:
             continue
         if run.tested:

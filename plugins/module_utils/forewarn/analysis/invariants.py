@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..compiler.cel.environment import invariant_declarations
+from ..compiler.cel.environment import invariant_declarations, policy_declarations
 from ..compiler.cel.expression import ExpressionError, check
 from ..compiler.cel.types import BOOL, Type, parse_type
 from ..compiler.yaml import tree
@@ -31,7 +31,7 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
         first = file.report.findings[0]
         raise InputError(f"{first.where}: {first.message}", first.suggestion)
     types, extra = declared([artifact])
-    declarations = invariant_declarations(artifact.api_version, types, extra)
+    declarations = invariant_declarations(policy_declarations(artifact.api_version, types, {}, extra))
     claims, mistakes = [], []
     for number, item in enumerate(_items(file.root, path), 1):
         name, node = text_of(item.get("name")), item.get("expression")

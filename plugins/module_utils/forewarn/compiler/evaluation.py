@@ -18,6 +18,7 @@ from ..policy.evaluate import ABSENT, MAX_STEPS, UNSET, Scope, guarded
 from ..policy.evaluation_error import EvaluationError
 from ..policy.forms import read_form
 from ..policy.functions import timevalues as tv
+from ..policy.functions.dynamic import Dyn, inner_types
 from ..policy.params import bind
 from ..policy.program import ROOTS
 from ..policy.trace import TracingBuilder
@@ -25,13 +26,14 @@ from ..policy.trace import render as render_value
 from ..policy.view import DocumentView
 from .cel.environment import policy_declarations
 from .cel.expression import ExpressionError, check
-from .cel.types import Declarations, Type, parse_type
+from .cel.types import Declarations, RecordField, Type, parse_type
 
 SOURCE = "expression"  # the file that messages name
+_Records = Mapping[str, Mapping[str, RecordField]]
 _MOST_EXACT = 2**53  # beyond, readers of JSON lose digits of a number
 
 
-class Evaluated(NamedTuple):
+class EvaluationResult(NamedTuple):
     """The value of an expression for one event, or why it has none, and the values that it read on the way."""
 
     value: Any
@@ -91,7 +93,7 @@ class EventExpression:
             self._scope.variable_closures[name] = closure
         self._declarations = self._declare(visible)
 
-    def evaluate(self, document: Document | None, event: Event | None, facts: Facts) -> Evaluated:
+    def evaluate(self, document: Document | None, event: Event | None, facts: Facts) -> EvaluationResult:
         """Return the value for an event of a document; without them, what is about an event is not known."""
         if document is None or event is None:
             roots = DocumentView(Document(None, ()), facts)
@@ -107,18 +109,18 @@ class EventExpression:
             value, error = None, failure
         whole = " ".join(self.source.split())
         read = tuple(one for one in dict.fromkeys(trace) if one.expression != whole)
-        return Evaluated(value, error, read)
+        return EvaluationResult(value, error, read)
 
-    def text_of(self, value: Any) -> str:
+    def to_text(self, value: Any) -> str:
         """Return a value as CEL would write it, whatever its type."""
-        return _text(value, self.type, self._declarations)
+        return _text(value, str(self.type), self._declarations.records)
 
-    def json_of(self, value: Any) -> Any:
+    def to_json(self, value: Any) -> Any:
         """Return a value for JSON: times as RFC 3339, durations as ``9s``, bytes as text of Latin-1.
 
-        A number that JSON cannot hold exactly is a text.
+        A number that JSON cannot hold exactly is a text, an optional value a list of at most one.
         """
-        return _json(value, self.type, self._declarations)
+        return _json(value, str(self.type), self._declarations.records)
 
 
 def _variables(rule: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -130,52 +132,49 @@ def _variables(rule: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield from _variables(match["rule"])
 
 
-def _fields(value: Mapping[str, Any], type_: Type, declarations: Declarations) -> Sequence[tuple[str, Any, Type]]:
+def _fields(value: Mapping[str, Any], type_: str, records: _Records) -> Sequence[tuple[str, Any, str]]:
     """Return the fields of a record that are known: name, value and type."""
-    fields = declarations.records[type_.name]
-    return [(name, value[name], fields[name].type) for name in fields if name in value]
+    fields = records[type_[len("record(") : -1]]
+    return [(name, value[name], str(fields[name].type)) for name in fields if name in value]
 
 
-def _text(value: Any, type_: Type, declarations: Declarations) -> str:
-    if type_.kind == "record":
-        fields = _fields(value, type_, declarations)
-        return "{" + ", ".join(f"{name}: {_text(one, kind, declarations)}" for name, one, kind in fields) + "}"
-    if type_.kind == "list":
-        return "[" + ", ".join(_text(item, type_.of[0], declarations) for item in value) + "]"
-    if type_.kind == "map":
-        key, item = type_.of
-        pairs = (f"{_text(one, key, declarations)}: {_text(value[one], item, declarations)}" for one in value)
+def _text(value: Any, type_: str, records: _Records) -> str:
+    if isinstance(value, Dyn):
+        return _text(value.value, value.type, records)
+    kind, inner = type_.partition("(")[0], inner_types(type_)
+    if kind == "record":
+        fields = _fields(value, type_, records)
+        return "{" + ", ".join(f"{name}: {_text(one, of, records)}" for name, one, of in fields) + "}"
+    if kind == "list":
+        return "[" + ", ".join(_text(item, inner[0], records) for item in value) + "]"
+    if kind == "map":
+        pairs = (f"{_text(key, inner[0], records)}: {_text(value[key], inner[1], records)}" for key in value)
         return "{" + ", ".join(pairs) + "}"
-    return value_text(value, type_)
-
-
-def value_text(value: Any, type_: Type) -> str:
-    """Return a value that is no list, map or record as CEL would write it, in full."""
-    if type_.kind == "string":
+    if kind == "optional":
+        return f"optional.of({_text(value[0], inner[0], records)})" if value else "optional.none()"
+    if kind == "string":
         return json.dumps(value, ensure_ascii=False)
-    if type_.kind == "bytes":
+    if kind == "bytes":
         return "b" + json.dumps(value.decode("latin-1"))
-    return render_value(value, type_.kind)
+    return render_value(value, kind)
 
 
-def _json(value: Any, type_: Type, declarations: Declarations) -> Any:
-    if type_.kind == "record":
-        return {name: _json(one, kind, declarations) for name, one, kind in _fields(value, type_, declarations)}
-    if type_.kind == "list":
-        return [_json(item, type_.of[0], declarations) for item in value]
-    if type_.kind == "map":
-        return {
-            one if isinstance(one, str) else value_text(one, type_.of[0]): _json(value[one], type_.of[1], declarations)
-            for one in value
-        }
-    if type_.kind == "timestamp":
+def _json(value: Any, type_: str, records: _Records) -> Any:
+    if isinstance(value, Dyn):
+        return _json(value.value, value.type, records)
+    kind, inner = type_.partition("(")[0], inner_types(type_)
+    if kind == "record":
+        return {name: _json(one, of, records) for name, one, of in _fields(value, type_, records)}
+    if kind in ("list", "optional"):
+        return [_json(item, inner[0], records) for item in value]
+    if kind == "map":
+        keys = {key: key if isinstance(key, str) else _text(key, inner[0], records) for key in value}
+        return {keys[key]: _json(value[key], inner[1], records) for key in value}
+    if kind == "timestamp":
         return tv.format_timestamp(value)
-    if type_.kind == "duration":
+    if kind == "duration":
         return tv.format_duration(value)
-    if type_.kind == "bytes":
+    if kind == "bytes":
         return value.decode("latin-1")
-    if type_.kind in ("int", "uint") and abs(value) > _MOST_EXACT:
-        return str(value)
-    if type_.kind == "double" and not math.isfinite(value):
-        return str(value)
-    return value
+    beyond = kind in ("int", "uint") and abs(value) > _MOST_EXACT
+    return str(value) if beyond or (kind == "double" and not math.isfinite(value)) else value

@@ -181,7 +181,7 @@ class Styler(Protocol):
         """Return the text in the named styles."""
 
 
-def in_order(findings: Iterable[Finding], paths: Sequence[str] = ()) -> list[Finding]:
+def sort_findings(findings: Iterable[Finding], paths: Sequence[str] = ()) -> list[Finding]:
     """Sort by file (in the order of ``paths``, then by name), then by place."""
     rank = {path: number for number, path in enumerate(paths)}
     return sorted(

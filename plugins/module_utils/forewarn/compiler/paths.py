@@ -63,7 +63,7 @@ def find_policies(paths: Sequence[Path], *, libraries: bool = False) -> list[Pol
         elif _TEST_NAME.fullmatch(path.name):
             raise InputError(f"{path}: a file of tests, not a policy", f"Run it: forewarn policy test {path}")
         else:
-            _must_exist(path)
+            _require_file(path)
             library = is_library(path)
             if library and not libraries:
                 raise InputError(f"{path}: a library, not a policy", _ONLY_IMPORTED)
@@ -82,7 +82,7 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         files = _files_at(path)
         if not is_test(path) and not _is_directory(path):
-            files = [file for file in _files(path.parent) if path in tested_by(file)]
+            files = [file for file in _files(path.parent) if path in policies_tested_by(file)]
         tests = [file for file in files if is_test(file)]
         if not tests and is_library(path):
             raise InputError(f"{path}: a library, not a policy", _ONLY_IMPORTED)
@@ -107,7 +107,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     return _each_once(found)
 
 
-def tested_by(test: Path) -> list[Path]:
+def policies_tested_by(test: Path) -> list[Path]:
     """Return the policies that a test file tests, found by its name, if they exist."""
     home = test.parent.parent if test.parent.name == _TEST_DIRECTORY else test.parent
     match = _TEST_NAME.fullmatch(test.name)
@@ -144,7 +144,7 @@ def _files_at(path: Path) -> list[Path]:
     """Return a file, or the YAML files below a directory. Raises InputError if it does not exist."""
     if _is_directory(path):
         return _files(path)
-    _must_exist(path)
+    _require_file(path)
     return [path]
 
 
@@ -154,7 +154,7 @@ def _files(directory: Path) -> list[Path]:
     Raises InputError if a directory cannot be read: a policy that is not found would not apply.
     """
     found: list[Path] = []
-    for folder, folders, names in os.walk(directory, onerror=_refuse):
+    for folder, folders, names in os.walk(directory, onerror=_raise_unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(folder, name) for name in names if not name.startswith(".") and name.endswith(_SUFFIXES)]
     return sorted(found)
@@ -172,11 +172,11 @@ def _is_directory(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
 
 
-def _refuse(error: OSError) -> None:
+def _raise_unreadable(error: OSError) -> None:
     raise InputError(f"{error.filename}: {error.strerror}", "Every directory below must be readable.") from error
 
 
-def _must_exist(path: Path) -> None:
+def _require_file(path: Path) -> None:
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:

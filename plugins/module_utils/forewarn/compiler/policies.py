@@ -16,8 +16,8 @@ from .. import __version__
 from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..policy.artifact import FORMAT, FORMAT_VERSION, Artifact, digest_of, load
-from .findings import Finding, SourceText, blocks, in_order, render
-from .imports.definitions import Definitions, Imported, Imports, joined
+from .findings import Finding, SourceText, blocks, render, sort_findings
+from .imports.definitions import Definitions, EntryDefinitions, Imports, merge_imports
 from .imports.libraries import Import, Importer, Library, every_library
 from .paths import find_policies
 from .policy_file.rules import compile_file, compile_library
@@ -63,7 +63,7 @@ def compile_policies(
     if api_version not in API_VERSIONS:
         raise InputError(f"api-version {api_version} is not known", f"Use one of {', '.join(API_VERSIONS)}.")
     given = find_policies(paths, libraries=libraries)
-    importer, compiler = Importer(given), _Libraries(api_version)
+    importer, compiler = Importer(given), _LibraryCompiler(api_version)
     files: list[CompiledFile] = []
     sources: list[dict[str, str]] = []
     policies: list[dict[str, Any]] = []
@@ -86,7 +86,7 @@ def compile_policies(
     compare_policies(files)
     compare_libraries(dict.fromkeys([*alone, *imported]))
     every = dict.fromkeys([*(one.file for one in files), *(library.file for library in (*alone, *imported))])
-    findings = in_order(
+    findings = sort_findings(
         (finding for file in every for finding in file.report.findings), [file.source.path for file in every]
     )
     result = Compilation(
@@ -119,7 +119,7 @@ def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) 
     return load(compilation.artifact)
 
 
-class _Libraries:
+class _LibraryCompiler:
     """Compiles libraries, each once, whoever imports it."""
 
     def __init__(self, api_version: str) -> None:
@@ -135,8 +135,26 @@ class _Libraries:
 
     def imports(self, file: YamlFile, imports: Sequence[Import]) -> Imports:
         """Return what a file imports."""
-        incomplete = Definitions(complete=False)
-        return joined(
-            file,
-            [Imported(one.node, self.definitions(one.library) if one.library else incomplete) for one in imports],
-        )
+        found = (self.definitions(one.library) if one.library else Definitions(complete=False) for one in imports)
+        return merge_imports(file, [EntryDefinitions(one.node, each) for one, each in zip(imports, found)])
+
+
+_PLACES = ("line", "column")  # of the artifact's entries
+
+
+def compiles_alike(path: str, one: str, other: str) -> bool:
+    """Return whether two texts of the policy file ``path`` are the same in an artifact, but for lines and columns.
+
+    A text with mistakes is compared by what could be compiled of it.
+    """
+
+    def compiled(text: str) -> Any:
+        return _drop_places(compile_file(YamlFile.from_bytes(path, text.encode("utf-8")), LATEST_API_VERSION))
+
+    return bool(compiled(one) == compiled(other))
+
+
+def _drop_places(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _drop_places(value) for key, value in data.items() if key not in _PLACES}
+    return [_drop_places(item) for item in data] if isinstance(data, (list, tuple)) else data

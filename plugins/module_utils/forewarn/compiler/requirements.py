@@ -20,7 +20,7 @@ class MissingLibraryError(InputError):
 
 def require_libraries() -> None:
     """Raise MissingLibraryError if libraries are missing; it names all of them, and the Python."""
-    missing = [package for module, package in _PACKAGES.items() if not _is_there(module)]
+    missing = [package for module, package in _PACKAGES.items() if not _is_installed(module)]
     if missing:
         raise MissingLibraryError(
             f"compiling policies needs {' and '.join(missing)}, not installed for {sys.executable}",
@@ -29,7 +29,7 @@ def require_libraries() -> None:
         )
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):

@@ -90,6 +90,10 @@ def policy(tmp_path: Path) -> Path:
         ("{'a': [now]}", '{"a": [2022-04-11T22:20:00Z]}', {"a": ["2022-04-11T22:20:00Z"]}),
         ("{1: true}", "{1: true}", {"1": True}),
         ("[]", "[]", []),
+        ("[dyn(1), dyn('a'), dyn(now)]", '[1, "a", 2022-04-11T22:20:00Z]', [1, "a", "2022-04-11T22:20:00Z"]),
+        ("{'a': dyn(b'b')}", '{"a": b"b"}', {"a": "b"}),
+        ("[optional.of(duration('1s'))]", "[optional.of(1s)]", [["1s"]]),
+        ("optional.none()", "optional.none()", []),
         (
             "vm",
             '{name: "web_0", zone: "2", tags: {"role": "web"}}',

@@ -194,7 +194,7 @@ def test_bad_usage(arguments: list[str], says: str, policies: Path) -> None:
 def test_formatting_that_changes_the_meaning_is_refused(
     wrong: str, policies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_fmt, "formatted", lambda _text: wrong)
+    monkeypatch.setattr(policy_fmt, "format_yaml", lambda _text: wrong)
     result = fmt("p.yml", cwd=policies)
     assert (result.returncode, result.stdout) == (70, "")
     assert "internal error: p.yml would not mean the same if it was formatted. Nothing was written." in result.stderr
@@ -202,7 +202,7 @@ def test_formatting_that_changes_the_meaning_is_refused(
 
 
 def test_the_artifact_is_compared_as_well(policies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_fmt, "formatted", lambda _text: TIDY.replace("hold", "approve"))
-    monkeypatch.setattr(policy_fmt, "means_the_same", lambda _one, _other: True)
+    monkeypatch.setattr(policy_fmt, "format_yaml", lambda _text: TIDY.replace("hold", "approve"))
+    monkeypatch.setattr(policy_fmt, "has_same_content", lambda _one, _other: True)
     assert fmt(policies / "p.yml").returncode == 70
     assert (policies / "p.yml").read_text() == UNTIDY

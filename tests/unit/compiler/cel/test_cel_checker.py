@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.environment import invariant_declarations, policy_declarations
-from forewarn.compiler.cel.expression import CODES, Checked, check, compile_expression
+from forewarn.compiler.cel.expression import CODES, check, compile_expression
 from forewarn.compiler.cel.types import Declarations, Type
 from forewarn.events import API_VERSIONS, FIELD_SINCE
 from forewarn.policy.evaluation_error import EvaluationError
@@ -304,7 +304,7 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
 
 
 def test_names_of_invariants() -> None:
-    declarations = invariant_declarations("2020-07-01", {}, {})
+    declarations = invariant_declarations(policy_declarations("2020-07-01", {}, {}, {}))
     assert reported("!(decision == approve && event.DurationInSeconds == -1)", declarations, t.BOOL) == []
     assert reported("decision == 'aprove'", declarations) == [("unknown-value", "'aprove'")]
     assert reported("decision == approve")[0] == ("undeclared-name", "decision")
@@ -312,7 +312,7 @@ def test_names_of_invariants() -> None:
 
 @pytest.mark.parametrize("expect", [t.BOOL, t.STRING, t.INT, None])
 def test_expected_type(expect: Type | None) -> None:
-    checked: Checked = check("event.EventId", LATEST, expect)
+    checked = check("event.EventId", LATEST, expect)
     assert (checked.form is not None) == (expect in (t.STRING, None))
     assert reported("[][0]", LATEST, expect) == []  # fits every type, and always fails
 
@@ -372,3 +372,9 @@ def test_optional_index_evaluates_both_operands(source: str) -> None:
     expression = compile_expression(source, {"s": t.STRING})
     with pytest.raises(EvaluationError, match="division by zero"):
         expression({"s": ""})
+
+
+def test_an_element_of_nothing_is_an_alternative_of_every_type() -> None:
+    assert compile_expression("optional.of(1).or([][0]).value()", {})({}) == 1
+    with pytest.raises(EvaluationError, match="out of range"):
+        compile_expression("optional.none().or([][0]).hasValue()", {})({})

@@ -15,7 +15,13 @@ from forewarn.compiler.cel.types import RecordField, Type
 from forewarn.policy.evaluation_error import EvaluationError, InternalError
 from tools.suite.sizes import examples, seeds
 
-RECORDS = {"thing": {"Name": RecordField(t.STRING), "Count": RecordField(t.INT), "Sure": RecordField(t.INT, sure=True)}}
+RECORDS = {
+    "thing": {
+        "Name": RecordField(t.STRING),
+        "Count": RecordField(t.INT),
+        "Sure": RecordField(t.INT, always_exists=True),
+    }
+}
 VARIABLES = {
     "thing": Type("record", name="thing"),
     "things": t.list_of(Type("record", name="thing")),

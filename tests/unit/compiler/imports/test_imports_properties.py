@@ -57,12 +57,12 @@ def both(chance: random.Random) -> Iterator[tuple[Artifact, Artifact] | None]:
 def in_the_order_of(policy: Any, data: Any) -> Any:
     """Return a policy that declares the same, in the order in which an artifact has that: imports come first."""
 
-    def in_order(entries: Any, like: Any) -> list[Any]:
+    def sort_findings(entries: Any, like: Any) -> list[Any]:
         names = [one["name"] for one in like]
         return sorted(entries, key=lambda one: names.index(one["name"]))
 
-    rule = {**data["rule"], "variables": in_order(data["rule"]["variables"], policy["rule"]["variables"])}
-    more = {key: in_order(data[key], policy[key]) for key in ("params", "invariants")}
+    rule = {**data["rule"], "variables": sort_findings(data["rule"]["variables"], policy["rule"]["variables"])}
+    more = {key: sort_findings(data[key], policy[key]) for key in ("params", "invariants")}
     return {**data, **more, "rule": rule}
 
 

@@ -20,7 +20,14 @@ from forewarn.compiler.requirements import MissingLibraryError
 from forewarn.compiler.testing.cel_python import CelPython
 from forewarn.compiler.testing.outcome import Outcome
 from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests
-from forewarn.compiler.testing.second_opinion import ALWAYS, IT_FAILS, SKIPPED, WE_FAIL, EngineDifference, SecondOpinion
+from forewarn.compiler.testing.second_opinion import (
+    ALWAYS,
+    EXEMPTIONS,
+    IT_FAILS,
+    WE_FAIL,
+    EngineDifference,
+    SecondOpinion,
+)
 from forewarn.events import Vm, parse_document
 from forewarn.policy import evaluate
 from forewarn.policy.decision import Facts
@@ -186,7 +193,7 @@ class TestSkipped:
     ) -> None:
         assert differences(tmp_path, condition(text)) == []
         assert asked == []
-        (skip,) = [skip for skip in SKIPPED if feature in skip.features]
+        (skip,) = [skip for skip in EXEMPTIONS if feature in skip.features]
         assert (skip.when, bool(skip.reason)) == (ALWAYS, True)
 
     @pytest.mark.parametrize(
@@ -238,7 +245,7 @@ class TestSkipped:
     def test_skipped_feature_exists_and_has_a_reason(self) -> None:
         operations = {"has", "map", "map_list", "filter", "exists_one"}
         known = {*table.FUNCTIONS, *operations, "escapes", "nanoseconds", "types", "map with a condition"}
-        for skip in SKIPPED:
+        for skip in EXEMPTIONS:
             assert skip.when in (ALWAYS, WE_FAIL, IT_FAILS)
             assert skip.reason.startswith("cel-python")
             assert set(skip.features) <= known

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.compiler.policy_file.equivalence import compiled_alike
-from forewarn.compiler.yaml.format import formatted, means_the_same
+from forewarn.compiler.policies import compiles_alike
+from forewarn.compiler.yaml.format import format_yaml, has_same_content
 from forewarn.compiler.yaml.tree import YamlFile
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,16 +133,16 @@ def said(text: str) -> list[tuple[Any, ...]]:
 
 
 def test_all_that_it_does() -> None:
-    assert formatted(UNTIDY) == TIDY
-    assert formatted(TIDY) == TIDY
-    assert formatted(UNTIDY.replace("\n", "\r\n")) == TIDY
+    assert format_yaml(UNTIDY) == TIDY
+    assert format_yaml(TIDY) == TIDY
+    assert format_yaml(UNTIDY.replace("\n", "\r\n")) == TIDY
 
 
 def test_what_the_repository_ships_is_formatted(repository: Path) -> None:
     files = [*(repository / "policies").glob("*.yml"), *(repository / "demo").rglob("*.yml")]
     assert len(files) > 20
     for path in files:
-        assert formatted(path.read_text()) == path.read_text(), path
+        assert format_yaml(path.read_text()) == path.read_text(), path
 
 
 @given(st.data())
@@ -150,10 +150,10 @@ def test_it_keeps_what_a_file_says(data: st.DataObject) -> None:
     """Of a file of any shape, values, quotes, anchors and comments stay; and to format it twice is to do so once."""
     writer = UntidyWriter(data)
     text = writer.document(data.draw(st.dictionaries(st.sampled_from(KEYS), DATA, min_size=1)))
-    after = formatted(text)
+    after = format_yaml(text)
     assert said(after) == said(text)
     assert re.findall(r"# comment \d+", after) == writer.comments
-    assert formatted(after) == after
+    assert format_yaml(after) == after
     assert "\r" not in after
 
 
@@ -161,7 +161,7 @@ def test_it_keeps_what_a_file_says(data: st.DataObject) -> None:
 def test_a_file_of_any_shape_is_tidy_afterwards(data: st.DataObject) -> None:
     """Unless a block scalar ends the file or has white space of its own, in which case it cannot be sure."""
     writer = UntidyWriter(data)
-    after = formatted(writer.document(data.draw(st.dictionaries(st.sampled_from(KEYS), DATA, min_size=1))))
+    after = format_yaml(writer.document(data.draw(st.dictionaries(st.sampled_from(KEYS), DATA, min_size=1))))
     events = list(yaml.parse(after, Loader=yaml.SafeLoader))
     for event in events:
         if isinstance(event, yaml.MappingStartEvent) and not event.flow_style and event.anchor is None:
@@ -210,10 +210,10 @@ def test_policies_that_are_untidy_in_some_places(repository: Path) -> None:
         except yaml.YAMLError:
             continue
         tried += 1
-        after = formatted(text)
+        after = format_yaml(text)
         assert said(after) == before
         assert after.count("# comment") == text.count("# comment")
-        assert formatted(after) == after
+        assert format_yaml(after) == after
 
 
 @pytest.mark.parametrize(
@@ -227,13 +227,13 @@ def test_policies_that_are_untidy_in_some_places(repository: Path) -> None:
     ],
 )
 def test_what_it_leaves(text: str) -> None:
-    after = formatted(text)
+    after = format_yaml(text)
     assert said(after) == said(text)
-    assert formatted(after) == after
+    assert format_yaml(after) == after
 
 
 def test_indentation_is_kept_after_a_question_mark() -> None:
-    assert formatted("? a\n:    - b  \n\n\n") == "? a\n:    - b\n"
+    assert format_yaml("? a\n:    - b  \n\n\n") == "? a\n:    - b\n"
 
 
 def test_comments_stay_with_what_they_are_about() -> None:
@@ -250,7 +250,7 @@ def test_comments_stay_with_what_they_are_about() -> None:
         # of the second
         - 2
         """
-    assert formatted(textwrap.dedent(text)) == textwrap.dedent(
+    assert format_yaml(textwrap.dedent(text)) == textwrap.dedent(
         """\
         a:
           # of b
@@ -271,29 +271,29 @@ def test_comments_stay_with_what_they_are_about() -> None:
 def test_rules_and_tests_are_spaced_evenly(key: str) -> None:
     text = f"{key}:\n  - a: 1\n  # of b\n  - b: 1\n\n\n  - c: 1\n  - d: |\n      e\n"
     spaced = f"{key}:\n  - a: 1\n\n  # of b\n  - b: 1\n\n  - c: 1\n\n  - d: |\n      e\n"
-    assert formatted(text) == spaced
+    assert format_yaml(text) == spaced
     dense = text.replace("\n\n\n", "\n")
-    assert formatted(dense) == dense
-    assert formatted(text.replace(key, "params")) == text.replace(key, "params").replace("\n\n\n", "\n\n")
+    assert format_yaml(dense) == dense
+    assert format_yaml(text.replace(key, "params")) == text.replace(key, "params").replace("\n\n\n", "\n\n")
 
 
 def test_blank_line_inside_a_text_is_not_added() -> None:
     text = "match:\n  - a: |+\n      text\n  - b: 1\n\n  - c: 1\n"
-    assert formatted(text) == text
+    assert format_yaml(text) == text
 
 
 def test_what_means_the_same() -> None:
-    assert means_the_same("a: [b]  # c\n", "a:   [b] # c")
+    assert has_same_content("a: [b]  # c\n", "a:   [b] # c")
     for other in ("a: [b]\n", "a: ['b']  # c\n", "a: [b]  # d\n", "a:\n  - b  # c\n", "a: &x [b]  # c", "a: [b  # c"):
-        assert not means_the_same("a: [b]  # c\n", other)
+        assert not has_same_content("a: [b]  # c\n", other)
 
 
 def test_moved_parts_compile_alike(repository: Path) -> None:
     text = (repository / "policies" / "web-tier.yml").read_text()
     moved = "# moved\n" + text.replace("rule:", "rule:\n\n").replace("    - id: drain", "\n    - id:   drain")
-    assert compiled_alike("p.yml", text, moved)
-    assert not compiled_alike("p.yml", text, text.replace("default: 9", "default: 8"))
-    assert not compiled_alike("p.yml", text, text.replace("affects_me", "leader"))
+    assert compiles_alike("p.yml", text, moved)
+    assert not compiles_alike("p.yml", text, text.replace("default: 9", "default: 8"))
+    assert not compiles_alike("p.yml", text, text.replace("affects_me", "leader"))
 
 
 def test_the_reader_of_policies_agrees(repository: Path) -> None:
@@ -301,7 +301,7 @@ def test_the_reader_of_policies_agrees(repository: Path) -> None:
         _head, _mark, text = path.read_text().partition("---\n")
         moved = re.sub(r"^(?=.)", "   ", text, flags=re.MULTILINE)
         assert moved != text
-        after = formatted(moved)
+        after = format_yaml(moved)
         roots = [YamlFile.from_bytes("p", one.encode()).root for one in (text, moved, after)]
         first, *others = [root and root.data() for root in roots]
         assert first is not None

@@ -28,7 +28,7 @@ def scalar(text: str) -> tuple[Scalar, CharacterOffsets, str]:
     node = file.root.get("k")
     assert isinstance(node, Scalar)
     assert node.text == yaml.safe_load(text.replace("k: ", "k: !!str ", 1))["k"]
-    return node, file.spans(node), file.source.text
+    return node, file.characters(node), file.source.text
 
 
 def holds(found: CharacterOffsets, text: str, style: str) -> None:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...compiler.testing.policytest import Tested
+from ...compiler.testing.policytest import TestFileRun
 from ...compiler.yaml.tree import Mapping as YamlMapping
 from ...errors import InputError
 from ...events import format_time, has_field
@@ -71,7 +71,7 @@ class Gaps:
 
 
 @within_limits
-def find_gaps(files: Sequence[Tested], *, alone: bool = False, progress: Progress = silent) -> list[Gaps]:
+def find_gaps(files: Sequence[TestFileRun], *, alone: bool = False, progress: Progress = silent) -> list[Gaps]:
     """Return what the tests leave out, by test file. A policy with several test files is covered by any of them.
 
     Suggested tests build on the input that a file's tests have in common, unless they are to stand ``alone``.
@@ -102,7 +102,7 @@ class _Case(NamedTuple):
 class _GapSearch:
     """Goes through all that a file's tests could cover; what it suggests counts as covered for the files after it."""
 
-    def __init__(self, tested: Tested, gaps: Gaps, covered: set[CoverageItem], common: Mapping[str, Any]) -> None:
+    def __init__(self, tested: TestFileRun, gaps: Gaps, covered: set[CoverageItem], common: Mapping[str, Any]) -> None:
         self._tested, self._gaps, self._covered, self._common = tested, gaps, covered, common
         self._paths = {one.policy: one.path for one in tested.coverage}
         declared = {entry["name"]: entry["type"] for entry in tested.artifact.params}
@@ -264,7 +264,7 @@ def _without_param(name: str, witness: Witness) -> Witness:
     return witness._replace(params={key: value for key, value in witness.params.items() if key != name})
 
 
-def _common_input(tested: Tested) -> Mapping[str, Any]:
+def _common_input(tested: TestFileRun) -> Mapping[str, Any]:
     root = tested.tests.file.root
     node = root.get("input") if isinstance(root, YamlMapping) else None
     data = {} if node is None else node.data()

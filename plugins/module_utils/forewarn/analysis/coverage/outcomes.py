@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Tuple
 
-from ...compiler.testing.policytest import RESULTS, Tested, result_of
+from ...compiler.testing.policytest import RESULTS, TestFileRun, result_of
 from ...events import event_types
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD, Decision
@@ -80,7 +80,7 @@ class Possible(NamedTuple):
     match: MatchFormulas | None = None
 
 
-def scope_of(tested: Tested) -> Scope:
+def scope_of(tested: TestFileRun) -> Scope:
     """Return what tells apart sets of policies that are tested together."""
     return (tested.artifact.api_version, *(str(path.resolve()) for path in tested.tests.policies))
 
@@ -88,7 +88,7 @@ def scope_of(tested: Tested) -> Scope:
 # The engine's side
 
 
-def covered_by(tested: Tested) -> set[CoverageItem]:
+def covered_by(tested: TestFileRun) -> set[CoverageItem]:
     """Return what the tests of a file cover; of rules, also what other files with the same policy do."""
     items = {
         CoverageItem((covered.path,), result, covered.policy, rule.rule)
@@ -101,7 +101,7 @@ def covered_by(tested: Tested) -> set[CoverageItem]:
     return items.union(*(of_decision(decision, tested, paths) for decision in tested.decisions))
 
 
-def of_decision(decision: Decision, tested: Tested, paths: Mapping[str, str]) -> set[CoverageItem]:
+def of_decision(decision: Decision, tested: TestFileRun, paths: Mapping[str, str]) -> set[CoverageItem]:
     """Return what a decision covers, but for the results of single rules. ``paths`` are those of policies, by name."""
     if not decision.verdicts or decision.event.problems:
         return set()
@@ -134,7 +134,7 @@ def of_traces(traces: Sequence[PolicyTrace], paths: Mapping[str, str]) -> set[Co
 # The solver's side
 
 
-def possible_items(proof: Proof, tested: Tested) -> Iterator[Possible]:
+def possible_items(proof: Proof, tested: TestFileRun) -> Iterator[Possible]:
     """Yield everything that a test could cover, with the events that do: some of it may be impossible."""
     decisions, scope = proof.decisions[0], scope_of(tested)
     paths = {covered.policy: covered.path for covered in tested.coverage}

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...compiler.cel.environment import question_declarations
+from ...compiler.cel.environment import policy_declarations, question_declarations
 from ...compiler.cel.expression import check
 from ...compiler.cel.types import BOOL, ExpressionFinding
 from ...compiler.findings import Report, SourceText, render
@@ -40,7 +40,8 @@ def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
     """
     types, extra = declared(versions)
     change = len(versions) > 1
-    checked = check(source, question_declarations(versions[-1].api_version, types, extra, change=change), BOOL)
+    names = policy_declarations(versions[-1].api_version, types, {}, extra)
+    checked = check(source, question_declarations(names, change=change), BOOL)
     if checked.form is None:
         raise InputError("\n".join(_mistakes(source, checked.findings, change=change)))
     expression = {"source": source, "line": 1, "column": 1, "form": checked.form}

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...compiler.cel.expression import ExpressionError
 from ...compiler.cel.types import ExpressionFinding
-from ...compiler.evaluation import SOURCE, Evaluated, EventExpression
+from ...compiler.evaluation import SOURCE, EvaluationResult, EventExpression
 from ...compiler.findings import Finding, Report, SourceText, render
 from ...compiler.policies import load_policies
 from ...compiler.requirements import require_libraries
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     now = given_now(args)
     document, events = _events(args, vm, now)
     facts = given_facts(args, vm, document or Document(None, ()), now)
-    found: list[tuple[Event | None, Evaluated]] = [
+    found: list[tuple[Event | None, EvaluationResult]] = [
         (event, expression.evaluate(document, event, facts)) for event in events
     ]
     if args.json:
@@ -176,7 +176,7 @@ def _placed(source: str, findings: Sequence[ExpressionFinding]) -> list[Finding]
 
 
 def _show(
-    found: Sequence[tuple[Event | None, Evaluated]],
+    found: Sequence[tuple[Event | None, EvaluationResult]],
     expression: EventExpression,
     document: Document | None,
     vm: Vm,
@@ -194,7 +194,7 @@ def _show(
             facts = " ".join(fact for fact in (event.event_type, event.event_status) if fact)
             console.line(console.style(f"event {event.event_id}", "bold") + console.style(f"  {facts}"))
         if evaluated.error is None:
-            console.line(console.style(expression.text_of(evaluated.value), "bold"))
+            console.line(console.style(expression.to_text(evaluated.value), "bold"))
         else:
             _show_error(evaluated.error, _hint(evaluated.error, event, vm), console)
         for value in evaluated.values:
@@ -225,11 +225,11 @@ def _hint(error: EvaluationError, event: Event | None, vm: Vm) -> str:
     return ""
 
 
-def _as_json(event: Event | None, evaluated: Evaluated, expression: EventExpression) -> dict[str, Any]:
+def _as_json(event: Event | None, evaluated: EvaluationResult, expression: EventExpression) -> dict[str, Any]:
     error = evaluated.error
     content: dict[str, Any] = {"event": None if event is None else event.as_dict(), "value": None, "error": None}
     if error is None:
-        content["value"] = expression.json_of(evaluated.value)
+        content["value"] = expression.to_json(evaluated.value)
     else:
         place = error.expression or {}
         content["error"] = {

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from ...atomic_file import replace_file
 from ...compiler.findings import render
 from ...compiler.paths import find_files, is_test
-from ...compiler.policy_file.equivalence import compiled_alike
+from ...compiler.policies import compiles_alike
 from ...compiler.requirements import require_libraries
-from ...compiler.yaml.format import formatted, means_the_same
+from ...compiler.yaml.format import format_yaml, has_same_content
 from ...compiler.yaml.tree import MOST_BYTES, YamlFile, read_bytes
 from ...errors import InputError
 from ..output.console import Console
@@ -83,11 +83,11 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
         mistakes += file.report.findings
         if not file.report.findings:
             before = file.source.text
-            after = formatted(before)
+            after = format_yaml(before)
             if after.startswith(_BYTE_ORDER_MARK):  # which is part of a value: the next reader would drop it
                 before = after = content.decode("utf-8")
-            alike = before == after or is_test(Path(path)) or compiled_alike(path, before, after)
-            if not (alike and means_the_same(before, after)):
+            alike = before == after or is_test(Path(path)) or compiles_alike(path, before, after)
+            if not (alike and has_same_content(before, after)):
                 message = f"{path} would not mean the same if it was formatted. Nothing was written."
                 raise defect(message, "Please report it with the file.")
             found.append(_Formatted(path, content, before, after))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...atomic_file import replace_file
 from ...compiler.paths import find_policies, find_tests
-from ...compiler.testing.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
+from ...compiler.testing.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, run_without_tests
 from ...errors import InputError
 from ..output.console import Console, attributes, write_json
 from .common import plural, show_findings
@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> PolicyTestRun:
         beside = policies[0].with_suffix(".test.yml") if args.suggest == "-" else Path(args.suggest)
         if beside.exists():
             raise
-    return untested(policies, beside)
+    return run_without_tests(policies, beside)
 
 
 def _show(outcome: PolicyTestRun, console: Console, verbose: bool) -> None:

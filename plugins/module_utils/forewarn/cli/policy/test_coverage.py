@@ -16,7 +16,7 @@ from ...analysis.coverage.suggestions import appended, as_yaml, created
 from ...analysis.proof import Progress
 from ...analysis.smt.terms import require
 from ...atomic_file import replace_file
-from ...compiler.paths import is_test, tested_by
+from ...compiler.paths import is_test, policies_tested_by
 from ...compiler.testing.policytest import PolicyTestRun
 from ...errors import InputError
 from ..output.console import Console, one_line
@@ -60,7 +60,7 @@ class CoverageGaps(NamedTuple):
             text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
         else:
             policies = outcome.tested[0].tests.policies
-            alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
+            alike = [one.resolve() for one in policies_tested_by(path)] == [one.resolve() for one in policies]
             text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
         replace_file(path, text.encode("utf-8"))
         problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")

@@ -15,7 +15,7 @@ from ...policy.functions.overloads import FUNCTIONS, METHODS, Overload, Table
 from ...policy.functions.patterns import PatternError, compile_pattern
 from ...policy.functions.table import FUNCTIONS as RUNTIME
 from ..wording import duration_hint, function_hint
-from . import macros, operators, optionals, presence
+from . import macros, operators, optionals
 from . import types as t
 from .aggregates import check_elements
 from .context import Check, CheckContext
@@ -32,7 +32,7 @@ _PATTERN_HINT = r"write a backslash before a special character, as in r'\('"
 def check_call(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     """Check ``f(x, …)``."""
     if node.value == "has":
-        return presence.check(context, node, present)
+        return macros.check_has(context, node, present)
     special = _SPECIAL_FUNCTIONS.get(node.value)
     if special is not None:
         return special.check(context, node, present)
@@ -46,8 +46,8 @@ def check_method(context: CheckContext, node: SyntaxNode, present: Present) -> T
         namespace = context.dotted_name(receiver)
         if namespace in _NAMESPACES:
             return _check_namespaced(context, node, f"{namespace}.{node.value}", present)
-    if node.value in macros.MACROS:
-        return macros.check(context, node, present)
+    if node.value in macros.LOOPS:
+        return macros.check_loop(context, node, present)
     special = _SPECIAL_METHODS.get(node.value)
     if special is not None:
         return special.check(context, node, present)
@@ -152,7 +152,7 @@ def _refuse_unknown_function(context: CheckContext, node: SyntaxNode) -> TypedFo
         return context.refuse(node, "unsupported", f"{node.value}() is not supported", UNSUPPORTED[node.value])
     hint = _other_name(context, node)
     functions = {*FUNCTIONS, *_SPECIAL_FUNCTIONS}
-    methods = {*METHODS, *_SPECIAL_METHODS, *macros.MACROS}
+    methods = {*METHODS, *_SPECIAL_METHODS, *macros.LOOPS}
     if node.value in (methods if node.kind == "call" else functions):
         style = f"x.{node.value}(…)" if node.kind == "call" else f"{node.value}(x, …)"
         return context.refuse(node, "unknown-function", f"call it as {style}", hint)
@@ -166,7 +166,7 @@ def _other_name(context: CheckContext, node: SyntaxNode, namespaced: str = "") -
 
     ``namespaced`` is its name if that has a dot in it.
     """
-    quiet = context.quiet()
+    quiet = context.fork()
     types = [quiet.check(child).type for child in node.children]
     written = [context.source_of(child) for child in node.children]
     if node.kind == "call":

@@ -49,7 +49,7 @@ class CheckContext:
         """Add the evaluations of one node to the cost."""
         self.cost += self.iterations
 
-    def quiet(self) -> CheckContext:
+    def fork(self) -> CheckContext:
         """Return a context with the same variables, whose findings nobody reads."""
         quiet = CheckContext(self.declarations, self.source, self._check_node)
         quiet.locals = list(self.locals)

@@ -33,6 +33,7 @@ _VM_FIELDS = {
     "name": Type("string", label=VM_NAME),
     "tags": t.map_of(t.STRING, t.STRING),
 }
+_ALWAYS_SENT = ("EventId", "EventType", "EventStatus", "Resources")
 # Known values of the event's fields that a policy may extend (extra_values).
 EXTENSIBLE: Mapping[str, tuple[str, ...]] = {"EventType": tuple(EVENT_TYPE_SINCE), "EventStatus": EVENT_STATUSES}
 
@@ -48,21 +49,15 @@ def policy_declarations(
     ``params`` and ``variables`` map the policy's own names to types; ``extra_values`` has the further values of
     EventType and EventStatus that the policy declares.
     """
-    event_types = dict(_EVENT_FIELDS)
+    types = dict(_EVENT_FIELDS)
     for name, known in EXTENSIBLE.items():
         extra = extra_values.get(name, ())
-        event_types[name] = Type("string", values=(*known, *extra), label=name, later=_later(name, api_version, extra))
-    event = {
-        name: RecordField(
-            event_types[name], sure=name in ("EventId", "EventType", "EventStatus", "Resources"), lacking=None
-        )
-        if has_field(api_version, name)
-        else RecordField(
-            event_types[name],
-            lacking=f"event has no {name} in api-version {api_version}; it came with {FIELD_SINCE[name]}",
-        )
-        for name in FIELD_SINCE
-    }
+        types[name] = Type("string", values=(*known, *extra), label=name, later=_later(name, api_version, extra))
+    event = {name: RecordField(types[name], name in _ALWAYS_SENT) for name in FIELD_SINCE}
+    for name, since in FIELD_SINCE.items():
+        if not has_field(api_version, name):
+            reason = f"event has no {name} in api-version {api_version}; it came with {since}"
+            event[name] = RecordField(types[name], missing_reason=reason)
     return Declarations(
         variables={
             "event": EVENT,
@@ -77,8 +72,8 @@ def policy_declarations(
         },
         records={
             "event": event,
-            "vm": {name: RecordField(type_, sure=True) for name, type_ in _VM_FIELDS.items()},
-            "params": {name: RecordField(type_, sure=True) for name, type_ in params.items()},
+            "vm": {name: RecordField(type_, always_exists=True) for name, type_ in _VM_FIELDS.items()},
+            "params": {name: RecordField(type_, always_exists=True) for name, type_ in params.items()},
         },
         policy_variables=variables,
     )
@@ -92,53 +87,38 @@ def value_types(api_version: str, extra_values: Mapping[str, tuple[str, ...]]) -
 
 def _later(field: str, api_version: str, extra: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the values that are newer than an api-version, except those that the policy declares."""
-    if field != "EventType":
-        return ()
-    return tuple(
-        (value, since) for value, since in EVENT_TYPE_SINCE.items() if since > api_version and value not in extra
-    )
+    newer = EVENT_TYPE_SINCE.items() if field == "EventType" else ()
+    return tuple((value, since) for value, since in newer if since > api_version and value not in extra)
 
 
-def hook_declarations(
-    api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
-) -> Declarations:
+# The names of other places, from those of conditions
+
+
+def hook_declarations(base: Declarations) -> Declarations:
     """Return the names that a text of a hook may use: what stays the same from its preparation to its recovery."""
-    base = policy_declarations(api_version, params, {}, extra_values)
     lasting = {name: base.variables[name] for name in ("event", "vm", "params")}
     event = {name: field for name, field in base.records["event"].items() if name not in ("EventStatus", "NotBefore")}
     return Declarations(lasting, {**base.records, "event": event})
 
 
-def notification_declarations(
-    api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
-) -> Declarations:
+def notification_declarations(base: Declarations) -> Declarations:
     """Return the names that the body of a notify hook may use: all but the time, and ``occasion``."""
-    base = policy_declarations(api_version, params, {}, extra_values)
     names = {name: base.variables[name] for name in TOLD if name in base.variables}
     return Declarations({**names, "occasion": Type("string", values=OCCASIONS, label="occasion")}, base.records)
 
 
-def invariant_declarations(
-    api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
-) -> Declarations:
-    """Return the names that an invariant may use: all of the above, and ``decision``, ``approve``, ``hold``."""
-    base = policy_declarations(api_version, params, {}, extra_values)
+def invariant_declarations(base: Declarations) -> Declarations:
+    """Return the names that an invariant may use: those of conditions, and ``decision``, ``approve``, ``hold``."""
     decision = Type("string", values=("approve", "hold"), label="decision")
     names = {**base.variables, "decision": decision, "approve": decision, "hold": decision}
-    return Declarations(names, base.records, base.policy_variables)
+    return Declarations(names, base.records)
 
 
-def question_declarations(
-    api_version: str,
-    params: Mapping[str, Type],
-    extra_values: Mapping[str, tuple[str, ...]],
-    *,
-    change: bool = False,
-) -> Declarations:
+def question_declarations(base: Declarations, *, change: bool = False) -> Declarations:
     """Return the names that a question about policies may use: those of an invariant, and ``prepare``.
 
     In a question about a ``change``, ``decision`` is the new decision, and ``was`` the old one.
     """
-    base = invariant_declarations(api_version, params, extra_values)
-    further = {"prepare": t.BOOL, **({"was": base.variables["decision"]} if change else {})}
-    return Declarations({**base.variables, **further}, base.records, base.policy_variables)
+    invariant = invariant_declarations(base)
+    further = {"prepare": t.BOOL, **({"was": invariant.variables["decision"]} if change else {})}
+    return Declarations({**invariant.variables, **further}, base.records)

@@ -17,7 +17,7 @@ from .context import CheckContext
 from .forms import TypedForm, as_form
 from .macros import ASSUMED_ELEMENTS
 from .syntax import SyntaxNode, parse
-from .type_hints import bool_hint, text_hint, unquoted
+from .type_hints import bool_hint, text_hint, unquote_hint
 from .types import (
     BOOL,
     STRING,
@@ -62,7 +62,7 @@ CODES = {
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """``form`` and ``type`` are None if there is an error among the findings."""
 
     form: list[Any] | None
@@ -79,7 +79,7 @@ class ExpressionError(InputError):
         self.findings = findings
 
 
-def check(source: str, declarations: Declarations, expect: Type | None = None) -> Checked:
+def check(source: str, declarations: Declarations, expect: Type | None = None) -> CheckResult:
     """Check an expression. ``expect`` is the type it must have, if any."""
 
     def check_result(context: CheckContext, node: SyntaxNode) -> TypedForm:
@@ -89,7 +89,7 @@ def check(source: str, declarations: Declarations, expect: Type | None = None) -
             if expect in (BOOL, STRING):
                 hint = bool_hint(operand) if expect == BOOL else text_hint(operand)
             else:
-                hint = "" if operand.words is None else unquoted(operand.words, expect)
+                hint = "" if operand.string is None else unquote_hint(operand.string, expect)
             context.report(node, "wrong-result-type", f"this must be {expect}, and it is {result.type}", hint)
         return result
 
@@ -98,12 +98,12 @@ def check(source: str, declarations: Declarations, expect: Type | None = None) -
 
 def check_with(
     source: str, declarations: Declarations, check_root: Callable[[CheckContext, SyntaxNode], TypedForm]
-) -> Checked:
+) -> CheckResult:
     """Parse an expression, and check its tree with a function that reports mistakes to the context."""
     try:
         node = parse(source)
     except CelSyntaxError as error:
-        return Checked(None, None, (error.finding,))
+        return CheckResult(None, None, (error.finding,))
     context = new_context(declarations, source)
     form, type_ = check_root(context, node)
     findings = context.findings
@@ -113,8 +113,8 @@ def check_with(
         findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
     ordered = tuple(sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code)))
     if any(finding.severity == "error" for finding in ordered):
-        return Checked(None, None, ordered)
-    return Checked(as_form(form), type_, ordered)
+        return CheckResult(None, None, ordered)
+    return CheckResult(as_form(form), type_, ordered)
 
 
 @dataclass(frozen=True)

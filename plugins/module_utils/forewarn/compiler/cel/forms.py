@@ -52,14 +52,12 @@ def typed_call(type_: Type, node: SyntaxNode, function: str, *arguments: Any) ->
 
 def call(type_: Type, node: SyntaxNode, function: str, *arguments: Any) -> Form:
     """Return the form of a call."""
-    form: Form = typed_form("call", type_, node, function, *arguments).form
-    return form
+    return ["call", str(type_), node.start, node.end, function, *map(as_form, arguments)]
 
 
 def conditional(type_: Type, node: SyntaxNode, condition: Form, then: Any, otherwise: Any) -> Form:
     """Return the form of ``condition ? then : otherwise``."""
-    form: Form = typed_form("if", type_, node, condition, then, otherwise).form
-    return form
+    return ["if", str(type_), node.start, node.end, *map(as_form, (condition, then, otherwise))]
 
 
 def conjunction(node: SyntaxNode, first: Form, second: Form) -> Form:
@@ -67,6 +65,11 @@ def conjunction(node: SyntaxNode, first: Form, second: Form) -> Form:
     if is_literal(first) and first[4]:
         return second
     return conditional(BOOL, node, first, second, bool_literal(node, False))
+
+
+def dyn(node: SyntaxNode, value: Any) -> Form:
+    """Return the form of a value that carries its type at run time."""
+    return ["dyn", str(DYN), node.start, node.end, as_form(value)]
 
 
 def bool_literal(node: SyntaxNode, value: bool) -> Form:
@@ -77,12 +80,6 @@ def bool_literal(node: SyntaxNode, value: bool) -> Form:
 def text_literal(text: str) -> Form:
     """Return the form of a text that is not a literal of the source, such as a field's name as key of a map."""
     return ["lit", "string", 0, 0, text]
-
-
-def dyn(node: SyntaxNode, form: Any) -> Form:
-    """Return the form of a value that carries its type at run time."""
-    boxed: Form = typed_form("dyn", DYN, node, form).form
-    return boxed
 
 
 def unknown(node: SyntaxNode, type_: Type = UNKNOWN) -> TypedForm:

@@ -21,6 +21,7 @@ from ...policy.functions.dynamic import Dyn, inner_types
 from ...policy.params import convert
 from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, RecordField, Type, join, list_of, parse_type
 
+_SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: DOUBLE, str: STRING}
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -69,26 +70,18 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
 
     Raises ValueError where the value has no CEL type.
     """
-    if value is None:
-        return NULL
-    if isinstance(value, bool):
-        return BOOL
-    if isinstance(value, int):
-        convert(value, "int")
-        return INT
-    if isinstance(value, float):
-        convert(value, "double")
-        return DOUBLE
-    if isinstance(value, str):
-        convert(value, "string")
-        return STRING
+    scalar = _SCALARS.get(type(value))
+    if scalar is not None:
+        if scalar != NULL:
+            convert(value, str(scalar))
+        return scalar
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         # One record for all elements; fields that some of them lack must be tested with has().
         fields = {}
         for name in dict.fromkeys(name for item in value for name in item):
             found = [item[name] for item in value if name in item]
             type_ = infer(found, f"{place}[].{name}", records).of[0]
-            fields[name] = RecordField(type_, sure=len(found) == len(value))
+            fields[name] = RecordField(type_, always_exists=len(found) == len(value))
         records[f"{place}[]"] = fields
         return list_of(Type("record", name=f"{place}[]"))
     if isinstance(value, list):
@@ -101,7 +94,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
         return list_of(element)
     fields = {}
     for name, item in value.items():
-        fields[name] = RecordField(infer(item, f"{place}.{name}", records), sure=True)
+        fields[name] = RecordField(infer(item, f"{place}.{name}", records), always_exists=True)
     records[place] = fields
     return Type("record", name=place)
 

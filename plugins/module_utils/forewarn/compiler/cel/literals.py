@@ -18,7 +18,7 @@ _SIMPLE_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 _DOUBLE = re.compile(r"-?(?:\d*\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)", re.ASCII)
 
 
-def scan(source: str) -> dict[int, int]:
+def find_literals(source: str) -> dict[int, int]:
     """Return start -> end of each string and bytes literal, by the rules of the language definition."""
     literals: dict[int, int] = {}
     position = 0
@@ -53,7 +53,7 @@ def _literal_end(source: str, opening: re.Match[str]) -> int:
     raise CelSyntaxError("syntax", message, opening.start(), len(source), f"end it with {quote}")
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
@@ -69,7 +69,7 @@ def read_number(text: str, kind: str, start: int, end: int) -> tuple[float, Type
     if kind == "FLOAT_LIT":
         value = float(text)
         if not _DOUBLE.fullmatch(text) or value in (float("inf"), float("-inf")):
-            message = f"{_shortened(text)} is not a double of CEL"
+            message = f"{_shorten(text)} is not a double of CEL"
             raise CelSyntaxError("bad-number", message, start, end, "for example 1.0")
         return value, DOUBLE
     unsigned = kind == "UINT_LIT"
@@ -80,7 +80,7 @@ def read_number(text: str, kind: str, start: int, end: int) -> tuple[float, Type
     if text.startswith("-"):
         number = -number
     if not low <= number <= high or (unsigned and text.startswith("-")):
-        message = f"{_shortened(text)} does not fit {'a uint' if unsigned else 'an int'}"
+        message = f"{_shorten(text)} does not fit {'a uint' if unsigned else 'an int'}"
         raise CelSyntaxError("bad-number", message, start, end)
     return number, UINT if unsigned else INT
 
@@ -120,12 +120,12 @@ def _unescape(body: str, offset: int, for_bytes: bool = False) -> str:
         if match is None:
             message, start = f"{body[position : position + 2]} is not an escape of CEL", offset + position
             raise CelSyntaxError("bad-escape", message, start, start + 2, "write \\\\ for a backslash")
-        parts.append(_escaped(match, offset, for_bytes))
+        parts.append(_character(match, offset, for_bytes))
         position = match.end()
     return "".join(parts)
 
 
-def _escaped(match: re.Match[str], offset: int, for_bytes: bool) -> str:
+def _character(match: re.Match[str], offset: int, for_bytes: bool) -> str:
     simple, hexadecimal, octal, short, long = match.groups()
     if simple:
         return _SIMPLE_ESCAPES.get(simple, simple)

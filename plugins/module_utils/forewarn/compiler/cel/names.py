@@ -94,10 +94,10 @@ def _select_record_field(context: CheckContext, node: SyntaxNode, record: TypedF
     field = _declared_field(context, node, record.type)
     if field is None:
         return unknown(node)
-    if field.lacking and not guarded:
+    if field.missing_reason and not guarded:
         path = access_path(node) or node.value
         hint = f"guard it: has({path}) && …; in a rule that holds, !has({path}) || …"
-        context.report(node, "field-not-in-api-version", field.lacking, hint)
+        context.report(node, "field-not-in-api-version", field.missing_reason, hint)
     return typed_form("field", field.type, node, record.form, node.value)
 
 

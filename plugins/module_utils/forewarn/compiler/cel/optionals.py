@@ -221,6 +221,8 @@ def or_(context: CheckContext, node: SyntaxNode, present: Present) -> TypedForm:
     other = context.check(node.children[1], present)
     if optional is None or other.type == t.UNKNOWN or not _is_alternative(context, node, optional.type, other.type):
         return unknown(node)
+    if other.type.kind != "optional":  # an element of [], which fits every type
+        other = TypedForm(other.form, optional.type)
     exists = parts_of(optional).present
     either = conditional(t.BOOL, node, exists, bool_literal(node, True), parts_of(other).present)
     chosen = choice(context, node, exists, _value(optional), _value(other))

@@ -13,12 +13,12 @@ import functools
 import importlib.util
 import pathlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..requirements import MissingLibraryError, require_libraries
-from .literals import disagreement, read_number, read_text, scan
+from .literals import disagreement, find_literals, read_number, read_text
 from .syntax_hints import syntax_hint, unfinished_hint
 from .types import BOOL, NULL, CelSyntaxError, Type
 
@@ -99,7 +99,7 @@ def parse(source: str) -> SyntaxNode:
         raise CelSyntaxError("too-long", message, 0, 1, "split it into variables")
     if not source.strip():
         raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
-    literals = scan(source)
+    literals = find_literals(source)
     tree = grammar_tree(source)
     converter = _Converter(source, literals)
     node = converter.convert(tree, 0)
@@ -176,6 +176,9 @@ class _Converter:
         if depth > MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} levels deep"
             raise self._error("too-deep", message, tree, "split it into variables")
+        if tree.data in _PLAIN_RULES:
+            kind, value = _PLAIN_RULES[tree.data]
+            return self._node(kind, tree, value, self._convert_all(tree.children, depth + 1))
         node: SyntaxNode = getattr(self, f"_{tree.data}")(tree, depth + 1)  # as lark's visitors: by the rule's name
         return node
 
@@ -192,9 +195,6 @@ class _Converter:
     @staticmethod
     def _error(code: str, message: str, tree: Any, suggestion: str = "") -> CelSyntaxError:
         return CelSyntaxError(code, message, tree.meta.start_pos, tree.meta.end_pos, suggestion)
-
-    def _expr(self, tree: Any, depth: int) -> SyntaxNode:
-        return self._node("if", tree, "?:", self._convert_all(tree.children, depth))
 
     def _chain(self, tree: Any, depth: int) -> SyntaxNode:
         """Flatten ``a || b || c``, which the grammar nests to the left, without recursion."""
@@ -245,15 +245,6 @@ class _Converter:
         children = [self.convert(receiver, depth), *self._arguments(arguments, depth)]
         return self._node("method", tree, self._selector(name), children)
 
-    def _member_index(self, tree: Any, depth: int) -> SyntaxNode:
-        return self._node("index", tree, "[]", self._convert_all(tree.children, depth))
-
-    def _member_optional_index(self, tree: Any, depth: int) -> SyntaxNode:
-        return self._node("optional_index", tree, "[?]", self._convert_all(tree.children, depth))
-
-    def _optional_element(self, tree: Any, depth: int) -> SyntaxNode:
-        return self._node("optional_element", tree, None, self._convert_all(tree.children, depth))
-
     def _member_object(self, tree: Any, _depth: int) -> SyntaxNode:
         raise self._error("unsupported", "protobuf messages are not supported", tree)
 
@@ -302,6 +293,13 @@ class _Converter:
         return SyntaxNode("literal", start, end, value, type=type_)
 
 
+# Rules whose subtrees are the children of a node: the kind of the node, and its value.
+_PLAIN_RULES: Mapping[str, tuple[NodeKind, str | None]] = {
+    "expr": ("if", "?:"),
+    "member_index": ("index", "[]"),
+    "member_optional_index": ("optional_index", "[?]"),
+    "optional_element": ("optional_element", None),
+}
 # Rules that mean something even around a single subtree.
 _OWN_RULES = frozenset(
     (

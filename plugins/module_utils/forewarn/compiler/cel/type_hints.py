@@ -33,20 +33,20 @@ class Operand(NamedTuple):
     node: SyntaxNode
     type: Type
     text: str
-    middle: str = ""  # the source text of the right side of an operator
+    right: str = ""  # the source text of the right side of an operator
 
     @property
-    def literal(self) -> bool:
+    def is_literal(self) -> bool:
         """Whether it is a literal."""
         return self.node.kind == "literal"
 
     @property
-    def words(self) -> str | None:
+    def string(self) -> str | None:
         """The text of a literal text, None for anything else."""
-        return self.node.value if self.literal and self.type == t.STRING else None
+        return self.node.value if self.is_literal and self.type == t.STRING else None
 
 
-def unquoted(words: str, type_: Type) -> str:
+def unquote_hint(words: str, type_: Type) -> str:
     """Return how to write a text as the type that its place needs; empty if that is not possible."""
     words = words.strip()
     kind = type_.kind
@@ -79,9 +79,9 @@ def _as_duration(words: str) -> str:
 
 def bool_hint(operand: Operand) -> str:
     """Return how to turn a value into a condition."""
-    if operand.words is not None and unquoted(operand.words, t.BOOL):
-        return unquoted(operand.words, t.BOOL)
-    if operand.words is not None and (braces := _BRACES.fullmatch(operand.words.strip())):
+    if operand.string is not None and unquote_hint(operand.string, t.BOOL):
+        return unquote_hint(operand.string, t.BOOL)
+    if operand.string is not None and (braces := _BRACES.fullmatch(operand.string.strip())):
         return f"a policy is not a template: write {braces.group(1).strip()}"
     if operand.type.kind in ("list", "map"):
         return f"ask for its size, as in {operand.text}.size() > 0"
@@ -111,8 +111,8 @@ def comparison_hint(operator: str, left: Operand, right: Operand) -> str:
     if chained:
         return chained
     pairs = [(left, right), (right, left)]
-    for one, other in sorted(pairs, key=lambda pair: not pair[0].literal):  # the literal is probably the mistake
-        hint = _compared(operator, one, other)
+    for one, other in sorted(pairs, key=lambda pair: not pair[0].is_literal):  # the literal is probably the mistake
+        hint = _operand_hint(operator, one, other)
         if hint:
             return hint
     return ""
@@ -125,9 +125,9 @@ _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "satu
 def _chain_hint(operator: str, left: Operand, right: Operand) -> str:
     """Return how to write ``0 <= x < 9``, where ``left`` is the first comparison."""
     first = left.node
-    if operator not in _ORDER or first.kind != "operator" or first.value not in _ORDER or not left.middle:
+    if operator not in _ORDER or first.kind != "operator" or first.value not in _ORDER or not left.right:
         return ""
-    return f"write {left.text} && {left.middle} {operator} {right.text}"
+    return f"write {left.text} && {left.right} {operator} {right.text}"
 
 
 def _null_hint(operator: str, operand: Operand) -> str:
@@ -137,7 +137,7 @@ def _null_hint(operator: str, operand: Operand) -> str:
     return f"nothing here is null; write {'!' if operator == '==' else ''}has({path})"
 
 
-def _compared(operator: str, one: Operand, other: Operand) -> str:
+def _operand_hint(operator: str, one: Operand, other: Operand) -> str:
     """Return what to write instead of ``one``, if that side is to change."""
     kind, wanted = one.type.kind, other.type.kind
     equality = operator in ("==", "!=")
@@ -145,33 +145,33 @@ def _compared(operator: str, one: Operand, other: Operand) -> str:
         listed = f"{one.text} in {other.text}"
         return f"write {listed}" if operator == "==" else f"write !({listed})"
     if kind == "string":
-        if wanted == "timestamp" and one.words == "" and equality:
+        if wanted == "timestamp" and one.string == "" and equality:
             path = access_path(other.node) or ""
             return f"no time is ever blank; write {'!' if operator == '==' else ''}has({path or '…'})"
-        if one.words is not None and other.node.value == "getDayOfWeek" and one.words.lower() in _DAYS:
-            return f"days are numbers, Sunday is 0: write {_DAYS.index(one.words.lower())}"
-        if one.words is not None:
-            return unquoted(one.words, other.type)
-        if other.literal and equality and wanted in ("bool", "int"):
+        if one.string is not None and other.node.value == "getDayOfWeek" and one.string.lower() in _DAYS:
+            return f"days are numbers, Sunday is 0: write {_DAYS.index(one.string.lower())}"
+        if one.string is not None:
+            return unquote_hint(one.string, other.type)
+        if other.is_literal and equality and wanted in ("bool", "int"):
             return f"write '{other.text}', in quotes"
         if wanted in ("bool", "timestamp", "duration", *_NUMBERS):
             return f"write {wanted}({one.text})"
-    if (kind, wanted) == ("double", "int") and one.literal and float(one.node.value).is_integer():
+    if (kind, wanted) == ("double", "int") and one.is_literal and float(one.node.value).is_integer():
         return f"write {int(one.node.value)}"
     if (kind, wanted) == ("int", "double"):
-        return f"write {one.text}.0" if one.literal else f"write double({one.text})"
+        return f"write {one.text}.0" if one.is_literal else f"write double({one.text})"
     if (kind, wanted) == ("uint", "int"):
-        return f"leave out the u: {one.text[:-1]}" if one.literal else f"write int({one.text})"
+        return f"leave out the u: {one.text[:-1]}" if one.is_literal else f"write int({one.text})"
     if (kind, wanted) == ("uint", "double"):
         return f"write double({one.text})"
-    if (kind, wanted) == ("int", "bool") and one.literal and one.node.value in (0, 1):
+    if (kind, wanted) == ("int", "bool") and one.is_literal and one.node.value in (0, 1):
         return f"write {'true' if one.node.value else 'false'}"
-    if (kind, wanted) == ("duration", "int") and not other.literal:
+    if (kind, wanted) == ("duration", "int") and not other.is_literal:
         seconds = _literal_seconds(one.node)
         if seconds is None:
             return f"write duration(string({other.text}) + 's') if it counts seconds"
         return f"write {seconds} if {other.text} counts seconds"
-    if (kind, wanted) == ("int", "duration") and one.literal:
+    if (kind, wanted) == ("int", "duration") and one.is_literal:
         return f"say in which unit, as in duration('{one.node.value}s')"
     if kind == "list" and wanted == "int":
         return f"write {one.text}.size()"
@@ -198,17 +198,17 @@ def operator_hint(operator: str, operands: list[Operand]) -> str:
         return ""
     for one, other in (operands, operands[::-1]):
         if one.type.kind == "string" and operator == "+":
-            numeric = one.words is not None and other.type.kind in _NUMBERS and unquoted(one.words, other.type)
+            numeric = one.string is not None and other.type.kind in _NUMBERS and unquote_hint(one.string, other.type)
             if numeric:
                 return f"{numeric}; or, to join texts, {text_hint(other)}"
-            if other.type.kind in ("timestamp", "duration") and one.words is not None:
-                hint = _as_duration(one.words)
-                if hint == f"write duration('{one.words}')":
+            if other.type.kind in ("timestamp", "duration") and one.string is not None:
+                hint = _as_duration(one.string)
+                if hint == f"write duration('{one.string}')":
                     return f"{hint}; or, to join texts, {text_hint(other)}"
             return text_hint(other)
-        if operator in "+-" and one.literal and other.type.kind in ("timestamp", "duration"):
-            if one.words is not None:
-                return _as_duration(one.words)
+        if operator in "+-" and one.is_literal and other.type.kind in ("timestamp", "duration"):
+            if one.string is not None:
+                return _as_duration(one.string)
             if one.type == t.INT:
                 return f"say in which unit, as in duration('{one.node.value}s')"
     if operator in "*/%" and any(operand.type.kind == "duration" for operand in operands):
@@ -220,16 +220,16 @@ def operator_hint(operator: str, operands: list[Operand]) -> str:
 def membership_hint(element: Operand, container: Operand, items: list[Operand]) -> str:
     """Return how to test whether a container has an element; ``items`` are those of a literal list."""
     kind = container.type.kind
-    if kind == "record" and element.words is not None:
-        return f"write has({container.text}.{element.words})"
+    if kind == "record" and element.string is not None:
+        return f"write has({container.text}.{element.string})"
     if element.type == t.STRING and kind == "string":
-        if container.words is not None:
+        if container.string is not None:
             return f"write in [{container.text}]; contains() finds a part of a text"
         return f"write {container.text}.contains({element.text})"
     if kind == "list" and items and container.type.of[0] == t.STRING:
-        hints = [unquoted(item.words, element.type) if item.words is not None else "" for item in items]
+        hints = [unquote_hint(item.string, element.type) if item.string is not None else "" for item in items]
         if all(hint.startswith("remove the quotes: ") for hint in hints):
             return f"remove the quotes: [{', '.join(hint.partition(': ')[2] for hint in hints)}]"
-    if kind == "list" and items and element.type == t.STRING and all(item.literal for item in items):
+    if kind == "list" and items and element.type == t.STRING and all(item.is_literal for item in items):
         return f"""write [{", ".join(f"'{item.text}'" for item in items)}], in quotes"""
     return ""

@@ -125,11 +125,11 @@ def contains_kind(type_: Type, kind: str) -> bool:
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of a record. ``sure`` fields always exist; ``lacking`` says why a field never does."""
+    """A field of a record: it ``always_exists``, may be absent, or never exists, for the ``missing_reason``."""
 
     type: Type
-    sure: bool = False
-    lacking: str | None = None
+    always_exists: bool = False
+    missing_reason: str | None = None
 
 
 @dataclass(frozen=True)

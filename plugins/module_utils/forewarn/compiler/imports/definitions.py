@@ -43,24 +43,24 @@ class Definitions:
         """Whether each of them is without mistakes, and none is missing."""
         return self.complete and all(one.entry is not None for one in self.found.values())
 
-    def of(self, kind: str) -> list[Definition]:
+    def of_kind(self, kind: str) -> list[Definition]:
         """Return those of a kind."""
         return [one for one in self.found.values() if one.kind == kind]
 
     def types(self, kind: str) -> dict[str, Type]:
         """Return the types of those of a kind, by their names."""
-        return {one.name: one.type for one in self.of(kind)}
+        return {one.name: one.type for one in self.of_kind(kind)}
 
     def places(self, kind: str) -> dict[str, str]:
         """Return the places of those of a kind, by their names."""
-        return {one.name: one.place for one in self.of(kind)}
+        return {one.name: one.place for one in self.of_kind(kind)}
 
     def entries(self, kind: str) -> list[dict[str, Any]]:
         """Return what the artifact has of those of a kind: copies, since each policy has its own."""
-        return [dict(copy.deepcopy(one.entry)) for one in self.of(kind) if one.entry is not None]
+        return [dict(copy.deepcopy(one.entry)) for one in self.of_kind(kind) if one.entry is not None]
 
 
-class Imported(NamedTuple):
+class EntryDefinitions(NamedTuple):
     """What one entry of ``imports`` brings: the library's own definitions, and those that it imports itself."""
 
     node: YamlNode
@@ -70,11 +70,11 @@ class Imported(NamedTuple):
 class Imports(NamedTuple):
     """What all entries of ``imports`` bring."""
 
-    each: tuple[Imported, ...] = ()
+    each: tuple[EntryDefinitions, ...] = ()
     every: Definitions = Definitions()
 
 
-def joined(file: YamlFile, each: Sequence[Imported]) -> Imports:
+def merge_imports(file: YamlFile, each: Sequence[EntryDefinitions]) -> Imports:
     """Return the definitions of several imports. What two files declare under one name is reported in ``file``."""
     found: dict[tuple[str, str], Definition] = {}
     for node, definitions in each:
@@ -86,7 +86,7 @@ def joined(file: YamlFile, each: Sequence[Imported]) -> Imports:
     return Imports(tuple(each), Definitions(found, all(one.definitions.complete for one in each)))
 
 
-def forgive_missing(file: YamlFile, imported: Definitions) -> None:
+def drop_findings_of_missing(file: YamlFile, imported: Definitions) -> None:
     """Drop the findings about names that may be in a library that could not be imported: that is reported already."""
     if not imported.complete:
         findings = file.report.findings
@@ -112,7 +112,7 @@ def report_unused(file: YamlFile, imports: Imports, policy: Mapping[str, Any]) -
             file.add("unused-import", "nothing of this import is used", node, hint, severity="warning")
 
 
-def located(kind: str, entry: Mapping[str, Any] | None, file: str) -> dict[str, Any] | None:
+def with_file(kind: str, entry: Mapping[str, Any] | None, file: str) -> dict[str, Any] | None:
     """Return an artifact's entry with the name of its file; None if its expression has mistakes."""
     if entry is None or kind == PARAMETER:
         return None if entry is None else {**entry, "file": file}

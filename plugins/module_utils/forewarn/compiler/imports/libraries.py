@@ -79,8 +79,8 @@ class Importer:
             if library is None:
                 library = self._library(found)
             elif library in self._open:
-                chain = [one.origin.shown for one in self._open[self._open.index(library) :]]
-                message = f"these libraries import each other: {' → '.join([*chain, library.origin.shown])}"
+                chain = [one.origin.display_name for one in self._open[self._open.index(library) :]]
+                message = f"these libraries import each other: {' → '.join([*chain, library.origin.display_name])}"
                 hint = "move what both need into a library of its own"
                 file.add("import-cycle", message, place, hint)
                 return None
@@ -88,7 +88,7 @@ class Importer:
             file.add(trouble.code, trouble.message, place, trouble.hint)
             return None
         if library.file.root is not None and not declares_library(library.file.root):
-            message = f"{library.origin.shown} is not a library"
+            message = f"{library.origin.display_name} is not a library"
             hint = "a library has a line 'library: true', and no rule; a policy cannot be imported"
             file.add("not-a-library", message, place, hint)
             return None
@@ -110,7 +110,7 @@ class Importer:
         return self._add(origin, content)
 
     def _add(self, origin: FileOrigin, content: bytes) -> Library:
-        file = YamlFile.from_bytes(origin.shown, content)
+        file = YamlFile.from_bytes(origin.display_name, content)
         library = Library(self._name(origin), origin, file, hashlib.sha256(content).hexdigest())
         self._libraries[origin.key] = library
         self._open.append(library)
@@ -125,7 +125,7 @@ class Importer:
         if given is not None:
             origin.name = given
         elif origin.name in self._taken:
-            origin.name = origin.shown
+            origin.name = origin.display_name
         self._taken[origin.name] = origin.key
         return origin.name
 

@@ -25,13 +25,13 @@ from .git_files import read_file, without_secrets
 class FileOrigin(abc.ABC):
     """A place of a file.
 
-    ``name`` is what the artifact calls it, wherever a command is started; ``shown`` is what findings call it. Origins
-    of one file have the same ``key``. ``file`` is None if this machine has no file of its own: that of a commit never
-    changes. ``source`` is the artifact's entry: ``path``, and where that is if it is not on this machine.
+    ``name`` is what the artifact calls it, wherever a command is started; ``display_name`` is what findings call it.
+    Origins of one file have the same ``key``. ``file`` is None if this machine has no file of its own: that of a commit
+    never changes. ``source`` is the artifact's entry: ``path``, and where that is if it is not on this machine.
     """
 
     name: str
-    shown: str
+    display_name: str
     key: Hashable
     file: Path | None = None
 
@@ -57,7 +57,7 @@ class LocalOrigin(FileOrigin):
     def __init__(self, path: Path, name: str) -> None:
         self.file = self._path = path
         self.name = name
-        self.shown = str(path)
+        self.display_name = str(path)
         self.key = os.path.realpath(path)
 
     @property
@@ -83,7 +83,7 @@ class GitOrigin(FileOrigin):
     def __init__(self, url: str, commit: str, path: str) -> None:
         self._url, self._commit = url, commit
         self._path = _within(path, "repository")
-        self.name = self.shown = f"{without_secrets(url)}@{commit[:12]}:{self._path}"
+        self.name = self.display_name = f"{without_secrets(url)}@{commit[:12]}:{self._path}"
         self.key = commit, self._path
 
     @property
@@ -107,7 +107,7 @@ class CollectionOrigin(FileOrigin):
         self._home = find_collection(collection)
         self.file = self._file = self._home / self._path
         self.name = f"{collection}:{self._path}"
-        self.shown = str(self._file)
+        self.display_name = str(self._file)
         self.key = os.path.realpath(self._file)
 
     @property

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ..cel import types as t
 from ..cel.aggregates import map_keys
 from ..cel.context import CheckContext
-from ..cel.expression import Checked, check_with
+from ..cel.expression import CheckResult, check_with
 from ..cel.forms import TypedForm, typed_call, typed_form
 from ..cel.guards import Present, when_false, when_true
 from ..cel.syntax import SyntaxNode
@@ -28,7 +28,7 @@ _TIMES = ("now", "notice", "age")
 _NOTIFY_ONLY = ("affects_me", "leader", "occasion", "event.EventStatus", "event.NotBefore")
 
 
-def check_body(source: str, declarations: Declarations) -> Checked:
+def check_body(source: str, declarations: Declarations) -> CheckResult:
     """Check a body. Times in it become texts, as string() writes them."""
     result = check_with(source, declarations, _check_body)
     return replace(result, findings=tuple(_with_hint(finding, source) for finding in result.findings))

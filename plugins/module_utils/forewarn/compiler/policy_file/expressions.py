@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cel.expression import Checked
+from ..cel.expression import CheckResult
 from ..yaml.tree import Scalar, YamlFile
 
 
-def expression_entry(file: YamlFile, node: Scalar, source: str, checked: Checked, offset: int = 0) -> dict[str, Any]:
+def expression_entry(
+    file: YamlFile, node: Scalar, source: str, checked: CheckResult, offset: int = 0
+) -> dict[str, Any]:
     """Report the findings of an expression that is ``source`` in a scalar, from ``offset`` on; return its entry."""
     for finding in checked.findings:
         file.add_in(node, finding, offset)

@@ -16,7 +16,7 @@ from ...policy.functions.timevalues import SECOND, parse_duration
 from ...policy.structure import secret_in_clear
 from ..cel.expression import check
 from ..cel.types import CelSyntaxError, Declarations, ExpressionFinding
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown, text_of
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, short_json, text_of
 from . import interpolation
 from .bodies import check_body
 from .expressions import expression_entry
@@ -45,12 +45,12 @@ class HookCompiler:
         name = next((name for name in hook_kinds.NAMES if name in node.values), None)
         kind = None if name is None else hook_kinds.find(name)
         if kind is not None:
-            return self._of_kind(kind, node, phase)
+            return self._hook_of_kind(kind, node, phase)
         hook: dict[str, Any] = {}
         command = node.get("run")
         if isinstance(command, Sequence):
             hook["run"] = [argument.text for argument in command.items if isinstance(argument, Scalar)]
-            self._command(command)
+            self._check_command(command)
             for argument in command.items:
                 self._warn_of_expressions(
                     argument, "run", "the program finds the values in its environment: $FOREWARN_VM_NAME"
@@ -75,7 +75,7 @@ class HookCompiler:
             if secret_in_clear(hook.get("http") or "https:"):
                 message = "the secret would travel unencrypted"
                 self._file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
-        hook.update(self._times(node, HOOK_TIMEOUT_SECONDS))
+        hook.update(self._timing(node, HOOK_TIMEOUT_SECONDS))
         return hook
 
     def recovery(self, prepare: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class HookCompiler:
             {key: one for key, one in hook.items() if key != "retry"} for hook in reversed(prepare) if "kind" in hook
         ]
 
-    def _of_kind(self, kind: HookKind, node: Mapping, phase: str) -> dict[str, Any]:
+    def _hook_of_kind(self, kind: HookKind, node: Mapping, phase: str) -> dict[str, Any]:
         hook: dict[str, Any] = {"kind": kind.name, "options": {}}
         if phase == NOTIFY:
             message = f"'{kind.name}' has no place here: it changes what this VM does, and notify hooks only tell"
@@ -102,7 +102,7 @@ class HookCompiler:
                 value = self._option(option, options.values[option.name])
                 if value is not None:
                     hook["options"][option.name] = value
-        hook.update(self._times(options, kind.timeout_seconds))
+        hook.update(self._timing(options, kind.timeout_seconds))
         return hook
 
     def _option(self, option: Option, node: YamlNode) -> Any:
@@ -110,7 +110,7 @@ class HookCompiler:
         if option.type == COMMAND:
             if not isinstance(node, Sequence):
                 return None  # the schema has reported it
-            self._command(node)
+            self._check_command(node)
             return [self._text(item) for item in node.items if isinstance(item, Scalar)]
         if option.type == DURATION:
             value: Any = _seconds(node)
@@ -124,7 +124,7 @@ class HookCompiler:
         if problem is not None and _of_the_schema_type(option, value):
             self._file.add(
                 "option-value",
-                f"'{option.name}' {problem}, not {shown(node.data())}",
+                f"'{option.name}' {problem}, not {short_json(node.data())}",
                 node,
                 f"for example {option.example:g}s" if option.type == DURATION else f"for example {option.example}",
             )
@@ -168,7 +168,7 @@ class HookCompiler:
         declarations = self._notification if phase == NOTIFY else self._declarations
         return expression_entry(self._file, node, source, check_body(source, declarations))
 
-    def _times(self, node: Mapping, default_seconds: float) -> dict[str, Any]:
+    def _timing(self, node: Mapping, default_seconds: float) -> dict[str, Any]:
         """Return how long and how often a hook runs."""
         times: dict[str, Any] = {"timeout_seconds": self._timeout(node.get("timeout"), default_seconds)}
         if "retry" in node.values:
@@ -196,7 +196,7 @@ class HookCompiler:
             )
         return retry
 
-    def _command(self, command: Sequence) -> None:
+    def _check_command(self, command: Sequence) -> None:
         program = command.items[0] if command.items else None
         if not isinstance(program, Scalar):
             return

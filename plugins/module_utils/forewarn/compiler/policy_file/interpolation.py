@@ -36,7 +36,7 @@ def _parts(value: str) -> Iterator[TextPart]:
             position += 3
         elif value.startswith("${", position):
             yield TextPart(plain, plain_start, False)
-            end = _closing(value, position + 2)
+            end = _closing_brace(value, position + 2)
             yield TextPart(value[position + 2 : end], position + 2, True)
             position = plain_start = end + 1
             plain = ""
@@ -46,7 +46,7 @@ def _parts(value: str) -> Iterator[TextPart]:
     yield TextPart(plain, plain_start, False)
 
 
-def _closing(value: str, start: int) -> int:
+def _closing_brace(value: str, start: int) -> int:
     """Return the offset of the brace that ends an expression which begins at ``start``."""
     depth, position = 0, start
     while position < len(value):

@@ -13,7 +13,7 @@ from ...policy.params import check_bounds, convert
 from ..cel.syntax import RESERVED
 from ..cel.types import UNKNOWN, Type, list_of, parse_type
 from ..wording import did_you_mean, duration_hint
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown, text_of
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, short_json, text_of
 
 _ORDERED = ("int", "double", "duration", "timestamp")
 _WORDS = {
@@ -29,7 +29,7 @@ _WORDS = {
 }
 
 
-def read(
+def read_params(
     file: YamlFile,
     node: YamlNode | None,
     of_fields: AnyMapping[str, Type],
@@ -122,7 +122,7 @@ def check_pattern_values(file: YamlFile, node: YamlNode, entry: AnyMapping[str, 
                 check_bounds(value, {"type": "string", "pattern": True})
             except ValueError as error:
                 name = entry["name"]
-                message = f"matches() takes parameter '{name}' of {place}, and its value {shown(value)} {error}"
+                message = f"matches() takes parameter '{name}' of {place}, and its value {short_json(value)} {error}"
                 file.add("param-value", message, node)
 
 
@@ -139,11 +139,11 @@ def _limits(file: YamlFile, item: Mapping, kind: str, allowed: dict[str, Any]) -
         node = item.get(key)
         if node is not None and kind not in _ORDERED:
             file.add("param-value", f"a {kind} has no '{key}'", item.keys[key], f"it is for {', '.join(_ORDERED)}")
-        elif node is not None and _fits(file, node, kind, f"'{key}'"):
+        elif node is not None and _check_type(file, node, kind, f"'{key}'"):
             result[key] = node.data()
     enum = item.get("enum")
     if isinstance(enum, Sequence):
-        fitting = [value for value in enum.items if _fits(file, value, kind, "an allowed value")]
+        fitting = [value for value in enum.items if _check_type(file, value, kind, "an allowed value")]
         for value in fitting:
             _check_limits(file, value, kind, "the allowed value", allowed)
         if len(fitting) == len(enum.items):
@@ -156,7 +156,7 @@ def _limits(file: YamlFile, item: Mapping, kind: str, allowed: dict[str, Any]) -
         for value in enum.items:
             _check_limits(file, value, kind, "the allowed value", limits)
     default = item.get("default")
-    if default is not None and _fits(file, default, kind, "the default"):
+    if default is not None and _check_type(file, default, kind, "the default"):
         result["default"] = default.data()
         _check_limits(file, default, kind, "the default", result)
     return result
@@ -170,10 +170,10 @@ def _check_limits(file: YamlFile, node: YamlNode, kind: str, label: str, limits:
         known = [str(one) for one in limits.get("enum", limits.get("each", ())) if isinstance(one, str)]
         wrong = [one for one in (value if isinstance(value, list) else [value]) if one not in known]
         hint = did_you_mean(str(wrong[0]), known) if wrong and known else ""
-        file.add("param-value", f"{label} {shown(value)} {error}", node, hint)
+        file.add("param-value", f"{label} {short_json(value)} {error}", node, hint)
 
 
-def _fits(file: YamlFile, node: YamlNode, kind: str, label: str) -> bool:
+def _check_type(file: YamlFile, node: YamlNode, kind: str, label: str) -> bool:
     """Return whether a value has the declared type; report it otherwise."""
     value = node.data()
     if value is None:
@@ -183,13 +183,13 @@ def _fits(file: YamlFile, node: YamlNode, kind: str, label: str) -> bool:
         convert(value, kind)
     except ValueError as error:
         why = f": {error}" if isinstance(value, str) and kind in ("duration", "timestamp") else ""
-        message = f"{label} must be {_WORDS.get(kind, kind)}, not {shown(value)}{why}"
-        file.add("param-value", message, node, _suggestion(node, kind))
+        message = f"{label} must be {_WORDS.get(kind, kind)}, not {short_json(value)}{why}"
+        file.add("param-value", message, node, _type_hint(node, kind))
         return False
     return True
 
 
-def _suggestion(node: YamlNode, kind: str) -> str:
+def _type_hint(node: YamlNode, kind: str) -> str:
     written = node.text if isinstance(node, Scalar) else ""
     if kind == "string" and written:
         return f'put it in quotes: "{written}"'

@@ -30,13 +30,13 @@ from ..imports.definitions import (
     Definition,
     Definitions,
     Imports,
-    forgive_missing,
-    located,
+    drop_findings_of_missing,
     report_unused,
+    with_file,
 )
 from ..wording import closest
 from ..yaml import schema
-from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown, text_of, value_at
+from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, short_json, text_of, value_at
 from . import params
 from .expressions import expression_entry
 from .hooks import HookCompiler, seconds_above_0
@@ -76,9 +76,9 @@ class _Compiler:
     def policy(self, root: Mapping) -> dict[str, Any]:
         self.extra_values = self._extra_values(root.get("extra_values"))
         declared = self._params(root)
-        known = (self.api_version, self.params, self.extra_values)
-        self.hooks = HookCompiler(self.file, hook_declarations(*known), notification_declarations(*known))
-        block, _decides = self._block(root.get("rule"), self.imported.types(VARIABLE), "")
+        names = self._declarations({})
+        self.hooks = HookCompiler(self.file, hook_declarations(names), notification_declarations(names))
+        block, _decides = self._rule(root.get("rule"), self.imported.types(VARIABLE), "")
         policy: dict[str, Any] = {
             "name": text_of(root.get("name")),
             "description": text_of(root.get("description")) or "",
@@ -88,8 +88,8 @@ class _Compiler:
             "rule": block,
             "invariants": self._invariants(root.get("invariants")),
         }
-        forgive_missing(self.file, self.imported)
-        self._import_into(policy)
+        drop_findings_of_missing(self.file, self.imported)
+        self._add_imports(policy)
         params.check_patterns(self.file, root.get("params"), params.patterns_in(policy), policy["params"])
         suppressed = root.get("suppress")
         if isinstance(suppressed, Sequence) and suppressed.items:
@@ -105,12 +105,12 @@ class _Compiler:
         variables, visible = self._variables(root.get("variables"), self.imported.types(VARIABLE), "")
         invariants = self._invariants(root.get("invariants"))
         own = {PARAMETER: declared, VARIABLE: variables, INVARIANT: invariants}
-        forgive_missing(self.file, self.imported)
+        drop_findings_of_missing(self.file, self.imported)
         params.check_patterns(self.file, root.get("params"), params.patterns_in(own), declared)
         found = dict(self.imported.found)
         types = {PARAMETER: self.params, VARIABLE: visible, INVARIANT: {}}
         for kind, key in ((PARAMETER, "params"), (VARIABLE, "variables"), (INVARIANT, "invariants")):
-            entries = {entry["name"]: located(kind, entry, name) for entry in own[kind]}
+            entries = {entry["name"]: with_file(kind, entry, name) for entry in own[kind]}
             for item in mappings(root.get(key)):
                 one, node = text_of(item.get("name")), item.get("name")
                 if one is not None and node is not None:
@@ -123,7 +123,7 @@ class _Compiler:
     def _params(self, root: Mapping) -> list[dict[str, Any]]:
         imported = self.imported.places(PARAMETER)
         of_fields = value_types(self.api_version, self.extra_values)
-        declared, own = params.read(self.file, root.get("params"), of_fields, imported)
+        declared, own = params.read_params(self.file, root.get("params"), of_fields, imported)
         self.params = {**own, **self.imported.types(PARAMETER)}
         return declared
 
@@ -131,11 +131,11 @@ class _Compiler:
         """Report imported parameters that a part of the artifact takes as patterns, and whose values are none."""
         names = params.patterns_in(part) if self.imported.usable else set()
         for node, definitions in self.imports.each:
-            for one in definitions.of(PARAMETER):
+            for one in definitions.of_kind(PARAMETER):
                 if one.name in names and one.entry is not None and "pattern" not in one.entry:
                     params.check_pattern_values(self.file, node, one.entry, one.place)
 
-    def _import_into(self, policy: dict[str, Any]) -> None:
+    def _add_imports(self, policy: dict[str, Any]) -> None:
         """Add what a policy imports to its part of the artifact, as if it declared that first."""
         self._check_patterns(policy)
         if not any(blocks(finding) for finding in self.file.report.findings):
@@ -169,7 +169,7 @@ class _Compiler:
 
     # Rules
 
-    def _block(self, node: YamlNode | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
+    def _rule(self, node: YamlNode | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
         """Return a rule, and whether one of its matches always decides."""
         around = self._inner_names
         variables, visible = self._variables(value_at(node, "variables"), outer, prefix)
@@ -178,7 +178,7 @@ class _Compiler:
         ids: dict[str, int] = {}
         decided_by: str | None = None
         for number, item in enumerate(mappings(value_at(node, "match")), 1):
-            rule_id = self._id(item, f"match-{number}", ids)
+            rule_id = self._rule_id(item, f"match-{number}", ids)
             path = prefix + rule_id
             if decided_by is not None:
                 message = f"rule {path} is never reached: {decided_by} before it always decides"
@@ -216,7 +216,7 @@ class _Compiler:
                 declared.append({"name": self._inner_names.get(name, name), "type": str(type_), "expr": expression})
         return declared, {**outer, **own}
 
-    def _id(self, item: Mapping, default: str, taken: dict[str, int]) -> str:
+    def _rule_id(self, item: Mapping, default: str, taken: dict[str, int]) -> str:
         given = text_of(item.get("id"))
         rule_id = default if given is None else given
         node = item.get("id") or item
@@ -240,7 +240,7 @@ class _Compiler:
         match: dict[str, Any] = {"line": line, "column": column, "condition": None if always else condition}
         if "rule" in item.values:
             # By the CEL policy format only a nested rule without a condition lets the next match be tried.
-            match["rule"], decides = self._block(item.get("rule"), variables, f"{path}.")
+            match["rule"], decides = self._rule(item.get("rule"), variables, f"{path}.")
             return match, always and decides
         explanation, _type = self._expression(item.get("explanation"), declarations, STRING)
         match.update(
@@ -266,7 +266,7 @@ class _Compiler:
             message = "'recover' never runs here: it undoes what this match has prepared, which is nothing"
             hint = "write 'recover_when: started' to follow every started event, or move it to the match that prepares"
             self.file.add("nothing-to-recover", message, item.keys["recover"], hint)
-        self._without_effect(item, match)
+        self._warn_of_useless_keys(item, match)
         return match, always
 
     def _limit(self, node: YamlNode | None, declarations: Declarations) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class _Compiler:
             limit["group"], _type = self._expression(group, declarations, STRING)
         return limit
 
-    def _without_effect(self, item: Mapping, match: dict[str, Any]) -> None:
+    def _warn_of_useless_keys(self, item: Mapping, match: dict[str, Any]) -> None:
         reasons = dict.fromkeys(_PREPARING, "nothing is prepared") if not match["prepare"] else {}
         if match["group"] == "ready":
             reasons.pop("group", None)
@@ -313,11 +313,13 @@ class _Compiler:
             return None, UNKNOWN
         source = self.file.expression(node)
         checked = check(source, declarations, expect)
-        findings = tuple(self._in_yaml(finding, node, source, expect) for finding in checked.findings)
+        findings = tuple(self._add_yaml_hint(finding, node, source, expect) for finding in checked.findings)
         entry = expression_entry(self.file, node, source, replace(checked, findings=findings))
         return entry, checked.type or UNKNOWN
 
-    def _in_yaml(self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None) -> ExpressionFinding:
+    def _add_yaml_hint(
+        self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None
+    ) -> ExpressionFinding:
         """Return a finding with a hint about YAML, where what YAML made of a text is the likely reason."""
         line = self.file.source.text[node.end :].partition("\n")[0]
         hint = ""
@@ -331,17 +333,19 @@ class _Compiler:
         return replace(finding, suggestion=hint) if hint else finding
 
     def _invariants(self, node: YamlNode | None) -> list[dict[str, Any]]:
-        declarations = invariant_declarations(self.api_version, self.params, self.extra_values)
+        declarations = invariant_declarations(self._declarations({}))
         result: list[dict[str, Any]] = []
         names: set[str] = set()
         imported = self.imported.places(INVARIANT)
         for item in mappings(node):
             name, name_node = text_of(item.get("name")), item.get("name")
             if name in imported and name_node is not None:
-                message = f"invariant {shown(name)} is imported from {imported[name]}, and cannot be declared again"
+                message = (
+                    f"invariant {short_json(name)} is imported from {imported[name]}, and cannot be declared again"
+                )
                 self.file.add("import-clash", message, name_node, "give it another name, or remove it here")
             elif name in names and name_node is not None:
-                message = f"a second invariant is called {shown(name)}"
+                message = f"a second invariant is called {short_json(name)}"
                 self.file.add("duplicate-name", message, name_node, "give it another name")
             if name is not None:
                 names.add(name)

@@ -13,7 +13,7 @@ from ...policy.params import convert
 from ..imports.definitions import PARAMETER, Imports
 from ..imports.libraries import Library
 from ..imports.origins import LocalOrigin
-from ..yaml.tree import Mapping, Scalar, YamlFile, YamlNode, mappings, shown, text_of, value_at
+from ..yaml.tree import Mapping, Scalar, YamlFile, YamlNode, mappings, short_json, text_of, value_at
 
 _BOUNDS = ("min", "max", "enum")
 
@@ -100,8 +100,8 @@ class _EarlierPolicies:
             other, where = self._defaults.setdefault(name, (entry["default"], one.path))
             if convert(entry["default"], kind) != convert(other, kind):
                 message = (
-                    f"the default of parameter '{name}' is {shown(entry['default'])} here and {shown(other)} in "
-                    f"{where}: without a given value each policy has its own, and a given one is for both"
+                    f"the default of parameter '{name}' is {short_json(entry['default'])} here and {short_json(other)} "
+                    f"in {where}: without a given value each policy has its own, and a given one is for both"
                 )
                 place, hint = _place(one, name, "default"), "give it the same default or another name"
                 one.file.add("param-default", message, place, hint, severity="note")
@@ -134,8 +134,8 @@ def _bound(entry: AnyMapping[str, Any], key: str) -> Any:
 
 def _bounds(entry: AnyMapping[str, Any]) -> str:
     """Return in words what a parameter may be."""
-    words = [f"one of {shown(entry['enum'])}"] if "enum" in entry else []
-    words += [f"{key} {shown(entry[key])}" for key in ("min", "max") if key in entry]
+    words = [f"one of {short_json(entry['enum'])}"] if "enum" in entry else []
+    words += [f"{key} {short_json(entry[key])}" for key in ("min", "max") if key in entry]
     return ", ".join(words) or "anything"
 
 
@@ -144,7 +144,7 @@ def _place(one: CompiledFile, name: str, *keys: str) -> YamlNode:
     for item in mappings(one.file.get("params")):
         if text_of(item.get("name")) == name:
             return next((node for node in map(item.get, (*keys, "name")) if node is not None), item)
-    return next(node for node, found in one.imports.each if any(each.name == name for each in found.of(PARAMETER)))
+    return next(node for node, found in one.imports.each if any(each.name == name for each in found.of_kind(PARAMETER)))
 
 
 def _limits(rule: YamlNode | None) -> Iterator[tuple[str, Any, YamlNode]]:

@@ -40,7 +40,7 @@ _FUNCTIONS = frozenset(
 # A name and a predicate, not those with two variables; one text in another, not sets.contains.
 _ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2, "contains": 1}
 _RULES = frozenset(("member_optional_dot", "member_optional_index", "optional_element", "dot_ident", "dot_ident_arg"))
-LACKING = Outcome("broken", "cel-python lacks something of the expression")
+UNSUPPORTED = Outcome("broken", "cel-python lacks something of the expression")
 _DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -58,13 +58,13 @@ class CelPython:
     def evaluate(self, source: str, values: Mapping[str, Any], types: Mapping[str, str]) -> Outcome:
         """Evaluate an expression. ``values`` are by name, and some may be missing; ``types`` are in CEL's notation.
 
-        The outcome is LACKING where cel-python lacks something of the expression. Raises CelSyntaxError.
+        The outcome is UNSUPPORTED where cel-python lacks something of the expression. Raises CelSyntaxError.
         """
         if source not in self._trees:
             tree = grammar_tree(source)
-            self._trees[source] = tree if _has_all(tree) else None
+            self._trees[source] = tree if _is_supported(tree) else None
         if self._trees[source] is None:
-            return LACKING
+            return UNSUPPORTED
         given = {name: self._to_celpy(value, types[name]) for name, value in values.items()}
         depth = sys.getrecursionlimit()
         sys.setrecursionlimit(max(depth, _DEPTH))
@@ -97,7 +97,7 @@ class CelPython:
         return value if kind == "null" else getattr(celtypes, f"{kind.capitalize()}Type")(value)
 
 
-def _has_all(tree: Any) -> bool:
+def _is_supported(tree: Any) -> bool:
     """Return whether cel-python's interpreter has all that is in a tree."""
     for part in tree.iter_subtrees():
         if part.data in _RULES or any(getattr(child, "type", "") == "QUOTED_IDENT" for child in part.children):

@@ -20,7 +20,7 @@ from ...policy.artifact import Artifact, load
 from ...policy.decision import APPROVE, Decision, Facts, Limit
 from ...policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ...policy.forms import every_match
-from ..findings import Finding, Report, SourceText, blocks, in_order
+from ..findings import Finding, Report, SourceText, blocks, sort_findings
 from ..policies import compile_policies
 from ..yaml.tree import YamlFile
 from .second_opinion import CODE, HINT, EngineDifference, SecondOpinion
@@ -94,7 +94,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestFileRun:
     """A test file that was run: its compiled policies, their coverage, and each stated decision."""
 
     tests: TestFile
@@ -112,7 +112,7 @@ class PolicyTestRun:
     coverage: list[Coverage] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
-    tested: list[Tested] = field(default_factory=list)
+    tested: list[TestFileRun] = field(default_factory=list)
 
     @property
     def failed(self) -> list[Result]:
@@ -130,23 +130,23 @@ def run_tests(paths: Sequence[Path]) -> PolicyTestRun:
         run.files.append(str(path))
         compiled = _compile(tests, findings)
         if compiled is not None:
-            run.tested.append(_covered(tests, *compiled, coverage))
-            runner = _Runner(run.tested[-1])
+            run.tested.append(_file_run(tests, *compiled, coverage))
+            runner = _TestFileRunner(run.tested[-1])
             run.results.extend(runner.run())
             findings.extend(runner.differences)
         findings.extend(tests.file.report.findings)
-    run.findings = in_order(dict.fromkeys(findings))
+    run.findings = sort_findings(dict.fromkeys(findings))
     run.coverage = list(coverage.values())
     return run
 
 
-def untested(policies: Sequence[Path], path: Path) -> PolicyTestRun:
+def run_without_tests(policies: Sequence[Path], path: Path) -> PolicyTestRun:
     """Return a run without tests, as if ``path`` were an empty test file of policies that have none."""
     run = PolicyTestRun()
     tests = TestFile(YamlFile.from_bytes(str(path), b"section: []\n"), tuple(policies), LATEST_API_VERSION, ())
     compiled = _compile(tests, run.findings)
     if compiled is not None:
-        run.tested.append(_covered(tests, *compiled, {}))
+        run.tested.append(_file_run(tests, *compiled, {}))
         run.coverage.extend(run.tested[0].coverage)
     return run
 
@@ -164,12 +164,12 @@ def _compile(tests: TestFile, findings: list[Finding]) -> tuple[Artifact, Mappin
     return load(compilation.artifact), compilation.imported
 
 
-def _covered(
+def _file_run(
     tests: TestFile, artifact: Artifact, imported: Mapping[str, SourceText], known: dict[Path, Coverage]
-) -> Tested:
+) -> TestFileRun:
     """Return a test file with the coverage of its policies; files that test the same policy share its coverage."""
     pairs = zip(tests.policies, artifact.data["policies"], strict=True)
-    return Tested(tests, artifact, tuple(_coverage(known, path, policy) for path, policy in pairs), imported)
+    return TestFileRun(tests, artifact, tuple(_coverage(known, path, policy) for path, policy in pairs), imported)
 
 
 def _coverage(known: dict[Path, Coverage], path: Path, policy: Mapping[str, Any]) -> Coverage:
@@ -183,10 +183,10 @@ def _coverage(known: dict[Path, Coverage], path: Path, policy: Mapping[str, Any]
     return known[key]
 
 
-class _Runner:
+class _TestFileRunner:
     """Runs the tests of one file."""
 
-    def __init__(self, tested: Tested) -> None:
+    def __init__(self, tested: TestFileRun) -> None:
         self.tests = tested.tests
         self.artifact = tested.artifact
         self.imported = tested.imported
@@ -239,7 +239,7 @@ class _Runner:
             first_seen = {event.key: case.first_seen for event in step.document.events}
             facts = Facts(step.now, step.vm, first_seen)
             decisions = policies.decide(step.document, facts)
-            self._cover(policies, decisions, case, step, facts)
+            self._count_rules(policies, decisions, case, step, facts)
             asserted: set[str] = set()
             for expected in step.expectations:
                 for decision in decisions:
@@ -260,9 +260,9 @@ class _Runner:
                 if decision.event.key not in asserted:
                     event, got = decision.event.event_id, decision.output
                     why = "state a decision for every event of the document, in 'decisions'"
-                    yield Mismatch(case.line, event, "output", "(nothing stated)", got, why, _at(case, step))
+                    yield Mismatch(case.line, event, "output", "(nothing stated)", got, why, _step_time(case, step))
 
-    def _cover(
+    def _count_rules(
         self, policies: PolicySet, decisions: Sequence[Decision], case: PolicyTest, step: Step, facts: Facts
     ) -> None:
         for decision in decisions:
@@ -279,9 +279,9 @@ class _Runner:
                 names = [tried.rule for tried in reached]
                 about = (decision.event, step.document, facts, case.params)
                 for difference in self.opinion.differences(trace.policy, names, *about):
-                    self._differ(difference, trace.policy, case, decision.event)
+                    self._report_difference(difference, trace.policy, case, decision.event)
 
-    def _differ(self, difference: EngineDifference, policy: str, case: PolicyTest, event: Event) -> None:
+    def _report_difference(self, difference: EngineDifference, policy: str, case: PolicyTest, event: Event) -> None:
         """Report a difference between the engines at its place in a file, unless the policy's file suppresses it."""
         files = {data["name"]: (path, data) for path, data in zip(self.tests.policies, self.artifact.data["policies"])}
         path, data = files[policy]
@@ -307,13 +307,13 @@ def _compare(
 ) -> Iterator[Mismatch]:
     def differs(what: str, wanted: str, got: str, why: str = "") -> Mismatch:
         event = decision.event.event_id if expected.event is not None else ""
-        return Mismatch(expected.line, event, what, wanted, got, why, _at(case, step))
+        return Mismatch(expected.line, event, what, wanted, got, why, _step_time(case, step))
 
     output = decision.output
     if expected.output == ABSTAIN and decision.policy is None and decision.verdicts:
         output = ABSTAIN
     if output != expected.output:
-        yield differs("output", expected.output, output, _why(decision))
+        yield differs("output", expected.output, output, _reason(decision))
     for what, wanted, got in (
         ("rule", expected.rule, decision.rule),
         ("policy", expected.policy, decision.policy),
@@ -321,26 +321,26 @@ def _compare(
         ("group", expected.group, decision.group),
     ):
         if wanted is not None and wanted != got:
-            yield differs(what, wanted, got or "none", _why(decision))
+            yield differs(what, wanted, got or "none", _reason(decision))
     if expected.limits is not None:
         stated = ", ".join(limit.text for limit in expected.limits) or "none"
         got = ", ".join(limit.text for limit in decision.limits) or "none"
-        if not _as_stated(expected.limits, decision.limits):
-            yield differs("limit", stated, got, _why(decision))
+        if not _has_limits(expected.limits, decision.limits):
+            yield differs("limit", stated, got, _reason(decision))
     if expected.reason is not None and expected.reason not in decision.reason:
         yield differs("reason", f"… {expected.reason} …", decision.reason)
     read = {value.expression: value.value for value in decision.values}
     for expression, wanted in expected.values.items():
         got = read.get(expression, "not read")
         if got not in (wanted, json.dumps(wanted, ensure_ascii=False)):
-            yield differs(expression, wanted, got, _why(decision))
+            yield differs(expression, wanted, got, _reason(decision))
     if expected.eligibility is not None:
         found = eligibility(decision, step.vm.name, step.now, waited)
         if found.code != expected.eligibility:
             yield differs("eligibility", expected.eligibility, found.code, found.reason)
 
 
-def _as_stated(expected: Sequence[ExpectedLimit], found: Sequence[Limit]) -> bool:
+def _has_limits(expected: Sequence[ExpectedLimit], found: Sequence[Limit]) -> bool:
     """Return whether a decision has exactly the limits that a test states, in the same order."""
     return len(expected) == len(found) and all(
         one.most == limit._replace(group=None).text and one.group in (None, limit.group)
@@ -348,10 +348,10 @@ def _as_stated(expected: Sequence[ExpectedLimit], found: Sequence[Limit]) -> boo
     )
 
 
-def _why(decision: Decision) -> str:
+def _reason(decision: Decision) -> str:
     rule = f"{decision.policy}/{decision.rule}: " if decision.rule else ""
     return rule + decision.reason
 
 
-def _at(case: PolicyTest, step: Step) -> str | None:
+def _step_time(case: PolicyTest, step: Step) -> str | None:
     return step.at if len(case.steps) > 1 else None

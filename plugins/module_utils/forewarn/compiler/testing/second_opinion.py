@@ -46,7 +46,7 @@ _MAX_SHOWN = 160  # characters of an expression
 ALWAYS, WE_FAIL, IT_FAILS = "always", "forewarn has an error", "cel-python has an error"
 
 
-class Skip(NamedTuple):
+class Exemption(NamedTuple):
     """A known difference of cel-python. ``features`` are named as by the function ``features``."""
 
     when: str
@@ -54,49 +54,51 @@ class Skip(NamedTuple):
     features: tuple[str, ...]
 
 
-SKIPPED = (
-    Skip(ALWAYS, "cel-python compares numbers of different types in other ways", tuple(dynamic.FUNCTIONS)),
-    Skip(ALWAYS, "cel-python has no optional values, and other types than CEL", ("types",)),
-    Skip(ALWAYS, "cel-python writes doubles in another way", ("double_to_string",)),
-    Skip(ALWAYS, "cel-python's map() takes no condition", ("map with a condition",)),
-    Skip(ALWAYS, "cel-python writes True and False", ("bool_to_string",)),
-    Skip(ALWAYS, "cel-python writes no fractions of a second", ("timestamp_to_string", "duration_to_string")),
-    Skip(ALWAYS, "cel-python rounds fractions of a second before 1970 up", ("timestamp_to_int",)),
-    Skip(ALWAYS, "cel-python's times end at microseconds", ("nanoseconds",)),
-    Skip(ALWAYS, "cel-python reads other texts as times and durations", ("string_to_timestamp", "string_to_duration")),
-    Skip(ALWAYS, "cel-python makes no time of an int", ("int_to_timestamp",)),
-    Skip(ALWAYS, "cel-python divides by -0.0 to a positive infinity", ("div_double",)),
-    Skip(ALWAYS, r"cel-python reads \?, \` and \X41 as they stand", ("escapes",)),
-    Skip(WE_FAIL, "cel-python's has() has false where what it looks into has no value", ("has",)),
-    Skip(WE_FAIL, "cel-python takes a map whose values have errors for one without", ("map",)),
-    Skip(WE_FAIL, "cel-python counts a negative index from the end", ("index_list",)),
-    Skip(WE_FAIL, "cel-python puts the keys of a map in an order", ("map_list", "filter")),
-    Skip(
+EXEMPTIONS = (
+    Exemption(ALWAYS, "cel-python compares numbers of different types in other ways", tuple(dynamic.FUNCTIONS)),
+    Exemption(ALWAYS, "cel-python has no optional values, and other types than CEL", ("types",)),
+    Exemption(ALWAYS, "cel-python writes doubles in another way", ("double_to_string",)),
+    Exemption(ALWAYS, "cel-python's map() takes no condition", ("map with a condition",)),
+    Exemption(ALWAYS, "cel-python writes True and False", ("bool_to_string",)),
+    Exemption(ALWAYS, "cel-python writes no fractions of a second", ("timestamp_to_string", "duration_to_string")),
+    Exemption(ALWAYS, "cel-python rounds fractions of a second before 1970 up", ("timestamp_to_int",)),
+    Exemption(ALWAYS, "cel-python's times end at microseconds", ("nanoseconds",)),
+    Exemption(
+        ALWAYS, "cel-python reads other texts as times and durations", ("string_to_timestamp", "string_to_duration")
+    ),
+    Exemption(ALWAYS, "cel-python makes no time of an int", ("int_to_timestamp",)),
+    Exemption(ALWAYS, "cel-python divides by -0.0 to a positive infinity", ("div_double",)),
+    Exemption(ALWAYS, r"cel-python reads \?, \` and \X41 as they stand", ("escapes",)),
+    Exemption(WE_FAIL, "cel-python's has() has false where what it looks into has no value", ("has",)),
+    Exemption(WE_FAIL, "cel-python takes a map whose values have errors for one without", ("map",)),
+    Exemption(WE_FAIL, "cel-python counts a negative index from the end", ("index_list",)),
+    Exemption(WE_FAIL, "cel-python puts the keys of a map in an order", ("map_list", "filter")),
+    Exemption(
         WE_FAIL,
         "cel-python's durations go beyond an int64 of nanoseconds",
         ("add_duration", "sub_duration", "diff_timestamp", "add_timestamp", "sub_timestamp"),
     ),
-    Skip(
+    Exemption(
         WE_FAIL,
         "cel-python converts more texts and numbers",
         ("string_to_bool", "string_to_int", "string_to_uint", "string_to_double", "double_to_int", "double_to_uint"),
     ),
-    Skip(
+    Exemption(
         WE_FAIL,
         "cel-python knows more time zones",
         ("full_year", "month", "date", "day_of_month", "day_of_week", "day_of_year", "hours", "minutes", "seconds",
          "milliseconds"),
     ),
-    Skip(
+    Exemption(
         IT_FAILS,
         "cel-python makes a str of Python of a sum, and a timedelta of a difference, which its functions do not take",
         ("add_string", "add_bytes", "add_duration", "sub_duration", "diff_timestamp"),
     ),
-    Skip(IT_FAILS, "cel-python makes a list of Python, which its functions do not take", ("map_list", "filter")),
-    Skip(IT_FAILS, "cel-python lets no && or || outside absorb an error in exists_one()", ("exists_one",)),
+    Exemption(IT_FAILS, "cel-python makes a list of Python, which its functions do not take", ("map_list", "filter")),
+    Exemption(IT_FAILS, "cel-python lets no && or || outside absorb an error in exists_one()", ("exists_one",)),
 )  # fmt: skip
 NOT_COMPARED = {
-    when: {feature for skip in SKIPPED if skip.when == when for feature in skip.features}
+    when: {feature for one in EXEMPTIONS if one.when == when for feature in one.features}
     for when in (ALWAYS, WE_FAIL, IT_FAILS)
 }
 _OPERATIONS: Mapping[type[Form], str] = {
@@ -235,19 +237,21 @@ class SecondOpinion:
             return  # cel-python's times end at microseconds
         roots = DocumentView(document, facts).roots(event, bound)
         for match in program.every:
-            for expression, values, ours in _observed(program, match, roots) if match.rule in rules else ():
-                theirs = self._second(engine, expression, values)
-                if theirs is not None and not ours.same(theirs) and not excused(expression, ours, theirs):
+            for expression, values, ours in _evaluate_rule(program, match, roots) if match.rule in rules else ():
+                theirs = self._their_outcome(engine, expression, values)
+                if theirs is not None and not ours.same(theirs) and not is_exempt(expression, ours, theirs):
                     yield EngineDifference(match.rule, expression, ours, theirs)
 
-    def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
+    def _their_outcome(
+        self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> Outcome | None:
         """Return cel-python's result; None if it is not asked (again), lacks something, or breaks down."""
         source, form = expression["source"], read_form(expression["form"])
         if "record(" in form.type:  # of which it is only told the fields that the expression names
             return None
         types = _types(form)
-        read = {_written(name): _mentioned(value, types[name], source) for name, value in values.items()}
-        types = {_written(name): type_ for name, type_ in types.items()}
+        read = {_source_name(name): _named_fields(value, types[name], source) for name, value in values.items()}
+        types = {_source_name(name): type_ for name, type_ in types.items()}
         question = (id(expression), repr(read))
         if question in self._asked or features(expression) & NOT_COMPARED[ALWAYS]:
             return None
@@ -256,7 +260,7 @@ class SecondOpinion:
         return None if outcome.kind == "broken" else outcome
 
 
-def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[Any]:
+def _evaluate_rule(program: Program, match: Match, roots: tuple[Any, ...]) -> list[Any]:
     """Return the results of a rule's condition, of its other expressions if it holds, and of the variables in them."""
     seen: list[Any] = []
     if match.try_condition(program.environment(seen, roots)) is True:
@@ -267,21 +271,21 @@ def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[An
     return seen
 
 
-def excused(expression: Mapping[str, Any], ours: Outcome, theirs: Outcome) -> bool:
+def is_exempt(expression: Mapping[str, Any], ours: Outcome, theirs: Outcome) -> bool:
     """Return whether a difference between two outcomes is a known one."""
     if ours.kind == theirs.kind:
         return False
     return bool(features(expression) & NOT_COMPARED[WE_FAIL if ours.kind == "error" else IT_FAILS])
 
 
-def _mentioned(value: Any, type_: str, source: str) -> Any:
+def _named_fields(value: Any, type_: str, source: str) -> Any:
     """Return a value without the record fields that an expression does not name: none uses a whole record."""
     if type_.startswith("list(record("):
-        return [_mentioned(item, type_[len("list(") : -1], source) for item in value]
+        return [_named_fields(item, type_[len("list(") : -1], source) for item in value]
     return {name: item for name, item in value.items() if name in source} if type_.startswith("record(") else value
 
 
-def _written(name: str) -> str:
+def _source_name(name: str) -> str:
     """Return a name as expressions have it: of a variable without the path of the rule in which it hides another."""
     return f"variables.{name.rpartition('.')[2]}" if name.startswith("variables.") else name
 

@@ -18,7 +18,7 @@ from ...policy.evaluation_error import EvaluationError
 from ...policy.functions.timevalues import SECOND, format_duration, format_timestamp, parse_duration
 from ..cel.expression import ExpressionError, compile_expression
 from ..cel.types import DURATION, TIMESTAMP, Type
-from ..paths import is_library, tested_by
+from ..paths import is_library, policies_tested_by
 from ..yaml import schema
 from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, text_of, value_at
 
@@ -105,12 +105,12 @@ def read_tests(path: Path) -> TestFile:
     schema.check(file, SCHEMA)
     if not isinstance(file.root, Mapping) or file.report.findings:
         return TestFile(file, (), LATEST_API_VERSION, ())
-    reader = _Reader(file, path, file.root)
+    reader = _TestFileReader(file, path, file.root)
     policies, cases = reader.policies(), reader.cases()
     return TestFile(file, policies, reader.api_version, () if file.report.findings else cases)
 
 
-class _Reader:
+class _TestFileReader:
     """Reads a file that fits the schema."""
 
     def __init__(self, file: YamlFile, path: Path, root: Mapping) -> None:
@@ -125,7 +125,7 @@ class _Reader:
             known = ", ".join(API_VERSIONS)
             self.file.add("test-input", f"api-version {self.api_version} is not known", given, f"use one of {known}")
         listed = self.root.get("policies")
-        found = tested_by(self.path) if not isinstance(listed, Sequence) else []
+        found = policies_tested_by(self.path) if not isinstance(listed, Sequence) else []
         for item in listed.items if isinstance(listed, Sequence) else []:
             policy = self.path.parent / (text_of(item) or "")
             if not policy.is_file():
@@ -159,7 +159,7 @@ class _Reader:
         return tuple(result)
 
     def _case(self, section: str, name: str, test: Mapping, common: AnyMapping[str, Any]) -> PolicyTest | None:
-        given = _laid_over(common, _data(test.get("input")))
+        given = _merge_input(common, _data(test.get("input")))
         place = test.get("input") or test
         start = self._time(given, place)
         age = self._duration(given.get("age", "0s"), self._input_node(test, "age"), "age")
@@ -172,7 +172,7 @@ class _Reader:
             at_node = stage.get("at")
             at = self._duration(text_of(at_node) or "0s", at_node or stage, "at")
             if stage is not test:
-                given = _laid_over(given, _data(stage.get("input")))
+                given = _merge_input(given, _data(stage.get("input")))
                 if at is not None and at <= before:
                     message = "the steps are out of order: each is later than the one before"
                     self.file.add("test-steps", message, at_node or stage, "sort them by 'at'")
@@ -197,12 +197,11 @@ class _Reader:
             "ResourceType": "VirtualMachine",
             "Resources": [facts["name"] or _DEFAULT_VM],
             "EventStatus": "Scheduled",
-            **_unwrapped(given.get("event", {})),
+            **_unwrap(given.get("event", {})),
         }
         due = start + timedelta(microseconds=notice // 1000)
         events = [
-            _event({**base, **_unwrapped(event)}, number, due)
-            for number, event in enumerate(given.get("events", [{}]), 1)
+            _event({**base, **_unwrap(event)}, number, due) for number, event in enumerate(given.get("events", [{}]), 1)
         ]
         body = json.dumps({"DocumentIncarnation": 1, "Events": events})
         document = parse_document(body, self.api_version if self.api_version in API_VERSIONS else LATEST_API_VERSION)
@@ -250,7 +249,7 @@ class _Reader:
         return value_at(given, key) or given or test
 
     def _time(self, given: AnyMapping[str, Any], place: YamlNode) -> datetime | None:
-        value = self._evaluated(given.get("now", _DEFAULT_NOW), place, TIMESTAMP)
+        value = self._input_text(given.get("now", _DEFAULT_NOW), place, TIMESTAMP)
         if value is None:
             return None
         try:
@@ -264,7 +263,7 @@ class _Reader:
 
     def _duration(self, value: Any, place: YamlNode, label: str) -> int | None:
         """Return nanoseconds; None after reporting a mistake."""
-        written = self._evaluated(value, place, DURATION)
+        written = self._input_text(value, place, DURATION)
         try:
             duration = None if written is None else parse_duration(written)
         except ValueError as error:
@@ -275,7 +274,7 @@ class _Reader:
             return None
         return duration
 
-    def _evaluated(self, value: Any, place: YamlNode, expect: Type) -> str | None:
+    def _input_text(self, value: Any, place: YamlNode, expect: Type) -> str | None:
         """Return an input as text: as written, from ``{value: …}``, or computed by ``{expr: …}``."""
         if not isinstance(value, dict):
             return str(value)
@@ -304,16 +303,16 @@ def _limits(written: Any) -> tuple[ExpectedLimit, ...]:
     return tuple(found)
 
 
-def _unwrapped(event: AnyMapping[str, Any]) -> AnyMapping[str, Any]:
+def _unwrap(event: AnyMapping[str, Any]) -> AnyMapping[str, Any]:
     return event.get("value", event)  # type: ignore[no-any-return]  # a mapping, by the schema
 
 
-def _laid_over(below: AnyMapping[str, Any], above: AnyMapping[str, Any]) -> dict[str, Any]:
+def _merge_input(below: AnyMapping[str, Any], above: AnyMapping[str, Any]) -> dict[str, Any]:
     result = {**below, **above}
     for key in _MERGED:
         if key in below and key in above:
             one, other = below[key], above[key]
-            result[key] = {**_unwrapped(one), **_unwrapped(other)} if key == "event" else {**one, **other}
+            result[key] = {**_unwrap(one), **_unwrap(other)} if key == "event" else {**one, **other}
     return result
 
 

@@ -28,7 +28,7 @@ _LINE_END = re.compile("\r\n|\r")
 _ATTEMPTS = sorted(itertools.product((True, False), repeat=3), key=lambda choice: -sum(choice))
 
 
-def formatted(text: str) -> str:
+def format_yaml(text: str) -> str:
     """Return a file's text formatted; a text that is formatted already is returned as it is.
 
     It has the same values, anchors and comments, in the same order. Raises yaml.YAMLError if it is not YAML.
@@ -38,7 +38,7 @@ def formatted(text: str) -> str:
     if _content(current) != original:
         return text
     for _round in range(_MOST_ROUNDS):
-        attempts = (_attempt(current, *choice) for choice in _ATTEMPTS)
+        attempts = (_try_format(current, *choice) for choice in _ATTEMPTS)
         following = next((one for one in attempts if one == current or _content(one) == original), current)
         if following == current:
             return current
@@ -46,7 +46,7 @@ def formatted(text: str) -> str:
     return text
 
 
-def means_the_same(one: str, other: str) -> bool:
+def has_same_content(one: str, other: str) -> bool:
     """Return whether two texts of YAML have the same values, anchors and comments, in the same order."""
     return _content(one) == _content(other)
 
@@ -55,23 +55,23 @@ def _content(text: str) -> tuple[list[Any], list[str]] | None:
     """Return the values with their styles and anchors, and the comments; None if the text is not YAML."""
     text = _LINE_END.sub("\n", text)
     try:
-        events = [_described(event) for event in yaml.parse(text, Loader=yaml.SafeLoader)]
+        events = [_event_fields(event) for event in yaml.parse(text, Loader=yaml.SafeLoader)]
         return events, read_layout(text).comments
     except yaml.YAMLError:
         return None
 
 
-def _described(event: Any) -> tuple[Any, ...]:
+def _event_fields(event: Any) -> tuple[Any, ...]:
     named = (getattr(event, "anchor", None), getattr(event, "tag", None))
     if isinstance(event, yaml.ScalarEvent):
         return ("scalar", *named, event.value, event.style)
     return (type(event).__name__, *named, bool(getattr(event, "flow_style", False)))
 
 
-def _attempt(text: str, indentation: bool, blank_lines: bool, last_line_end: bool) -> str:
+def _try_format(text: str, indentation: bool, blank_lines: bool, last_line_end: bool) -> str:
     """Return a text formatted, which may then mean something else, or be no YAML."""
     layout = read_layout(text)
-    lines = _indented(layout) if indentation and layout.sure else list(layout.lines)
+    lines = _reindent(layout) if indentation and layout.is_complete else list(layout.lines)
     content = {  # lines whose end may be part of a value
         number
         for text in layout.texts
@@ -81,7 +81,7 @@ def _attempt(text: str, indentation: bool, blank_lines: bool, last_line_end: boo
     result = "\n".join(line if number in content else line.rstrip(" \t") for number, line in enumerate(lines))
     if blank_lines:
         with suppress(yaml.YAMLError):  # the indentation was wrong, and whoever compares both texts will see that
-            result = _spaced(result)
+            result = _normalize_blank_lines(result)
     if last_line_end and (not result.endswith("\n") or blank_lines):
         result = result.rstrip("\n") + "\n"
     return result
@@ -90,7 +90,7 @@ def _attempt(text: str, indentation: bool, blank_lines: bool, last_line_end: boo
 # Indentation
 
 
-def _indented(layout: Layout) -> list[str]:
+def _reindent(layout: Layout) -> list[str]:
     lines = list(layout.lines)
     for number, gaps in layout.gaps.items():
         for start, end in sorted(gaps, reverse=True):
@@ -104,7 +104,7 @@ def _indented(layout: Layout) -> list[str]:
         least = _indent(lines[begins])
         for number in range(begins + 1, ends + 1):
             if number not in inner:
-                lines[number] = _shifted(lines[number], moved.get(begins, 0), least)
+                lines[number] = _shift(lines[number], moved.get(begins, 0), least)
                 moved[number] = _indent(lines[number]) - _indent(layout.lines[number])
     for text in layout.texts:
         if text.is_block:
@@ -112,7 +112,7 @@ def _indented(layout: Layout) -> list[str]:
         else:
             least = STEP if text.inside is None else text.inside.wanted + STEP
             for number in text.lines:
-                lines[number] = _shifted(lines[number], moved.get(text.begins, 0), least)
+                lines[number] = _shift(lines[number], moved.get(text.begins, 0), least)
     for number, wanted in _comment_columns(layout):
         lines[number] = " " * wanted + lines[number].lstrip(" \t")
     return lines
@@ -126,7 +126,7 @@ def _with_indent(line: str, indent: int) -> str:
     return " " * max(indent, 0) + line.lstrip(" ")
 
 
-def _shifted(line: str, by: int, least: int) -> str:
+def _shift(line: str, by: int, least: int) -> str:
     """Return a line whose indentation is not part of a value, moved but not to the left of ``least``."""
     if line.lstrip(" ")[:1] in ("", "\t"):
         return line
@@ -172,7 +172,7 @@ def _is_comment(line: str) -> bool:
 # Blank lines
 
 
-def _spaced(text: str) -> str:
+def _normalize_blank_lines(text: str) -> str:
     """Return a text without blank lines at its start and end, nor two in a row, and its lists spaced evenly."""
     layout = read_layout(text)
     inner = layout.text_lines

@@ -70,7 +70,7 @@ class Layout:
     ``starts`` has the wanted column of each line that begins an entry or a value. ``texts`` are the scalars that have
     several lines; ``flows`` the first and the last line of each flow collection that has several. ``open_after`` has
     the blocks, from the outermost one, that are open after a line. ``gaps`` has the columns of white space, by line,
-    between a dash and what follows it. Where not ``sure``, nothing is known about the indentation of some line.
+    between a dash and what follows it. If it is not complete, nothing is known about the indentation of some line.
     """
 
     lines: list[str]
@@ -81,7 +81,7 @@ class Layout:
     lists: list[YamlBlock] = field(default_factory=list)
     gaps: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
-    sure: bool = True
+    is_complete: bool = True
 
     @property
     def text_lines(self) -> set[int]:
@@ -176,7 +176,7 @@ class _LayoutReader:
         block = self._innermost()
         explicit_key = isinstance(token, yaml.KeyToken) and token.end_mark.index > token.start_mark.index
         if explicit_key or (isinstance(token, yaml.ValueToken) and not in_flow):
-            self.layout.sure = False  # written with a question mark
+            self.layout.is_complete = False  # written with a question mark
         elif block is None and not in_flow:
             self.layout.starts[line] = 0
         elif block is not None and not in_flow:

@@ -36,7 +36,6 @@ _ESCAPES = {
     "L": "\u2028",
     "P": "\u2029",
 }
-_MOST_INDENTS = 64  # an indicator is one digit; the rest is room for the parent's indentation
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 # Tokens of CEL in which a line break is not just white space.
 _CEL_STRING_OR_COMMENT = re.compile(
@@ -77,17 +76,21 @@ class _Character:
     fold: bool = False
 
 
-def spans(text: str, start: int, end: int, style: str, value: str) -> CharacterOffsets:
+def map_characters(text: str, start: int, end: int, style: str, value: str) -> CharacterOffsets:
     """Map the scalar written at ``text[start:end]``; ``style`` is ``""`` (plain), ``'``, ``"``, ``|`` or ``>``."""
-    for characters in _readings(text, start, end, style):
-        if "".join(character.text for character in characters) == value:
-            return CharacterOffsets(
-                value,
-                [character.start for character in characters],
-                [character.end for character in characters],
-                {offset for offset, character in enumerate(characters) if character.fold},
-            )
-    return CharacterOffsets(value, [start] * len(value), [end] * len(value))
+    if style in ("|", ">"):
+        characters = list(_block(text, start, end, value))
+    else:
+        quote = len(style)
+        characters = list(_flow(text, start + quote, end - quote, style))
+    if "".join(character.text for character in characters) != value:
+        return CharacterOffsets(value, [start] * len(value), [end] * len(value))
+    return CharacterOffsets(
+        value,
+        [character.start for character in characters],
+        [character.end for character in characters],
+        {offset for offset, character in enumerate(characters) if character.fold},
+    )
 
 
 def as_expression(found: CharacterOffsets) -> str:
@@ -109,15 +112,6 @@ def as_expression(found: CharacterOffsets) -> str:
         for offset in range(match.start(), match.end()):
             result[offset] = found.value[offset]
     return "".join(result)
-
-
-def _readings(text: str, start: int, end: int, style: str) -> Iterator[list[_Character]]:
-    if style in ("|", ">"):
-        yield from _block_readings(text, start, end)
-    elif style in ("'", '"'):
-        yield list(_flow(text, start + 1, end - 1, style))
-    else:
-        yield list(_flow(text, start, end, ""))
 
 
 def _flow(text: str, position: int, end: int, style: str) -> Iterator[_Character]:
@@ -169,13 +163,14 @@ class _Line:
     after: int  # past its line break
 
 
-def _block_readings(text: str, start: int, end: int) -> Iterator[list[_Character]]:
-    """Read a block scalar with each possible indentation: an indicator counts from the parent's, unknown here."""
+def _leading_spaces(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _block(text: str, start: int, end: int, value: str) -> Iterator[_Character]:
     header_end = _BREAK.search(text, start, end)
     if header_end is None:
-        yield []
         return
-    header = text[start : header_end.start()]
     lines = []
     position = header_end.end()
     while position < end:
@@ -183,22 +178,12 @@ def _block_readings(text: str, start: int, end: int) -> Iterator[list[_Character
         line = _Line(position, match.start() if match else end, match.end() if match else end)
         lines.append(line)
         position = line.after
-    written = [line for line in lines if text[line.start : line.end].strip(" ")]
-    if written:
-        deepest = min(_leading_spaces(text, line) for line in written)
-    else:
-        deepest = max((_leading_spaces(text, line) for line in lines), default=0)
-    # Nearly always it is that of the shallowest line; an indentation indicator can make it less.
-    for indent in range(deepest, max(-1, deepest - _MOST_INDENTS), -1):
-        yield list(_block(text, header, lines, indent))
-
-
-def _leading_spaces(text: str, line: _Line) -> int:
-    written = text[line.start : line.end]
-    return len(written) - len(written.lstrip(" "))
-
-
-def _block(text: str, header: str, lines: list[_Line], indent: int) -> Iterator[_Character]:
+    written = [text[line.start : line.end] for line in lines]
+    spaces = [_leading_spaces(line) for line in written if line.strip(" ")] or [max(map(len, written), default=0)]
+    # What is indented least begins a line of the value: folding joins only lines without spaces before them.
+    kept = min((_leading_spaces(line) for line in value.split("\n") if line.strip(" ")), default=0)
+    indent = min(spaces) - kept
+    header = text[start : header_end.start()]
     indicators = header.split("#")[0]
     previous: _Line | None = None
     blank: list[_Line] = []
@@ -206,8 +191,6 @@ def _block(text: str, header: str, lines: list[_Line], indent: int) -> Iterator[
         if line.end - line.start <= indent and not text[line.start : line.end].strip(" "):
             blank.append(line)
             continue
-        if text[line.start : line.start + indent].strip(" "):
-            return  # indented less: this indentation is wrong
         first = line.start + indent
         if previous is None:
             yield from _breaks(blank)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...policy.decision import APPROVE, HOLD, MOST_SLOTS
 from ..wording import closest
-from .tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown
+from .tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, short_json
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -60,7 +60,7 @@ def check(file: YamlFile, schema: str) -> None:
         return
     errors: Iterable[Any] = _validator(schema).iter_errors(file.root.data())
     _Reporter(file).report(
-        _Complaint(list(error.absolute_path), error.validator, error.validator_value, error.instance, error.schema)
+        _SchemaError(list(error.absolute_path), error.validator, error.validator_value, error.instance, error.schema)
         for error in errors
     )
 
@@ -81,7 +81,7 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 @dataclass(frozen=True)
-class _Complaint:
+class _SchemaError:
     """An error of jsonschema: the keyword of ``schema`` that ``value`` offends, and what the keyword expects."""
 
     path: list[str | int]
@@ -96,7 +96,7 @@ class _Reporter:
         self.file = file
         self.meant: set[tuple[YamlNode, str]] = set()  # keys of a mapping that are only misspelt
 
-    def report(self, errors: Iterable[_Complaint]) -> None:
+    def report(self, errors: Iterable[_SchemaError]) -> None:
         """Report all errors; unknown keys first, since they may explain missing keys."""
         ordered = sorted(errors, key=lambda error: error.keyword != "additionalProperties")
         mistyped = [error.path for error in ordered if error.keyword == "type"]
@@ -105,26 +105,28 @@ class _Reporter:
             if error.keyword != "type" and error.path in mistyped:
                 continue  # of a value that has the wrong type, nothing else need be said
             if isinstance(node, Mapping) and error.keyword == "additionalProperties":
-                self._unknown_keys(error, node)
+                self._report_unknown_keys(error, node)
             elif isinstance(node, Mapping) and error.keyword in ("required", "oneOf", "dependentRequired"):
-                self._keys(error, node, label)
+                self._report_missing_keys(error, node, label)
             elif error.keyword == "not":
-                self._not_here(error)
+                self._report_misplaced(error)
             elif isinstance(node, Scalar) and node.empty:
-                self._at_key(error, "missing-value", f"{label} has no value", "")
+                self._report_at_key(error, "missing-value", f"{label} has no value", "")
             elif error.keyword == "type":
-                self._type(error, node, label)
+                self._report_type(error, node, label)
             elif error.keyword == "enum":
-                self._enum(error, node, label)
+                self._report_enum(error, node, label)
             elif error.keyword == "pattern":
-                self._pattern(error, node, label)
+                self._report_pattern(error, node, label)
             elif error.keyword in ("minimum", "maximum"):
                 low, high = error.schema["minimum"], error.schema["maximum"]
-                message = f"{label} is between {low} and {high}, not {shown(error.value)}"
-                hint = _as_limit(shown(error.value)) if error.schema.get("title") in _LIMITS else ""
+                message = f"{label} is between {low} and {high}, not {short_json(error.value)}"
+                hint = _as_limit(short_json(error.value)) if error.schema.get("title") in _LIMITS else ""
                 self.file.add("out-of-range", message, node, hint)
             else:
-                self._at_key(error, "too-short", f"{label} is empty", "give it at least one value, or leave it out")
+                self._report_at_key(
+                    error, "too-short", f"{label} is empty", "give it at least one value, or leave it out"
+                )
 
     def _locate(self, path: list[str | int]) -> tuple[YamlNode, str]:
         """Return the node at a path, and its name for messages."""
@@ -139,14 +141,14 @@ class _Reporter:
                 name, label = step, f"'{step}'"
         return node, label
 
-    def _at_key(self, error: _Complaint, code: str, message: str, suggestion: str) -> None:
+    def _report_at_key(self, error: _SchemaError, code: str, message: str, suggestion: str) -> None:
         node, _label = self._locate(error.path)
         parent, _label = self._locate(error.path[:-1])
         if isinstance(parent, Mapping):
             node = parent.keys[str(error.path[-1])]
         self.file.add(code, message, node, suggestion)
 
-    def _unknown_keys(self, error: _Complaint, node: Mapping) -> None:
+    def _report_unknown_keys(self, error: _SchemaError, node: Mapping) -> None:
         known = error.schema["properties"]
         for key, key_node in node.keys.items():
             if key in known:
@@ -163,9 +165,9 @@ class _Reporter:
                 suggestion = "the keys here are " + ", ".join(known)
             self.file.add("unknown-key", f"'{key}' is an unknown key", key_node, suggestion)
 
-    def _keys(self, error: _Complaint, node: Mapping, label: str) -> None:
+    def _report_missing_keys(self, error: _SchemaError, node: Mapping, label: str) -> None:
         if error.keyword == "oneOf":
-            self._alternatives(error, node)
+            self._report_alternatives(error, node)
             return
         if error.keyword == "required":
             wanted = {key: "" for key in error.expected if key not in node.keys}
@@ -182,7 +184,7 @@ class _Reporter:
                 self.file.add("missing-key", message, node, self._example(error, key))
 
     @staticmethod
-    def _example(error: _Complaint, key: str) -> str:
+    def _example(error: _SchemaError, key: str) -> str:
         schema = error.schema.get("properties", {}).get(key, {})
         if "x-hint" in schema:
             return f"add '{key}:'; {schema['x-hint']}"
@@ -191,7 +193,7 @@ class _Reporter:
             return f"add a line such as '{key}: {example[0]}'"
         return f"add '{key}:'"
 
-    def _alternatives(self, error: _Complaint, node: Mapping) -> None:
+    def _report_alternatives(self, error: _SchemaError, node: Mapping) -> None:
         names = [name for alternative in error.expected for name in alternative["required"]]
         found = [name for name in names if name in node.keys]
         for name in found[1:]:
@@ -201,28 +203,28 @@ class _Reporter:
             listed = " or ".join(f"'{name}'" for name in names)
             self.file.add("missing-key", f"{listed} is missing here", node, f"add one of {', '.join(names)}")
 
-    def _not_here(self, error: _Complaint) -> None:
+    def _report_misplaced(self, error: _SchemaError) -> None:
         unknown = error.schema.get("x-unknown")
         if unknown is not None:
-            self._at_key(error, "unknown-key", f"'{error.path[-1]}' is an unknown key", unknown)
+            self._report_at_key(error, "unknown-key", f"'{error.path[-1]}' is an unknown key", unknown)
             return
         beside = error.schema.get("x-beside")
         if beside is not None:
             message = f"'{beside}' and '{error.path[-1]}' exclude each other"
-            self._at_key(error, "alternatives", message, "keep one of them")
+            self._report_at_key(error, "alternatives", message, "keep one of them")
             return
         message = f"'{error.path[-1]}' has no place beside 'rule'"
         hint = "a match with a nested rule has only a condition; put this into the matches of the nested rule"
-        self._at_key(error, "not-here", message, hint)
+        self._report_at_key(error, "not-here", message, hint)
 
-    def _type(self, error: _Complaint, node: YamlNode, label: str) -> None:
+    def _report_type(self, error: _SchemaError, node: YamlNode, label: str) -> None:
         types = error.expected if isinstance(error.expected, list) else [error.expected]
         wanted = next((_TYPES[name] for name in types), "something else")
         found = _TYPES["object" if isinstance(node, Mapping) else "array"]
         text = ""
         if isinstance(node, Scalar):
             value, text = node.data(), node.text
-            found = f"the text {shown(value)}" if isinstance(value, str) else shown(value)
+            found = f"the text {short_json(value)}" if isinstance(value, str) else short_json(value)
         is_text = isinstance(node, Scalar) and bool(text)
         suggestion = ""
         if error.schema.get("title") == "Retry":
@@ -247,7 +249,7 @@ class _Reporter:
             suggestion = "leave out the '- '"
         self.file.add("wrong-type", f"{label} must be {wanted}, not {found}", node, suggestion)
 
-    def _enum(self, error: _Complaint, node: YamlNode, label: str) -> None:
+    def _report_enum(self, error: _SchemaError, node: YamlNode, label: str) -> None:
         value = error.value
         allowed = [str(word) for word in error.expected if not isinstance(word, dict) and str(word)[:1] not in "'\""]
         words = ", ".join(allowed)
@@ -259,9 +261,9 @@ class _Reporter:
         suggestion = f"did you mean {meant}?" if meant else f"use one of {words}"
         if APPROVE in allowed and "?" in str(value):
             suggestion = "write one match for each outcome, each with its condition"
-        self.file.add("wrong-value", f"{label} is one of {words}, not {shown(value)}", node, suggestion)
+        self.file.add("wrong-value", f"{label} is one of {words}, not {short_json(value)}", node, suggestion)
 
-    def _pattern(self, error: _Complaint, node: YamlNode, label: str) -> None:
+    def _report_pattern(self, error: _SchemaError, node: YamlNode, label: str) -> None:
         suggestion = ""
         if error.schema.get("title") == "Duration":
             suggestion = _as_duration(str(error.value))
@@ -271,7 +273,7 @@ class _Reporter:
             suggestion = _as_limit(str(error.value))
         elif error.schema.get("x-hint") or error.schema.get("examples"):
             suggestion = error.schema.get("x-hint") or f"for example {error.schema['examples'][0]}"
-        message = f"{label} must be {error.schema['x-pattern']}, not {shown(error.value)}"
+        message = f"{label} must be {error.schema['x-pattern']}, not {short_json(error.value)}"
         self.file.add("malformed", message, node, suggestion)
 
 

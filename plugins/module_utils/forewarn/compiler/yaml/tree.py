@@ -115,7 +115,7 @@ class YamlFile:
         self.source = SourceText(path, text)
         self.report = Report(self.source)
         self.root: YamlNode | None = None
-        self._spans: dict[int, scalars.CharacterOffsets] = {}
+        self._characters: dict[int, scalars.CharacterOffsets] = {}
 
     @classmethod
     def read(cls, path: Path) -> YamlFile:
@@ -139,19 +139,19 @@ class YamlFile:
             file.report.add("encoding", "the file is not UTF-8", len(readable), len(readable), "save it as UTF-8")
             return file
         file = cls(path, text)
-        _Builder(file).build()
+        _TreeBuilder(file).build()
         return file
 
     def get(self, key: str) -> YamlNode | None:
         """Return the value of a key of the file, or None."""
         return value_at(self.root, key)
 
-    def spans(self, node: Scalar) -> scalars.CharacterOffsets:
+    def characters(self, node: Scalar) -> scalars.CharacterOffsets:
         """Return the place of each character of a scalar."""
-        found = self._spans.get(node.start)
+        found = self._characters.get(node.start)
         if found is None:
-            found = scalars.spans(self.source.text, node.start, node.end, node.style, node.text)
-            self._spans[node.start] = found
+            found = scalars.map_characters(self.source.text, node.start, node.end, node.style, node.text)
+            self._characters[node.start] = found
         return found
 
     def add(self, code: str, message: str, node: YamlNode, suggestion: str = "", **more: Any) -> None:
@@ -166,7 +166,7 @@ class YamlFile:
 
     def range_in(self, node: Scalar, start: int, end: int) -> tuple[int, int]:
         """Return where in the file the characters ``start`` to ``end`` of a scalar's value were written."""
-        found = self.spans(node)
+        found = self.characters(node)
         return found.range(start, end) if found.starts else (node.start, node.end)
 
     def place(self, node: YamlNode, offset: int = 0) -> tuple[int, int]:
@@ -178,7 +178,7 @@ class YamlFile:
 
     def expression(self, node: Scalar) -> str:
         """Return the value of a scalar as an expression of CEL."""
-        return scalars.as_expression(self.spans(node))
+        return scalars.as_expression(self.characters(node))
 
 
 def mappings(node: YamlNode | None) -> list[Mapping]:
@@ -208,7 +208,7 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
-def _at(mark: Any) -> int:
+def _offset(mark: Any) -> int:
     """Return the offset of a mark. The parser gives every event one; its stubs say that it might not."""
     return int(mark.index)
 
@@ -217,7 +217,7 @@ class _UnreadableError(Exception):
     """The rest of the file cannot be read; the finding about that is reported."""
 
 
-class _Builder:
+class _TreeBuilder:
     """Builds the tree from PyYAML's events: no construction of objects, and limits of depth and size."""
 
     def __init__(self, file: YamlFile) -> None:
@@ -231,27 +231,29 @@ class _Builder:
         odd = _ODD_BREAKS.search(text)
         if odd:
             message = f"the character U+{ord(odd.group()):04X} is a line break to some parsers"
-            self._finding("encoding", message, odd.start(), "")
+            self._report("encoding", message, odd.start(), "")
             return
         try:
             root = self._document(yaml.parse(text, Loader=yaml.SafeLoader))
             if root is None or (isinstance(root, Scalar) and root.empty):
-                raise self._stop("empty-file", "the file is empty", 0, "")
+                raise self._unreadable("empty-file", "the file is empty", 0, "")
             self.file.root = root
         except yaml.reader.ReaderError as error:
             code = error.character if isinstance(error.character, int) else ord(error.character)
             message = f"the file has a control character, U+{code:04X}"
-            self._finding("encoding", message, error.position, "remove the character")
+            self._report("encoding", message, error.position, "remove the character")
         except yaml.MarkedYAMLError as error:
-            self._syntax(error)
+            self._report_syntax(error)
         except _UnreadableError:
             pass
 
-    def _finding(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> None:
+    def _report(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> None:
         self.file.report.add(code, message, start, start + 1 if end is None else end, suggestion)
 
-    def _stop(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> _UnreadableError:
-        self._finding(code, message, start, suggestion, end)
+    def _unreadable(
+        self, code: str, message: str, start: int, suggestion: str, end: int | None = None
+    ) -> _UnreadableError:
+        self._report(code, message, start, suggestion, end)
         return _UnreadableError()
 
     def _document(self, events: Iterator[Any]) -> YamlNode | None:
@@ -263,14 +265,14 @@ class _Builder:
                 if documents > 1:
                     message = "a second document begins here: one file is one document"
                     hint = "put it into a file of its own"
-                    raise self._stop("several-documents", message, _at(event.start_mark), hint)
+                    raise self._unreadable("several-documents", message, _offset(event.start_mark), hint)
             elif isinstance(event, yaml.NodeEvent):
                 root = self._node(event, events)
         return root
 
     def _node(self, event: Any, events: Iterator[Any]) -> YamlNode:
         """Return the node that an event begins, and read the events up to its end."""
-        start, end = _at(event.start_mark), _at(event.end_mark)
+        start, end = _offset(event.start_mark), _offset(event.end_mark)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event.anchor or "", start, end)
         self._count(1, start, end)
@@ -278,7 +280,7 @@ class _Builder:
             tag = self.file.source.text[start:].split(maxsplit=1)[0]
             message = f"{tag} is a YAML tag, and tags are not supported"
             hint = "an expression that begins with ! needs quotes around it"
-            raise self._stop("yaml-tag", message, start, hint, start + len(tag))
+            raise self._unreadable("yaml-tag", message, start, hint, start + len(tag))
         anchor = _ANCHOR.match(self.file.source.text, start)
         if event.anchor and anchor:
             start = min(anchor.end(), end)
@@ -288,7 +290,7 @@ class _Builder:
         else:
             node = Mapping(start, end) if isinstance(event, yaml.MappingStartEvent) else Sequence(start, end)
             if len(self.open) >= MOST_DEPTH:
-                raise self._stop("too-large", f"more than {MOST_DEPTH} levels of nesting", start, "")
+                raise self._unreadable("too-large", f"more than {MOST_DEPTH} levels of nesting", start, "")
         if event.anchor:
             self.anchors[event.anchor] = node
         if not isinstance(node, Scalar):
@@ -301,7 +303,7 @@ class _Builder:
         """Read the items of a list, or the entries of a mapping, up to its end."""
         for event in events:
             if isinstance(event, yaml.CollectionEndEvent):
-                node.end = max(node.end, _at(event.end_mark))
+                node.end = max(node.end, _offset(event.end_mark))
                 return
             child = self._node(event, events)
             node.size += child.size
@@ -311,13 +313,13 @@ class _Builder:
             if not isinstance(child, Scalar):
                 braces = isinstance(child, Mapping) and self.file.source.text[child.start - 1 : child.start] == "{"
                 hint = "leave out the braces: a policy is not a template" if braces else ""
-                raise self._stop("yaml-key", "a key must be a plain text", child.start, hint)
+                raise self._unreadable("yaml-key", "a key must be a plain text", child.start, hint)
             value = self._node(next(events), events)
             node.size += value.size
             if child.text in node.keys:
                 line, _column = self.file.source.place(node.keys[child.text].start)
                 message = f"the key {child.text!r} is already at line {line}"
-                self._finding("duplicate-key", message, child.start, "keep one of them", child.end)
+                self._report("duplicate-key", message, child.start, "keep one of them", child.end)
             else:
                 node.keys[child.text] = child
                 node.values[child.text] = value
@@ -327,29 +329,29 @@ class _Builder:
         if node is None or node in self.open:
             problem = "has no anchor before it" if node is None else "stands inside its own value"
             hint = "write the value itself; a text that begins with * needs quotes"
-            raise self._stop("yaml-alias", f"the alias *{name} {problem}", start, hint, end)
+            raise self._unreadable("yaml-alias", f"the alias *{name} {problem}", start, hint, end)
         self._count(node.size, start, end)
         return node
 
     def _scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> Scalar:
         lone = next((character for character in event.value if "\ud800" <= character <= "\udfff"), None)
         if lone:
-            raise self._stop("encoding", f"\\u{ord(lone):04x} alone is not a character", start, "", end)
+            raise self._unreadable("encoding", f"\\u{ord(lone):04x} alone is not a character", start, "", end)
         return Scalar(start, end, event.value, event.style or "")
 
     def _count(self, more: int, start: int, end: int) -> None:
         self.total += more
         if self.total > MOST_NODES:
             message = f"the file has more than {MOST_NODES} values, aliases counted in full"
-            raise self._stop("too-large", message, start, "split it", end)
+            raise self._unreadable("too-large", message, start, "split it", end)
 
-    def _syntax(self, error: yaml.MarkedYAMLError) -> None:
+    def _report_syntax(self, error: yaml.MarkedYAMLError) -> None:
         text = self.file.source.text
         problem = error.problem or "the file is not YAML"
         mark = error.problem_mark or error.context_mark
         position = min(mark.index, len(text)) if mark else 0
         if text[position : position + 1] == "\t":
-            self._finding("tab", "a tab cannot indent YAML", position, "use spaces")
+            self._report("tab", "a tab cannot indent YAML", position, "use spaces")
             return
         message, suggestion = problem, ""
         if "quoted scalar" in (error.context or "") and "end of stream" in problem and error.context_mark:
@@ -364,16 +366,16 @@ class _Builder:
             position = error.context_mark.index if error.context_mark else position
             suggestion = "write key: value, and check the indentation"
         elif "<block end>" in problem:
-            message, suggestion = self._misplaced(text, position)
+            message, suggestion = self._indentation_mistake(text, position)
         elif "cannot start any token" in problem:
             message = f"a value cannot begin with {text[position : position + 1]!r}"
             suggestion = "put the value in quotes"
         elif "undefined alias" in problem:
             suggestion = "put the value in quotes"
-        self._finding("yaml-syntax", message, position, suggestion)
+        self._report("yaml-syntax", message, position, suggestion)
 
     @staticmethod
-    def _misplaced(text: str, position: int) -> tuple[str, str]:
+    def _indentation_mistake(text: str, position: int) -> tuple[str, str]:
         line_start = max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1
         before = text[line_start:position].rstrip()
         if before.endswith(("'", '"')):
@@ -384,7 +386,7 @@ class _Builder:
         return "this does not fit the indentation of the lines above", "indent it like its siblings"
 
 
-def shown(value: Any, length: int = 40) -> str:
+def short_json(value: Any, length: int = 40) -> str:
     """Write a value for a message, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= length else text[: length - 1] + "…"
