@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import Reading, read
-from forewarn.analysis.report.decisions import Decided, Region
+from forewarn.analysis.report.decisions import Region, SpaceDecisions
 from forewarn.compiler.policies import load_policies
 from tools.fixtures.policy_files import SHIPPED
 from tools.judges.cel_oracles import CelPython, Google
@@ -33,9 +33,9 @@ def answer_of(region: Region) -> Answer:
     return Answer(region.output, region.rule, region.how, group, prepares=prepares)
 
 
-def decided_spaces(reading: Reading) -> Iterator[Decided]:
+def decided_spaces(reading: Reading) -> Iterator[SpaceDecisions]:
     for space in reading.spaces():
-        yield Decided(reading, space)
+        yield SpaceDecisions(reading, space)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

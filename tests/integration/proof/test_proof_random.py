@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.analysis.witness import Witness
 from forewarn.compiler.policies import load_policies
 from forewarn.policy.functions.timevalues import format_duration
@@ -35,7 +35,7 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
     decided, classes, engine, chance = (
-        Decided(reading, space),
+        SpaceDecisions(reading, space),
         EventClasses(reading, space),
         Engine(reading.artifact, reading.fixed),
         random.Random(20_26 + SEED),

@@ -12,7 +12,7 @@ from io import BufferedIOBase
 
 from forewarn.analysis.replay.breakpoints import Clockwork, MatchedRule, breakpoints, horizon
 from forewarn.analysis.replay.recordings import LONGEST_LINE, RecordedDocument, Report, _lines, _parse_line, _words
-from forewarn.analysis.replay.replay import _NO_TIME, _SECOND, Replayed, _decided, _Listed, _news
+from forewarn.analysis.replay.replay import _NO_TIME, _SECOND, ReplayedEvent, _decided, _ListedEvent, _news
 from forewarn.events import Document, DocumentError, Event, Vm, parse_document
 from forewarn.policy.approval import eligibility
 from forewarn.policy.decision import APPROVE, Decision, Facts
@@ -55,11 +55,11 @@ class Stream:
         self._clockwork = clockwork
         self._vm = Vm()
         self._document = Document()
-        self._listed: dict[str, _Listed] = {}
+        self._listed: dict[str, _ListedEvent] = {}
         self._instants: list[datetime] = []  # at which answers may change, by the times that policies name
         self._answers: Rules = ()
 
-    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[ReplayedEvent]:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
@@ -80,14 +80,14 @@ class Stream:
                 replayed = self._listed[key].replayed
                 replayed.approved_then = replayed.approved_then or at
 
-    def end(self, until: datetime | None) -> Iterator[Replayed]:
+    def end(self, until: datetime | None) -> Iterator[ReplayedEvent]:
         if until is not None:
             self._pass_time(until)
         for listed in self._listed.values():
             yield listed.replayed
         self._listed.clear()
 
-    def _update(self, document: Document, at: datetime | None) -> Iterator[Replayed]:
+    def _update(self, document: Document, at: datetime | None) -> Iterator[ReplayedEvent]:
         self._document = document
         keys = {event.key for event in document.events}
         if not document.problems:  # an entry that cannot be read may be any event
@@ -96,7 +96,7 @@ class Stream:
         for event in document.events:
             listed = self._listed.get(event.key)
             if listed is None:
-                listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
+                listed = self._listed[event.key] = _ListedEvent(ReplayedEvent(event, self._vm.name, at), event)
             listed.event = listed.replayed.event = event
             listed.replayed.not_before = event.not_before or listed.replayed.not_before
 
@@ -166,7 +166,7 @@ class Stream:
         if self._clockwork.time_dependent:
             self._answers = self._answers_at(facts)
 
-    def _note(self, listed: _Listed, decision: Decision, now: datetime, at: datetime | None) -> None:
+    def _note(self, listed: _ListedEvent, decision: Decision, now: datetime, at: datetime | None) -> None:
         listed.decision = decision
         if decision.output == APPROVE:
             listed.approvable_since = listed.approvable_since or now

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.replay.recordings import Past, RecordedDocument
-from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
+from forewarn.analysis.replay.recordings import RecordedDecision, RecordedDocument
+from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, ReplayedEvent
 from forewarn.analysis.replay.statistics import DecisionChange, Spans, Statistics
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.approval import eligibility
@@ -54,13 +54,13 @@ def record(seconds: float | None, *events: Event, **values: Any) -> RecordedDocu
     return RecordedDocument(at, Document(1, events), **values)
 
 
-def past(seconds: float, output: str, rule: str | None = "r0", status: str = "Scheduled") -> Past:
-    return Past(NOW + timedelta(seconds=seconds), "e1", status, output, "p", rule, "", "as it was")
+def past(seconds: float, output: str, rule: str | None = "r0", status: str = "Scheduled") -> RecordedDecision:
+    return RecordedDecision(NOW + timedelta(seconds=seconds), "e1", status, output, "p", rule, "", "as it was")
 
 
 def replayed(
     rules: PolicySet, records: Sequence[RecordedDocument], vm: Vm | str = "web_0", until: float = 0
-) -> list[Replayed]:
+) -> list[ReplayedEvent]:
     replay = Replay(rules, {}, Vm(vm) if isinstance(vm, str) else vm)
     found = [outcome for entry in records for outcome in replay.feed(entry)]
     return [*found, *replay.end(NOW + timedelta(seconds=until) if until else None)]
@@ -176,7 +176,7 @@ def test_the_facts_of_a_record_are_what_rules_see(directory: Path) -> None:
     ],
 )
 def test_changed_means_another_output_before_it_started(
-    directory: Path, then: list[Past], changed: bool | None
+    directory: Path, then: list[RecordedDecision], changed: bool | None
 ) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(), decisions=tuple(then)), record(20)])
     assert outcome.changed is changed

@@ -23,12 +23,20 @@ from ...events import format_time, has_field
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
 from ..artifacts import without_invariants
-from ..proof import Progress, Proof, Shown, Unproven, silent
+from ..proof import Example, NoProof, Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.terms import require
 from ..witness import Witness
-from .outcomes import CoverageItem, Possible, covered_by, of_decision, of_traces, possible_items, stateable
-from .suggestions import DEFAULT_VM, Suggestion, suggest
+from .outcomes import (
+    CoverageItem,
+    CoverageTarget,
+    items_covered_by,
+    items_of_decision,
+    items_of_traces,
+    possible_items,
+    stateable,
+)
+from .suggestions import DEFAULT_VM, Suggestion, suggestion_of
 
 _USUAL_NOTICE = timedelta(minutes=15)
 _USUAL_FIELDS = (("EventStatus", "Scheduled"), ("ResourceType", "VirtualMachine"), ("EventSource", "Platform"))
@@ -79,7 +87,7 @@ def find_gaps(files: Sequence[Tested], *, alone: bool = False, progress: Progres
     Raises InputError where z3 is missing, AnalysisError on a defect of our own.
     """
     require()
-    covered = set().union(*map(covered_by, files))
+    covered = set().union(*map(items_covered_by, files))
     found = []
     for tested in files:
         gaps = Gaps(tested.tests.file.source.path)
@@ -132,7 +140,7 @@ class _GapSearch:
         self._covered.update(self._suggested)
         self._gaps.assumptions = self._proof.assumptions
 
-    def _look_at(self, one: Possible) -> None:
+    def _look_at(self, one: CoverageTarget) -> None:
         """Count an item, and suggest a test of it if it is possible and nothing covers it."""
         item = one.item
         # A test may have covered it with an event that the service does not send.
@@ -148,9 +156,9 @@ class _GapSearch:
             if found is None:
                 self._gaps.impossible.append(item)
                 return
-            case = self._case(found.witness) if isinstance(found, Shown) else None
-            if isinstance(found, Unproven) or case is None:
-                self._unproven[item] = found.why if isinstance(found, Unproven) else "no test can state its event"
+            case = self._case(found.witness) if isinstance(found, Example) else None
+            if isinstance(found, NoProof) or case is None:
+                self._unproven[item] = found.why if isinstance(found, NoProof) else "no test can state its event"
                 return
             self._suggest(item, self._plain(case, item))
         self._leave_out(item)
@@ -191,10 +199,10 @@ class _GapSearch:
         policies, document, facts = self._policy_sets[key], witness.document, witness.facts
         (decision,) = policies.decide(document, facts)
         traces = policies.explain(decision.event, document, facts)
-        items = of_decision(decision, self._tested, self._paths) | of_traces(traces, self._paths)
+        items = items_of_decision(decision, self._tested, self._paths) | items_of_traces(traces, self._paths)
         return _Case(witness, decision, frozenset(items))
 
-    def _covers(self, item: CoverageItem, shown: Shown) -> bool:
+    def _covers(self, item: CoverageItem, shown: Example) -> bool:
         case = self._case(shown.witness)
         return case is not None and item in case.items
 
@@ -223,7 +231,9 @@ class _GapSearch:
             name = f"{item.sentence} ({number})"
         self._names.add(name)
         policy = case.decision.policy if len(self._paths) > 1 else None
-        self._gaps.suggestions.append(suggest(name, case.witness, output, case.decision.rule, policy, self._common))
+        self._gaps.suggestions.append(
+            suggestion_of(name, case.witness, output, case.decision.rule, policy, self._common)
+        )
         for one in case.items:
             self._suggested.setdefault(one, name)
 

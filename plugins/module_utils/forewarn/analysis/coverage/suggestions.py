@@ -42,7 +42,7 @@ class Suggestion(NamedTuple):
         return {"name": self.name, "input": dict(self.input), **self.expected}
 
 
-def suggest(
+def suggestion_of(
     name: str, witness: Witness, output: str, rule: str | None, policy: str | None, common: Mapping[str, Any]
 ) -> Suggestion:
     """Return the test of a case. ``common`` is the input that all tests of the file have."""
@@ -63,7 +63,7 @@ def as_yaml(suggestions: Sequence[Suggestion], indent: str = "  ") -> str:
     return "".join(f"{indent}{line}\n" for line in lines)
 
 
-def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
+def append_suggestions(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
     """Return a test file's text with the suggestions behind its sections. Raises InputError where they do not fit."""
     file = YamlFile.from_bytes(path, text.encode())
     root = file.root
@@ -81,7 +81,7 @@ def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
     )
 
 
-def created(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
+def new_test_file(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
     """Return the text of a new test file; it names ``policies``, if there are any."""
     named = [_pair("policies", list(policies))] if policies else []
     return "\n".join(["---", *named, "section:", as_yaml(suggestions)])

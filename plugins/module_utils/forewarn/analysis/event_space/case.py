@@ -40,7 +40,7 @@ class Case:
     given: dict[str, Any] = field(default_factory=dict)
 
 
-def known(values: Mapping[str, Any]) -> dict[str, Any]:
+def present(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are not MISSING."""
     return {name: value for name, value in values.items() if value is not MISSING}
 

@@ -21,16 +21,16 @@ Entry = Mapping[str, Any]  # a parameter's declaration in an artifact
 _LIMITS = ("type", "enum", "min", "max")
 
 
-class Settled(NamedTuple):
+class ParamDomains(NamedTuple):
     """Parameters by name: declarations of those that vary, and those of each version by which it refuses values."""
 
     varying: Mapping[str, Entry]
     limits: tuple[Mapping[str, Entry], ...]
 
 
-def settle(
+def param_domains(
     versions: Sequence[Sequence[Mapping[str, Any]]], given: Mapping[str, Any], at_default: Collection[str] = ()
-) -> Settled:
+) -> ParamDomains:
     """Settle the parameters of several versions, each a list of policies as the artifact has them.
 
     ``given`` are JSON values. Parameters ``at_default`` do not vary where the versions differ in them.
@@ -55,7 +55,7 @@ def settle(
                 limits[version][name] = entry
         elif any("default" not in one for one in entries):
             raise _without_default(name)
-    return Settled(varying, tuple(limits))
+    return ParamDomains(varying, tuple(limits))
 
 
 def _without_default(name: str) -> InputError:

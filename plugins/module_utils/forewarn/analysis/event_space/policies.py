@@ -16,7 +16,7 @@ from ..artifacts import extra_values
 from ..policy_outcome import with_inner
 from .atoms import Term
 from .expressions import Reader, ReadMatch
-from .param_domains import Entry, settle
+from .param_domains import Entry, param_domains
 from .space import Space, slices
 from .symbol_table import SymbolTable
 from .symbols import EVENT_STATUS, EVENT_TYPE, Param
@@ -97,19 +97,19 @@ def read_together(
     Parameters ``at_default`` have their default in each version, if the versions differ in them.
     """
     given = dict(params or {})
-    settled = settle([artifact.data["policies"] for artifact in artifacts], given, at_default)
+    domains = param_domains([artifact.data["policies"] for artifact in artifacts], given, at_default)
     extra = extra_values(data for artifact in artifacts for data in artifact.data["policies"])
-    symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
+    symbols = SymbolTable(artifacts[0].api_version, domains.varying, extra)
     for symbol in (EVENT_TYPE, EVENT_STATUS):
         symbols.use(symbol)
-    for name in dict.fromkeys(name for limits in settled.limits for name in limits):
-        symbols.use(Param(name, settled.varying[name]))
-    for name, entry in settled.varying.items():
+    for name in dict.fromkeys(name for limits in domains.limits for name in limits):
+        symbols.use(Param(name, domains.varying[name]))
+    for name, entry in domains.varying.items():
         if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
             symbols.use(Param(name, entry))
     return [
         _read(artifact, symbols, given, invariants)._replace(limits=limits)
-        for artifact, limits in zip(artifacts, settled.limits)
+        for artifact, limits in zip(artifacts, domains.limits)
     ]
 
 

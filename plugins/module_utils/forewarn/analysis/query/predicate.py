@@ -25,7 +25,7 @@ from ...policy.forms import read_form
 from ..artifacts import params_read
 from ..claims import Owner, formulas_of, value_of
 from ..invariants import declared
-from ..proof import Proof, Shown
+from ..proof import Example, Proof
 from ..smt.terms import Formula, disj
 
 SOURCE = "expression"  # the file that messages name
@@ -33,7 +33,7 @@ _NEW_DECISION = re.compile(r"\b(now|is|new)\b")
 _CHANGE_HINT = "the new decision is called 'decision', the old one 'was'; 'now' is the time"
 
 
-def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
+def compile_question(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:
     """Return a question about one version of policies, or a change of them, as an artifact has an invariant.
 
     Raises InputError with all mistakes, each with a caret.
@@ -55,7 +55,7 @@ class Predicate(NamedTuple):
 
     holds: Formula
     failing: Formula
-    value: Callable[[Shown], bool | None]  # for one event, by the runner's own evaluator
+    value: Callable[[Example], bool | None]  # for one event, by the runner's own evaluator
 
 
 def predicate(proof: Proof, entry: Mapping[str, Any]) -> Predicate:
@@ -72,7 +72,7 @@ def predicate(proof: Proof, entry: Mapping[str, Any]) -> Predicate:
         prepared = proof.problem.define("something is prepared", somewhere)
         found.append(formulas_of(proof.decisions, proof.params, expression, owners, prepared))
 
-    def value(shown: Shown) -> bool | None:
+    def value(shown: Example) -> bool | None:
         witness, outputs = proof.with_given(shown.witness), [decision.output for decision in shown.decisions]
         prepared = bool(shown.decisions[-1].prepare)
         values = [value_of(proof.versions, expression, owners, witness, outputs, prepared) for owners in choices]

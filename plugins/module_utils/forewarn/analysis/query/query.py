@@ -13,8 +13,8 @@ from ...policy.artifact import Artifact
 from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..wording import contexts
-from .answers import Answered, answered, in_words
-from .predicate import compiled, predicate
+from .answers import QueryAnswer, answered, formula_words
+from .predicate import compile_question, predicate
 
 
 @within_limits
@@ -23,15 +23,15 @@ def query(
     expression: str,
     params: Mapping[str, Any] | None = None,
     progress: Progress = silent,
-) -> Answered:
+) -> QueryAnswer:
     """Return the events for which an expression of CEL holds, by one version of policies, or before and after a change.
 
     ``params`` are JSON values given for parameters; others vary over all that is allowed. Raises InputError for a
     mistake in the expression and where z3 is missing, AnalysisError on a defect of our own.
     """
-    entry = compiled(expression, versions)
+    entry = compile_question(expression, versions)
     proof = Proof(versions, params)
     asked = predicate(proof, entry)
     cases = list(contexts(proof, [entry]))
     found = answered(proof, cases, asked.holds, lambda shown: asked.value(shown) is True, progress)
-    return replace(found, no_value=in_words(proof, cases, asked.failing))
+    return replace(found, no_value=formula_words(proof, cases, asked.failing))

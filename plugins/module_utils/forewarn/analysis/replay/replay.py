@@ -21,7 +21,7 @@ from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
 from ...policy.view import DocumentView
 from .breakpoints import Clockwork, MatchedRule, TimedAnswers, breakpoints, horizon
-from .recordings import Past, RecordedDocument
+from .recordings import RecordedDecision, RecordedDocument
 
 # The outcomes of an event, as far as this VM is concerned.
 APPROVED, HELD, NOT_SENT, STARTED = "approved", "held", "not-sent", "started"
@@ -44,11 +44,11 @@ class TimedDecision(NamedTuple):
     hooks: int  # that would have to succeed before
 
 
-_Decision = TypeVar("_Decision", Past, TimedDecision)
+_Decision = TypeVar("_Decision", RecordedDecision, TimedDecision)
 
 
 @dataclass
-class Replayed:
+class ReplayedEvent:
     """One event, from when it was first listed until it was last listed. ``vm`` is the name of the VM that asks.
 
     ``then`` and ``approved_then`` are what a runner recorded: empty and None without a journal. ``now`` has each change
@@ -59,7 +59,7 @@ class Replayed:
     vm: str | None
     first_seen: datetime | None
     last_seen: datetime | None = None
-    then: list[Past] = field(default_factory=list)
+    then: list[RecordedDecision] = field(default_factory=list)
     approved_then: datetime | None = None
     now: list[TimedDecision] = field(default_factory=list)
     would_approve: bool = False
@@ -114,7 +114,7 @@ class Replayed:
         """From when it was first listed to the approval that was sent."""
         return _between(self.first_seen, self.approved_then)
 
-    def difference(self) -> tuple[Past, TimedDecision] | None:
+    def difference(self) -> tuple[RecordedDecision, TimedDecision] | None:
         """Return the decisions, then and now, at which the outputs begin to differ; None if nothing has changed.
 
         Both have the same output if only the time differs.
@@ -132,10 +132,10 @@ class Replayed:
 
 
 @dataclass
-class _Listed:
+class _ListedEvent:
     """A listed event and its state. ``waits_until`` is when this VM takes over from others."""
 
-    replayed: Replayed
+    replayed: ReplayedEvent
     event: Event
     decision: Decision | None = None
     approvable_since: datetime | None = None
@@ -163,7 +163,7 @@ class Replay:
         """Whether the time must be known to decide."""
         return self._clockwork.time_dependent
 
-    def feed(self, record: RecordedDocument) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument) -> Iterator[ReplayedEvent]:
         """Process a record; yield the events that are no longer listed."""
         self.documents += record.document is not None
         if record.at is not None:
@@ -178,7 +178,7 @@ class Replay:
             self.backwards += 1
         yield from stream.feed(record, vm)
 
-    def end(self, until: datetime | None = None) -> Iterator[Replayed]:
+    def end(self, until: datetime | None = None) -> Iterator[ReplayedEvent]:
         """Let time pass until ``until``, and yield the events that are still listed."""
         for stream in self._streams.values():
             yield from stream.end(until)
@@ -195,14 +195,14 @@ class _Stream:
         self._vm = Vm()
         self._document = Document()
         self._view: DocumentView | None = None  # of the document, at the last decision
-        self._listed: dict[str, _Listed] = {}
+        self._listed: dict[str, _ListedEvent] = {}
         self._scheduled: list[Event] = []  # the listed events that may still be approved
         self._first_seen: dict[str, datetime] = {}  # by Event.key
         # At which answers may change, by the times that policies name; None: not yet asked for.
         self._instants: list[datetime] | None = None
         self._answers = TimedAnswers((), True)
 
-    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[ReplayedEvent]:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
@@ -224,14 +224,14 @@ class _Stream:
                 replayed = self._listed[key].replayed
                 replayed.approved_then = replayed.approved_then or at
 
-    def end(self, until: datetime | None) -> Iterator[Replayed]:
+    def end(self, until: datetime | None) -> Iterator[ReplayedEvent]:
         if until is not None:
             self._pass_time(until)
         for listed in self._listed.values():
             yield listed.replayed
         self._listed.clear()
 
-    def _update(self, document: Document, at: datetime | None) -> Iterator[Replayed]:
+    def _update(self, document: Document, at: datetime | None) -> Iterator[ReplayedEvent]:
         self._document = document
         keys = {event.key for event in document.events}
         if not document.problems:  # an entry that cannot be read may be any event
@@ -240,7 +240,7 @@ class _Stream:
         for event in document.events:
             listed = self._listed.get(event.key)
             if listed is None:
-                listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
+                listed = self._listed[event.key] = _ListedEvent(ReplayedEvent(event, self._vm.name, at), event)
             listed.event = listed.replayed.event = event
             listed.replayed.not_before = event.not_before or listed.replayed.not_before
         self._scheduled = [event for event in document.events if event.event_status != "Started" and not event.problems]
@@ -309,7 +309,7 @@ class _Stream:
         if self._clockwork.time_dependent and self._scheduled:
             self._answers = self._answers_at(facts)
 
-    def _note(self, listed: _Listed, decision: Decision, now: datetime, at: datetime | None) -> None:
+    def _note(self, listed: _ListedEvent, decision: Decision, now: datetime, at: datetime | None) -> None:
         listed.decision = decision
         if decision.output == APPROVE:
             listed.approvable_since = listed.approvable_since or now
@@ -346,7 +346,7 @@ def _news(decided: TimedDecision) -> tuple[object, ...]:
     return decided.status, decided.output, decided.policy, decided.rule, decided.eligibility
 
 
-def _outcome(decisions: Sequence[Past] | Sequence[TimedDecision]) -> str:
+def _outcome(decisions: Sequence[RecordedDecision] | Sequence[TimedDecision]) -> str:
     outputs = {one.output for one in decisions if one.status != "Started"}
     if not outputs:
         return STARTED

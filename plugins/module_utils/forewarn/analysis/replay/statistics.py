@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .recordings import Past
-from .replay import APPROVED, HELD, NOT_SENT, STARTED, Replayed, TimedDecision
+from .recordings import RecordedDecision
+from .replay import APPROVED, HELD, NOT_SENT, STARTED, ReplayedEvent, TimedDecision
 
 OUTCOMES = (APPROVED, NOT_SENT, HELD, STARTED)
 _MOST_CHANGES = 1000  # distinct kinds that are counted: more than anybody reads
@@ -84,7 +84,7 @@ class Statistics:
         self.now = Side()
         self.changes: Counter[DecisionChange] = Counter()
 
-    def add(self, event: Replayed) -> None:
+    def add(self, event: ReplayedEvent) -> None:
         """Count an event."""
         self.events += 1
         self.now.outcomes[event.outcome_now] += 1
@@ -118,7 +118,7 @@ class Statistics:
         }
 
 
-def by(decision: Past | TimedDecision) -> str | None:
+def by(decision: RecordedDecision | TimedDecision) -> str | None:
     """Return which rule decided, with its policy."""
     names: Sequence[str] = [name for name in (decision.policy, decision.rule) if name is not None]
     return "/".join(names) or None

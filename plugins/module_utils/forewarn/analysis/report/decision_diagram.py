@@ -18,7 +18,7 @@ from ..event_space.symbol_table import Dimension
 NOWHERE = 0
 
 
-class Forest:
+class DecisionDiagrams:
     """Diagrams over the same dimensions. ``nodes`` are pairs of a dimension's index and a reference for each value."""
 
     def __init__(self, dimensions: Sequence[Dimension]) -> None:
@@ -34,7 +34,7 @@ class Forest:
         for dimension in self.dimensions:
             values = by_name[dimension.name].values
             levels.append((len(values), [dimension.values.index(value) for value in values]))
-        return _Planting(self, levels, space.count).grow(
+        return _DiagramBuilder(self, levels, space.count).grow(
             0, tuple((leaf, classes) for leaf, classes in leaves if classes)
         )
 
@@ -73,10 +73,10 @@ class Forest:
         return self.node(dimension, tuple(self.united(*pair) for pair in pairs))
 
 
-class _Planting:
+class _DiagramBuilder:
     """Splits sets by one dimension after the other; the first dimension is the highest digit of a class's number."""
 
-    def __init__(self, forest: Forest, levels: list[tuple[int, list[int]]], count: int) -> None:
+    def __init__(self, forest: DecisionDiagrams, levels: list[tuple[int, list[int]]], count: int) -> None:
         self.forest = forest
         self.levels = levels
         self.counts = [count]  # classes below each level

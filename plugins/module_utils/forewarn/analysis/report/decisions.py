@@ -39,7 +39,7 @@ class PolicyRegions(NamedTuple):
     regions: tuple[Region, ...]
 
 
-class Decided:
+class SpaceDecisions:
     """The decisions of all policies over one space."""
 
     def __init__(self, reading: Reading, space: Space, evaluation: Evaluation | None = None) -> None:
@@ -126,7 +126,7 @@ def _try(
     return alive, abstained
 
 
-def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
+def changed_classes(old: SpaceDecisions, new: SpaceDecisions) -> Iterator[tuple[str, str, int]]:
     """Yield each change and its effect, with its classes."""
     merged: dict[Description, int] = {}
     pairs = itertools.product(_behaviours(old).items(), _behaviours(new).items())
@@ -138,7 +138,7 @@ def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]
         yield change.what, change.effect, classes
 
 
-def _behaviours(decided: Decided) -> dict[Behaviour, int]:
+def _behaviours(decided: SpaceDecisions) -> dict[Behaviour, int]:
     found: dict[Behaviour, int] = {}
     for regions, classes in decided.regions():
         key = behaviour(regions)

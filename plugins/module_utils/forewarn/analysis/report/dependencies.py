@@ -18,7 +18,7 @@ from ..policy_outcome import DOUBT, ERROR, LIMIT, NO_RULE
 from .decisions import Region
 
 
-class Reads:
+class ReasonInputs:
     """What the reasons of one policy depend on; ``data`` is its entry in the artifact."""
 
     def __init__(self, data: Mapping[str, Any], dimensions: Sequence[Dimension]) -> None:

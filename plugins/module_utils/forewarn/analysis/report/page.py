@@ -56,7 +56,7 @@ def verification_page(
     """
     rules, anchors = _policies(artifact, 0, files)
     table = verification_table(artifact, params)
-    said = _Said(artifact)
+    said = _DecisionWords(artifact)
     open_ones = [one.severity for one in report.findings if one.suppressed is None]
     return render(
         _HERE / "verification.html.j2",
@@ -94,7 +94,7 @@ def difference_page(
     rules, anchors = _policies(new, 1, ())
     table = difference_table(old, new, params)
     categories = {leaf["what"]: leaf["category"] for leaf in table["views"][0]["leaves"]}
-    said = _Said(old), _Said(new)
+    said = _DecisionWords(old), _DecisionWords(new)
     return render(
         _HERE / "difference.html.j2",
         _SCRIPTS,
@@ -127,7 +127,7 @@ def difference_page(
 
 
 def _before_and_after(
-    case: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any], said: tuple[_Said, _Said]
+    case: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any], said: tuple[_DecisionWords, _DecisionWords]
 ) -> dict[str, str]:
     return _example(case, f"Before: {said[0].quoted(old)}; After: {said[1].quoted(new)}")
 
@@ -141,7 +141,7 @@ def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
     return {"event": json.dumps(case["event"], indent=1), "facts": "; ".join(facts), "answers": answers}
 
 
-class _Said:
+class _DecisionWords:
     """Says decisions of the engine by the words of the map."""
 
     def __init__(self, artifact: Artifact) -> None:

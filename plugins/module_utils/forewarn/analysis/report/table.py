@@ -28,9 +28,9 @@ from ..limits import limit_words
 from ..policy_outcome import RULE
 from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
 from .conditions import Evaluation
-from .decision_diagram import Forest
-from .decisions import Decided, Region, changed_classes
-from .dependencies import Reads
+from .decision_diagram import DecisionDiagrams
+from .decisions import Region, SpaceDecisions, changed_classes
+from .dependencies import ReasonInputs
 from .dimension_words import dimension_data
 
 _MOST_REASONS = 300  # of one rule; beyond that a page shows the expression that gives them
@@ -47,12 +47,12 @@ def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = No
     Raises InputError if there are too many classes.
     """
     readings, settled = _read([artifact], params)
-    making = _Making(readings, settled)
+    making = _TableBuilder(readings, settled)
     policies = readings[0].policies
     views = [_View(making.forest, "all policies together")] if len(policies) > 1 else []
     each = [_View(making.forest, policy.name) for policy in policies]
     for space in readings[0].spaces():
-        decided = Decided(readings[0], space)
+        decided = SpaceDecisions(readings[0], space)
         making.see(0, decided)
         if views:
             views[0].add(space, [((category, by), held) for (category, by, _hooks), held in _together(decided).items()])
@@ -65,11 +65,11 @@ def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = No
 def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Table:
     """Return the table of what differs between two sets of policies. ``params`` and errors as verification_table's."""
     readings, settled = _read([old, new], params)
-    making = _Making(readings, settled)
+    making = _TableBuilder(readings, settled)
     view = _View(making.forest, "what changes")
     for space in readings[0].spaces():
         evaluation = Evaluation(space)
-        before, after = (Decided(reading, space, evaluation) for reading in readings)
+        before, after = (SpaceDecisions(reading, space, evaluation) for reading in readings)
         making.see(0, before)
         making.see(1, after)
         same = space.reachable
@@ -115,7 +115,7 @@ def _key(region: Region) -> Key:
     return region.how, -1 if region.match is None else region.match.number
 
 
-def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int]:
+def _together(decided: SpaceDecisions) -> dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int]:
     """Return the classes by category, the region with its policy that decides (None: no region does), and the hooks."""
     found: dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int] = {}
     for regions, classes in decided.regions():
@@ -128,7 +128,7 @@ def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None, tuple
 class _View:
     """One diagram, and its leaves: each a category with what decides, and whether the service sends such events."""
 
-    def __init__(self, forest: Forest, title: str) -> None:
+    def __init__(self, forest: DecisionDiagrams, title: str) -> None:
         self.title = title
         self.root = 0
         self.leaves: dict[tuple[Any, bool], int] = {}
@@ -153,7 +153,7 @@ class _Region(NamedTuple):
     reasons: dict[tuple[int, ...], str]
 
 
-class _Making:
+class _TableBuilder:
     """Puts a table together, space by space."""
 
     def __init__(self, readings: Sequence[Reading], settled: Mapping[str, Any]) -> None:
@@ -161,13 +161,15 @@ class _Making:
         self.settled = settled
         self.symbols: SymbolTable = readings[0].symbols
         self.dimensions = self.symbols.dimensions()
-        self.forest = Forest(self.dimensions)
+        self.forest = DecisionDiagrams(self.dimensions)
         self._engines = [Engine(reading.artifact, reading.fixed) for reading in readings]
-        self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
+        self._reads = [
+            [ReasonInputs(policy.data, self.dimensions) for policy in reading.policies] for reading in readings
+        ]
         self._regions: list[list[dict[Key, _Region]]] = [[{} for _policy in reading.policies] for reading in readings]
         self._roots = [[0] * len(reading.policies) for reading in readings]
 
-    def see(self, side: int, decided: Decided) -> None:
+    def see(self, side: int, decided: SpaceDecisions) -> None:
         """Add what each policy decides, and why."""
         for place, policy in enumerate(decided.policies):
             known = self._regions[side][place]

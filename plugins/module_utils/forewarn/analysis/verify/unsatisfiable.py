@@ -27,7 +27,7 @@ _MOST_NAMED = 6  # parts in a message
 _MOST_PARTS = 40  # each is a question about all others
 
 
-def never_met(search: Search, solver: Solver, policy: PolicyOutcomes, match: MatchFormulas) -> str:
+def conflict_words(search: Search, solver: Solver, policy: PolicyOutcomes, match: MatchFormulas) -> str:
     """Return why no event meets the condition of a rule, to be read after "no event meets".
 
     ``solver`` assumes no more than that the policy is asked.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, QueryAnswer
 from ..output.console import Console
 from .answer import notes, show_groups, show_no_value, show_verdict, words
 
@@ -19,7 +19,7 @@ class Forbidden(NamedTuple):
     """A change that is forbidden, as an expression, and the events that change so."""
 
     expression: str
-    found: Answered
+    found: QueryAnswer
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for ``--format json``."""

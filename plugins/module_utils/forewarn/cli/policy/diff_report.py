@@ -101,7 +101,7 @@ def as_markdown(difference: Difference, old: str, new: str, forbidden: Sequence[
     why = f": {_plain(difference.unproven)}" if difference.unproven else ""
     lines = [f"**{_WORDS[difference.verdict]}**{why} (`{_plain(old)}` → `{_plain(new)}`)", ""]
     if difference.changes:
-        lines += ["| Change | Effect | When | Decided by | Kind |", "| --- | --- | --- | --- | --- |"]
+        lines += ["| Change | Effect | When | SpaceDecisions by | Kind |", "| --- | --- | --- | --- | --- |"]
     for change in difference.changes:
         by = "" if change.rule is None else f"{change.rule[0]}/{change.rule[1]}"
         for part in change.parts:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...analysis.replay.recordings import Past
-from ...analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Replayed, TimedDecision
+from ...analysis.replay.recordings import RecordedDecision
+from ...analysis.replay.replay import APPROVED, NOT_SENT, STARTED, ReplayedEvent, TimedDecision
 from ...analysis.replay.statistics import OUTCOMES, Statistics, by
 from ...events import format_time
 from ...texts import exact_text
@@ -25,7 +25,7 @@ _WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "
 _COLOURS = {"approve": "green", "hold": "yellow"}
 
 
-def write_json(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
+def write_json(pairs: Iterable[tuple[str, ReplayedEvent]], summary: Callable[[], dict[str, Any]]) -> None:
     """Write one object, event by event: the events do not have to fit into memory."""
     write = sys.stdout.write
     head = {"schema": "policy-replay", "version": 1}
@@ -35,7 +35,7 @@ def write_json(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict
     write(f'\n], "summary": {json.dumps(summary())}}}\n')
 
 
-def _as_dict(replayed: Replayed) -> dict[str, Any]:
+def _as_dict(replayed: ReplayedEvent) -> dict[str, Any]:
     then = None
     if replayed.outcome_then is not None:
         then = {
@@ -69,7 +69,9 @@ def time_text(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
-def show(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], statistics: Statistics) -> None:
+def show(
+    pairs: Iterable[tuple[str, ReplayedEvent]], summary: Callable[[], dict[str, Any]], statistics: Statistics
+) -> None:
     """Write the report, event by event."""
     console = Console(sys.stdout)
     page = Page(console)
@@ -78,7 +80,7 @@ def show(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, 
     _show_summary(console, page, summary(), statistics)
 
 
-def _show_event(page: Page, replayed: Replayed) -> None:
+def _show_event(page: Page, replayed: ReplayedEvent) -> None:
     event = replayed.event
     seen = "" if replayed.first_seen is None else f"{_second(replayed.first_seen)}  "
     page.segments(
@@ -95,7 +97,11 @@ def _show_event(page: Page, replayed: Replayed) -> None:
 
 
 def _show_decisions(
-    page: Page, label: str, replayed: Replayed, decisions: Sequence[Past] | Sequence[TimedDecision], sent: str
+    page: Page,
+    label: str,
+    replayed: ReplayedEvent,
+    decisions: Sequence[RecordedDecision] | Sequence[TimedDecision],
+    sent: str,
 ) -> None:
     """Write each new decision, with the time since the event was first seen, and whether an approval was sent."""
     before: tuple[object, ...] = ()
@@ -126,7 +132,7 @@ def _show_decisions(
             page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
 
 
-def _by(decision: Past | TimedDecision) -> str:
+def _by(decision: RecordedDecision | TimedDecision) -> str:
     name = by(decision)
     return decision.output if name is None else f"{decision.output} by {name}"
 

@@ -22,27 +22,27 @@ if TYPE_CHECKING:  # a plain run of tests does not import the analysis
     from ...analysis.proof import Progress
 
 
-def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], str | None]:
+def left_out(outcome: PolicyTestRun, suggestion_of: str | None) -> tuple[list[Gaps], str | None]:
     """Return what the tests leave out, and why that is not known, if so."""
     from ...analysis.smt.terms import require
 
     try:
         require()
     except InputError as error:
-        if suggest is not None:
+        if suggestion_of is not None:
             raise
         return [], f"coverage needs the Python package z3-solver: {error.hint}"
     from .analysis import analysed
 
-    return analysed(lambda progress: _find_gaps(outcome, suggest, progress)), None
+    return analysed(lambda progress: _find_gaps(outcome, suggestion_of, progress)), None
 
 
-def _find_gaps(outcome: PolicyTestRun, suggest: str | None, progress: Progress) -> list[Gaps]:
+def _find_gaps(outcome: PolicyTestRun, suggestion_of: str | None, progress: Progress) -> list[Gaps]:
     from ...analysis.coverage.coverage import find_gaps
 
-    if suggest in (None, "-"):
+    if suggestion_of in (None, "-"):
         return find_gaps(outcome.tested, progress=progress)
-    path = Path(str(suggest))
+    path = Path(str(suggestion_of))
     if not is_test(path):
         raise InputError(
             f"--suggest {path}: this is not the name of a test file.", "Tests are NAME.test.yml, or tests.yml."
@@ -69,7 +69,7 @@ def write_suggestions(gaps: Sequence[Gaps]) -> None:
 
 def add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) -> None:
     """Write the suggestions to a test file, which is made if there is none. Raises InputError."""
-    from ...analysis.coverage.suggestions import appended, created
+    from ...analysis.coverage.suggestions import append_suggestions, new_test_file
 
     suggestions = [suggestion for found in gaps for suggestion in found.suggestions]
     problems = Console(sys.stderr)
@@ -80,11 +80,11 @@ def add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) ->
         return
     try:
         if path.exists():
-            text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
+            text = append_suggestions(path.read_text(encoding="utf-8"), str(path), suggestions)
         else:
             policies = outcome.tested[0].tests.policies
             alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
-            text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
+            text = new_test_file([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
