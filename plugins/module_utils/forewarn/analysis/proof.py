@@ -262,6 +262,6 @@ class Proof:
             implies(inputs.has_not_before, left == _USUAL_NOTICE),
             inputs.resources.count <= 3,
             inputs.resources.count == 1,
-            inputs.is_one_of("EventSource", "Platform") if inputs.asked("EventSource") else True,
+            inputs.is_one_of("EventSource", "Platform") if inputs.reads("EventSource") else True,
         ]
         return tuple(one for one in preferred if one is not True)

@@ -171,13 +171,13 @@ def stateable(proof: Proof, params: Collection[str]) -> Formula:
 
 def _results(match: MatchFormulas) -> dict[str, Formula]:
     """Return the events that reach a rule, by its result (RESULTS)."""
-    met = conj((match.reached, match.met))
+    met = conj((match.reached, match.holds))
     return {
-        "true": conj((met, neg(match.undecided))),
-        "false": conj((match.reached, neg(match.met), neg(match.failed))),
-        "error": conj((match.reached, match.failed)),
-        "explanation": conj((met, match.unexplained)),
-        "limit": conj((met, neg(match.unexplained), match.ungrouped)),
+        "true": conj((met, neg(match.output_fails))),
+        "false": conj((match.reached, neg(match.holds), neg(match.fails))),
+        "error": conj((match.reached, match.fails)),
+        "explanation": conj((met, match.explanation_fails)),
+        "limit": conj((met, neg(match.explanation_fails), match.group_fails)),
     }
 
 

@@ -65,7 +65,7 @@ class RuleSearch:
         self._search = search
         self._policy = policy
         self._solver = search.proof.conditions_solver()
-        self._solver.add(policy.asked)
+        self._solver.add(policy.evaluated)
         self._dead: list[DeadRule] = []  # outermost ones
         self._failing: list[FallibleRule] = []
         self._total = sum(1 for _match in policy.every())
@@ -86,24 +86,24 @@ class RuleSearch:
         before: list[tuple[MatchFormulas, Formula]] = []
         for match in matches:
             self._search.progress(f"rules of {self._policy.name}", match.number, self._total)
-            alive = not self._see(match, "holds", match.met).never
+            alive = not self._see(match, "holds", match.holds).never
             if not alive:
                 self._dead.append(DeadRule(match, above, tuple(before)))
-            fails = self._fails(match, "condition", match.failed, match.reached)
+            fails = self._fails(match, "condition", match.fails, match.reached)
             if alive:
-                self._fails(match, "explanation", conj((match.met, match.unexplained)), match.reached)
-                ungrouped = conj((match.met, neg(match.unexplained), match.ungrouped))
+                self._fails(match, "explanation", conj((match.holds, match.explanation_fails)), match.reached)
+                ungrouped = conj((match.holds, neg(match.explanation_fails), match.group_fails))
                 self._fails(match, "limit", ungrouped, match.reached)
             if match.inner is not None and alive:
                 with solver.assuming():
-                    solver.add(match.met)
-                    self._block(match.inner, (*above, *(left for _match, left in before), match.met))
+                    solver.add(match.holds)
+                    self._block(match.inner, (*above, *(left for _match, left in before), match.holds))
             if alive or fails:  # otherwise it takes nothing
-                left = neg(disj((match.failed, _ends(match))))
+                left = neg(disj((match.fails, _ends(match))))
                 solver.add(left)
                 before.append((match, left))
         if self.seen:  # what the last rule leaves shows that its condition does not hold
-            self._see(matches[-1], "does not hold", neg(matches[-1].met))
+            self._see(matches[-1], "does not hold", neg(matches[-1].holds))
 
     def _fails(self, match: MatchFormulas, what: str, formula: Formula, reached: Formula) -> bool:
         """Return whether an expression of a rule may have no value for the events that the solver assumes."""
@@ -111,7 +111,7 @@ class RuleSearch:
         if found.never:
             return False
         usual = not self._solver.ask(formula, self._search.proof.normal).never
-        among = reached if what == "condition" else conj((reached, match.met))
+        among = reached if what == "condition" else conj((reached, match.holds))
         self._failing.append(FallibleRule(match, what, conj((reached, formula)), among, usual, found.witness))
         return True
 
@@ -155,7 +155,7 @@ class RuleSearch:
         """Return what is wrong with a rule that never decides."""
         policy, match, path = self._policy, dead.match, dead.match.path
         takers = self._takers(dead)
-        if not takers and self._solver.ask(match.met).never:
+        if not takers and self._solver.ask(match.holds).never:
             message = (
                 f"rule {path} never applies: no event meets {conflict_words(self._search, self._solver, policy, match)}"
             )
@@ -171,7 +171,7 @@ class RuleSearch:
     def _takers(self, dead: DeadRule) -> list[str]:
         """Return the rules of the same block that take the events of a rule, as few as show it."""
         marks = [self._mark(match, left) for match, left in dead.before]
-        needed = self._solver.core((*dead.above, dead.match.met), marks)
+        needed = self._solver.core((*dead.above, dead.match.holds), marks)
         return [match.path for place, (match, _left) in enumerate(dead.before) if place in needed]
 
     def _mark(self, match: MatchFormulas, left: Formula) -> Formula:
@@ -188,7 +188,7 @@ def _ends(match: MatchFormulas) -> Formula:
     After a nested rule whose condition is a literal, or that has none, go the events that it does not take.
     """
     grouped = match.inner is not None and not match.conditional
-    return conj((match.met, _taken(match.inner or ()))) if grouped else match.met
+    return conj((match.holds, _taken(match.inner or ()))) if grouped else match.holds
 
 
 def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
@@ -196,7 +196,7 @@ def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
     left: Formula = True
     parts = []
     for match in matches:
-        ends = disj((match.failed, _ends(match)))
+        ends = disj((match.fails, _ends(match)))
         parts.append(conj((left, ends)))
         left = conj((left, neg(ends)))
     return disj(parts)

@@ -39,23 +39,25 @@ from .problem import Encoding, Problem
 
 @dataclass(frozen=True, eq=False)
 class MatchFormulas(PolicyMatch["MatchFormulas"]):
-    """One match of a policy. ``met``, ``failed``, ``unexplained`` and ``ungrouped`` are about its condition, its
-    explanation and the group of its limit alone, without Booleans that ``Problem.define`` made; ``reached`` says where
-    it is tried. ``condition`` has the operands, ``limit_value`` is the group of its limit; both are None without one.
+    """One match of a policy, as formulas. Where it is evaluated, its condition ``holds`` or ``fails``.
+
+    ``explanation_fails`` and ``group_fails`` are about its explanation and the group of its limit. None of these
+    mentions a Boolean that ``Problem.define`` made; ``reached`` may, which says where it is evaluated. ``condition`` has
+    the operands, ``limit_value`` is the group of its limit; both are None without one.
     """
 
-    met: Formula
-    failed: Formula
-    unexplained: Formula
-    ungrouped: Formula
+    holds: Formula
+    fails: Formula
+    explanation_fails: Formula
+    group_fails: Formula
     reached: Formula
     condition: ConditionPart | None
     limit_value: Encoding | None
 
     @property
-    def undecided(self) -> Formula:
+    def output_fails(self) -> Formula:
         """Where it holds the event although its condition holds, since something else of it has no value."""
-        return disj((self.unexplained, self.ungrouped))
+        return disj((self.explanation_fails, self.group_fails))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +70,14 @@ class OutcomeFormula(PolicyOutcome[MatchFormulas]):
 class PolicyOutcomes(NamedTuple):
     """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
 
-    ``asked``: where its rules are tried at all, without Booleans that ``Problem.define`` made.
+    ``evaluated``: where its rules are evaluated at all, without Booleans that ``Problem.define`` made.
     """
 
     name: str
     data: Mapping[str, Any]
     matches: tuple[MatchFormulas, ...]
     outcomes: tuple[OutcomeFormula, ...]
-    asked: Formula
+    evaluated: Formula
 
     def every(self) -> Iterator[MatchFormulas]:
         """Yield all matches in the order of the file."""
