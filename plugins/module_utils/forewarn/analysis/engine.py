@@ -6,20 +6,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from ..errors import InputError
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet
+from .artifacts import Json
 from .witness import Witness
 
 
 class Engine:
     """Decides single events by the policies of an artifact. ``given`` are JSON values of parameters for all events."""
 
-    def __init__(self, artifact: Artifact, given: Mapping[str, Any]) -> None:
+    def __init__(self, artifact: Artifact, given: Json) -> None:
         self._artifact, self._given = artifact, given
         self._declared = {entry["name"] for entry in artifact.params}
         self._policies: dict[str, PolicySet | InputError] = {}

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any
+
+from .artifacts import Json
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class LimitTerms:
         return self.percent is not None and other.percent is not None and self.percent <= other.percent
 
 
-def limit_terms(match: Mapping[str, Any], group: Hashable) -> LimitTerms | None:
+def limit_terms(match: Json, group: Hashable) -> LimitTerms | None:
     """Return the limit of a match of an artifact; ``group`` stands for the value of its expression."""
     limit = match.get("limit")
     if limit is None:
@@ -52,7 +54,7 @@ def at_least_as_strict(some: Collection[LimitTerms], others: Collection[LimitTer
     return all(any(one.implies(other) for one in some) for other in others)
 
 
-def limit_words(limit: Mapping[str, Any]) -> str:
+def limit_words(limit: Json) -> str:
     """Describe a limit of an artifact: ``at most 1 VM of the group vm.scale_set at once``."""
     whose = f"the group {' '.join(limit['group']['source'].split())}" if "group" in limit else "its group"
     if "percent" in limit:
@@ -60,7 +62,7 @@ def limit_words(limit: Mapping[str, Any]) -> str:
     return f"at most {limit['at_most']} VM{'' if limit['at_most'] == 1 else 's'} of {whose} at once"
 
 
-def named(expression: Mapping[str, Any]) -> dict[str, Any]:
+def named(expression: Json) -> dict[str, Any]:
     """Return the expression of an artifact that says whether another one, which names a group, is not empty."""
     form = expression["form"]
     start, end = form[2:4]

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from ..errors import InputError
 from ..events import event_types
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
-from .artifacts import extra_values
+from .artifacts import Json, extra_values
 from .claims import Claim, claims
 from .engine import Engine
 from .event_space.concrete import SAMPLE_TIMES
@@ -47,7 +47,7 @@ class AnalysisError(Exception):
     ``details`` are for those who look for it, as data for JSON.
     """
 
-    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, details: Json | None = None) -> None:
         super().__init__(message)
         self.details = dict(details or {})
 
@@ -82,10 +82,7 @@ class Proof:
     """
 
     def __init__(
-        self,
-        versions: Sequence[Artifact],
-        params: Mapping[str, Any] | None = None,
-        invariants: Sequence[Mapping[str, Any]] = (),
+        self, versions: Sequence[Artifact], params: Json | None = None, invariants: Sequence[Json] = ()
     ) -> None:
         self.versions = versions
         self.given = dict(params or {})

@@ -10,11 +10,11 @@ there is an event that the engine decided so. What the tests cover is what the e
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...compiler.testing.policytest import Tested
 from ...compiler.yaml.tree import Mapping as YamlMapping
@@ -22,7 +22,7 @@ from ...errors import InputError
 from ...events import format_time, has_field
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
-from ..artifacts import without_invariants
+from ..artifacts import Json, without_invariants
 from ..proof import Example, NoProof, Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.terms import require
@@ -110,7 +110,7 @@ class _Case(NamedTuple):
 class _GapSearch:
     """Goes through all that a file's tests could cover; what it suggests counts as covered for the files after it."""
 
-    def __init__(self, tested: Tested, gaps: Gaps, covered: set[CoverageItem], common: Mapping[str, Any]) -> None:
+    def __init__(self, tested: Tested, gaps: Gaps, covered: set[CoverageItem], common: Json) -> None:
         self._tested, self._gaps, self._covered, self._common = tested, gaps, covered, common
         self._paths = {one.policy: one.path for one in tested.coverage}
         declared = {entry["name"]: entry["type"] for entry in tested.artifact.params}
@@ -274,7 +274,7 @@ def _without_param(name: str, witness: Witness) -> Witness:
     return witness._replace(params={key: value for key, value in witness.params.items() if key != name})
 
 
-def _common_input(tested: Tested) -> Mapping[str, Any]:
+def _common_input(tested: Tested) -> Json:
     root = tested.tests.file.root
     node = root.get("input") if isinstance(root, YamlMapping) else None
     data = {} if node is None else node.data()

@@ -16,6 +16,7 @@ from ...compiler.yaml.tree import YamlFile
 from ...errors import InputError
 from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
 from ...policy.functions.timevalues import SECOND, from_datetime, parse_duration
+from ..artifacts import Json
 from ..event_space.domains import duration_text
 from ..witness import EVENT_ID, Witness
 
@@ -34,7 +35,7 @@ class Suggestion(NamedTuple):
     """A test that passes; ``input`` and ``expected`` are as the test file has them."""
 
     name: str
-    input: Mapping[str, Any]
+    input: Json
     expected: Mapping[str, str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class Suggestion(NamedTuple):
 
 
 def suggestion_of(
-    name: str, witness: Witness, output: str, rule: str | None, policy: str | None, common: Mapping[str, Any]
+    name: str, witness: Witness, output: str, rule: str | None, policy: str | None, common: Json
 ) -> Suggestion:
     """Return the test of a case. ``common`` is the input that all tests of the file have."""
     expected = {"output": output, "rule": rule, "policy": policy}
@@ -111,7 +112,7 @@ def _is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None and text.lower() not in _WORDS
 
 
-def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
+def _input(witness: Witness, common: Json) -> dict[str, Any]:
     """Return the input, without what the file's own input or every test has anyway."""
     now = witness.facts.now
     given: dict[str, Any] = {}
@@ -137,7 +138,7 @@ def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _event(witness: Witness, shared: Mapping[str, Any], vm_name: str) -> tuple[dict[str, Any], int | None]:
+def _event(witness: Witness, shared: Json, vm_name: str) -> tuple[dict[str, Any], int | None]:
     """Return the event's fields, and the nanoseconds to NotBefore where the test has that instead of a field."""
     wanted = witness.event
     inherited = {

@@ -23,6 +23,7 @@ from ...policy.decision import (
     RECOVER_WHEN,
     joint_group,
 )
+from ..artifacts import Json
 from ..hook_wording import hook_text, seconds_text
 from ..limits import LimitTerms, limit_terms
 from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, REFUSED, M, PolicyOutcome
@@ -150,7 +151,7 @@ def _notes(notes: Sequence[str]) -> str:
     return f" [{', '.join(notes)}]" if notes else ""
 
 
-def _preparation(data: Mapping[str, Any]) -> PrepareTerms:
+def _preparation(data: Json) -> PrepareTerms:
     return PrepareTerms(
         tuple(map(hook_of, data.get("prepare", ()))),
         data.get("on_failure", HOLD),
@@ -159,11 +160,11 @@ def _preparation(data: Mapping[str, Any]) -> PrepareTerms:
     )
 
 
-def _recovery(data: Mapping[str, Any]) -> RecoverTerms:
+def _recovery(data: Json) -> RecoverTerms:
     return RecoverTerms(tuple(map(hook_of, data.get("recover", ()))), data.get("recover_when", RECOVER_WHEN[0]))
 
 
-def hook_of(data: Mapping[str, Any]) -> Hook:
+def hook_of(data: Json) -> Hook:
     """Return a hook of an artifact, with its timeout if it is the default."""
     content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **as_asked(data)}
     if "run" in data:

@@ -114,10 +114,7 @@ def changes_of(
 
 
 def _change(
-    proof: Proof,
-    among: Sequence[tuple[Context, Wording]],
-    description: Description,
-    pairs: Sequence[OutcomePair],
+    proof: Proof, among: Sequence[tuple[Context, Wording]], description: Description, pairs: Sequence[OutcomePair]
 ) -> Change:
     """Return a change with its events; without any if they turn out to be impossible."""
     change = Change(description.what, description.effect, None, kinds=description.kinds)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...policy.forms import And, Form, Or, PolicyVariable, read_form
+from ..artifacts import Json
 from ..hook_wording import quoted
 
 
@@ -22,7 +23,7 @@ class ExplanationText(NamedTuple):
 
     meaning: str
     source: str | None
-    place: Mapping[str, Any]
+    place: Json
 
 
 class InvariantText(NamedTuple):
@@ -31,7 +32,7 @@ class InvariantText(NamedTuple):
     meaning: str
     source: str
     form: Form
-    expression: Mapping[str, Any]
+    expression: Json
 
 
 def one_line(source: str) -> str:
@@ -58,9 +59,7 @@ def meaning(form: Form, variables: Mapping[str, str]) -> str:
     return json.dumps([type(form).__name__, form.type, *operands])
 
 
-def explanations(
-    block: Mapping[str, Any], prefix: str = "", outer: Mapping[str, str] | None = None
-) -> dict[str, ExplanationText]:
+def explanations(block: Json, prefix: str = "", outer: Mapping[str, str] | None = None) -> dict[str, ExplanationText]:
     """Return the explanations of a rule of an artifact and its nested rules, by the paths of their matches."""
     variables = dict(outer or {})
     for variable in block["variables"]:
@@ -79,7 +78,7 @@ def explanations(
     return found
 
 
-def invariants(policies: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], InvariantText]:
+def invariants(policies: Mapping[str, Json]) -> dict[tuple[str, str], InvariantText]:
     """Return the invariants of policies by the names of their policy and their own."""
     found = {}
     for name, data in policies.items():

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ...events import Vm, format_time, has_field
 from ...policy.evaluate import ABSENT
 from ...policy.functions.timevalues import SECOND
+from ..artifacts import Json
 from ..witness import EVENT_ID, Witness, time_of, witness_of
 from .case import FURTHER_DOWN, LEADER, NOT_LISTED, USUAL_NOW, VM, Case, present, spelling
 from .domains import MISSING
@@ -26,7 +27,7 @@ SAMPLE_TIMES = tuple(
 )
 
 
-def roots(case: Case, params: Mapping[str, Any]) -> tuple[Any, ...]:
+def roots(case: Case, params: Json) -> tuple[Any, ...]:
     """Return what an expression reads of a case, in the order of program.ROOTS.
 
     What the case does not give is left out, so an expression must read nothing else. ``params`` are further ones.

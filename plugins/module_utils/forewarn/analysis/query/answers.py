@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..artifacts import Json
 from ..event_space.policies import Reading
 from ..proof import Example, ExampleCheck, NoProof, Progress, Proof, decision_dict, silent
 from ..smt.terms import Formula, conj, neg
 from ..wording import Context, Wording
-from .predicate import SOURCE
 
 NONE, SOME, NOT_PROVEN = "none", "some", "not-proven"  # verdicts
+SOURCE = "expression"  # the file that messages about a question name
 _MOST_GROUPS = 8
 
 
@@ -30,8 +31,8 @@ class EventGroup(NamedTuple):
     when: str
     all: bool
     usual: bool
-    case: Mapping[str, Any] | None
-    decisions: tuple[Mapping[str, Any], ...]
+    case: Json | None
+    decisions: tuple[Json, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the group for ``--json``."""

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
+from ..artifacts import Json
 from ..proof import Example, Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.terms import conj, neg
@@ -22,11 +20,7 @@ IMPLIES, EQUIVALENT, DISJOINT = "implies", "equivalent", "disjoint"
 
 @within_limits
 def exceptions(
-    relation: str,
-    one: Artifact,
-    other: Artifact,
-    params: Mapping[str, Any] | None = None,
-    progress: Progress = silent,
+    relation: str, one: Artifact, other: Artifact, params: Json | None = None, progress: Progress = silent
 ) -> tuple[QueryAnswer, ...]:
     """Return the events that contradict a relation, as one answer for each way to contradict it.
 

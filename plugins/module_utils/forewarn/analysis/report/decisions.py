@@ -88,11 +88,7 @@ def _add(
 
 
 def _try(
-    policy: ReadPolicy,
-    matches: tuple[ReadMatch, ...],
-    alive: int,
-    evaluation: Evaluation,
-    regions: list[Region],
+    policy: ReadPolicy, matches: tuple[ReadMatch, ...], alive: int, evaluation: Evaluation, regions: list[Region]
 ) -> tuple[int, int]:
     """Return the classes that no match of a block has taken, and those for which the policy abstains.
 

@@ -17,6 +17,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
+from ..artifacts import Json
 from ..engine import Engine
 from ..event_space.case import Case
 from ..event_space.concrete import witness
@@ -40,7 +41,7 @@ Table = Dict[str, Any]
 Key = Tuple[str, int]  # how a region came about, and the number of its match; -1 without
 
 
-def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = None) -> Table:
+def verification_table(artifact: Artifact, params: Json | None = None) -> Table:
     """Return the table of policies: one view for all together, and one for each.
 
     ``params`` as reading.read takes them. A parameter that is not given and has an open range has its default here.
@@ -62,7 +63,7 @@ def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = No
     return making.table("verify", [*views, *each])
 
 
-def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Table:
+def difference_table(old: Artifact, new: Artifact, params: Json | None = None) -> Table:
     """Return the table of what differs between two sets of policies. ``params`` and errors as verification_table's."""
     readings, settled = _read([old, new], params)
     making = _TableBuilder(readings, settled)
@@ -96,10 +97,10 @@ def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | N
     return making.table("diff", [view])
 
 
-def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tuple[list[Reading], dict[str, Any]]:
+def _read(artifacts: Sequence[Artifact], params: Json | None) -> tuple[list[Reading], dict[str, Any]]:
     """Read policies with their parameters' defaults, where that is clearer than a range. Returns the values, too."""
     given = dict(params or {})
-    declared: dict[str, list[Mapping[str, Any]]] = {}
+    declared: dict[str, list[Json]] = {}
     for artifact in artifacts:
         for entry in artifact.params:
             declared.setdefault(entry["name"], []).append(entry)
@@ -156,7 +157,7 @@ class _Region(NamedTuple):
 class _TableBuilder:
     """Puts a table together, space by space."""
 
-    def __init__(self, readings: Sequence[Reading], settled: Mapping[str, Any]) -> None:
+    def __init__(self, readings: Sequence[Reading], settled: Json) -> None:
         self.readings = readings
         self.settled = settled
         self.symbols: SymbolTable = readings[0].symbols
@@ -296,7 +297,7 @@ def _region(one: _Region) -> dict[str, Any]:
     return shown
 
 
-def _delta(base: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
+def _delta(base: Json, case: Json) -> dict[str, Any]:
     """Return what differs in a case from the base; what it lacks is null."""
     delta: dict[str, Any] = {}
     for name, value in case.items():

@@ -8,14 +8,13 @@ The policies are translated for two VMs of one event: they differ in their facts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, APPROVERS, GROUPS, Decision
 from ...policy.forms import every_match
-from ..artifacts import without_invariants
+from ..artifacts import Json, without_invariants
 from ..event_space.policies import read
 from ..proof import Example, Progress, Proof, decision_dict
 from ..smt.encode.decisions import Decisions
@@ -29,7 +28,7 @@ _HOLD, _READY, _INDEPENDENT = GROUPS
 _WITNESS = APPROVERS[-1]
 
 
-def approvals_before_others(artifact: Artifact, given: Mapping[str, Any], progress: Progress) -> Iterator[ProofFinding]:
+def approvals_before_others(artifact: Artifact, given: Json, progress: Progress) -> Iterator[ProofFinding]:
     """Yield the rules by which a VM approves what others still prepare for. ``given`` are values of parameters."""
     matches = [match for data in artifact.data["policies"] for _path, match in every_match(data["rule"])]
     if not (any(match.get("group") == _READY for match in matches) and any(match.get("prepare") for match in matches)):

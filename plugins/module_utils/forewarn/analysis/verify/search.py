@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
+from ..artifacts import Json
 from ..claims import Claim
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
@@ -185,6 +186,6 @@ def at_rule(code: str, severity: Severity, match: MatchFormulas, message: str, s
     return ProofFinding(code, severity, match.policy["name"], match.path, *place, message, suggestion)
 
 
-def overall(code: str, severity: Severity, data: Mapping[str, Any], message: str, suggestion: str = "") -> ProofFinding:
+def overall(code: str, severity: Severity, data: Json, message: str, suggestion: str = "") -> ProofFinding:
     """Return a finding about a policy as a whole."""
     return ProofFinding(code, severity, data["name"], None, data["source"], 1, 1, message, suggestion)

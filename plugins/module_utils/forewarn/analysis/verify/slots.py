@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 from ...policy.decision import APPROVE
+from ..artifacts import Json
 from ..smt.terms import conj, neg
 from .finding import ProofFinding
 from .search import TYPES, Search, at_rule
@@ -61,6 +61,6 @@ def conflicting_limits(search: Search) -> Iterator[ProofFinding]:
         yield from search.shown(finding, conj(both))
 
 
-def _group(limit: Mapping[str, Any]) -> str:
+def _group(limit: Json) -> str:
     """Return the group of a limit of an artifact, for people."""
     return " ".join(limit["group"]["source"].split()) if "group" in limit else "the VM's own"

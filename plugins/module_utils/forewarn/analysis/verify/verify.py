@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...compiler.testing.second_opinion import CODE as ENGINES_DIFFER
 from ...policy.artifact import Artifact
-from ..artifacts import without_invariants
+from ..artifacts import Json, without_invariants
 from ..event_space.policies import read
 from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
@@ -42,10 +42,7 @@ class Verification:
 
 @within_limits
 def verify(
-    artifact: Artifact,
-    params: Mapping[str, Any] | None = None,
-    invariants: Sequence[Mapping[str, Any]] = (),
-    progress: Progress = silent,
+    artifact: Artifact, params: Json | None = None, invariants: Sequence[Json] = (), progress: Progress = silent
 ) -> Verification:
     """Look for findings.
 
@@ -77,7 +74,7 @@ def verify(
 
 
 def _search(
-    artifact: Artifact, given: Mapping[str, Any], invariants: Sequence[Mapping[str, Any]], progress: Progress
+    artifact: Artifact, given: Json, invariants: Sequence[Json], progress: Progress
 ) -> tuple[Search, VariantDecisions]:
     proof = Proof([artifact], given, invariants)
     return Search(proof, read(artifact, given, invariants), progress), VariantDecisions(proof)

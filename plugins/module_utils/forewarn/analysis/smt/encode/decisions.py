@@ -8,14 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ....events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ....policy.decision import ABSTAIN, APPROVE, HOLD
 from ....policy.forms import read_form
 from ....policy.program import is_conditional
+from ...artifacts import Json
 from ...limits import named
 from ...policy_outcome import (
     DOUBT,
@@ -42,8 +43,8 @@ class MatchFormulas(PolicyMatch["MatchFormulas"]):
     """One match of a policy, as formulas. Where it is evaluated, its condition ``holds`` or ``fails``.
 
     ``explanation_fails`` and ``group_fails`` are about its explanation and the group of its limit. None of these
-    mentions a Boolean that ``Problem.define`` made; ``reached`` may, which says where it is evaluated. ``condition`` has
-    the operands, ``limit_value`` is the group of its limit; both are None without one.
+    mentions a Boolean that ``Problem.define`` made; ``reached`` may, which says where it is evaluated. ``condition``
+    has the operands, ``limit_value`` is the group of its limit; both are None without one.
     """
 
     holds: Formula
@@ -74,7 +75,7 @@ class PolicyOutcomes(NamedTuple):
     """
 
     name: str
-    data: Mapping[str, Any]
+    data: Json
     matches: tuple[MatchFormulas, ...]
     outcomes: tuple[OutcomeFormula, ...]
     evaluated: Formula
@@ -87,7 +88,7 @@ class PolicyOutcomes(NamedTuple):
 class Decisions:
     """What all policies of one version decide together. What is not held is approved."""
 
-    def __init__(self, inputs: Inputs, params: Params, policies: Sequence[Mapping[str, Any]], version: int = 0) -> None:
+    def __init__(self, inputs: Inputs, params: Params, policies: Sequence[Json], version: int = 0) -> None:
         self.inputs = inputs
         self.version = version
         accepted = params.accepted(version)
@@ -111,9 +112,7 @@ class Decisions:
 class _Walk:
     """Goes through the matches of one policy in the order of the file."""
 
-    def __init__(
-        self, inputs: Inputs, params: Params, data: Mapping[str, Any], version: int, accepted: Formula
-    ) -> None:
+    def __init__(self, inputs: Inputs, params: Params, data: Json, version: int, accepted: Formula) -> None:
         self._inputs, self._data, self._accepted = inputs, data, accepted
         self._problem: Problem = inputs.problem
         self._prefix = f"{data['name']} in version {version} for {inputs.number}"
@@ -140,7 +139,7 @@ class _Walk:
         return PolicyOutcomes(self._data["name"], self._data, matches, tuple(self._outcomes), asked)
 
     def _block(
-        self, block: Mapping[str, Any], prefix: str, alive: Formula
+        self, block: Json, prefix: str, alive: Formula
     ) -> tuple[tuple[MatchFormulas, ...], Formula, list[Formula]]:
         """Return the matches of a block, what none of them takes, and where the policy abstains."""
         for variable in block["variables"]:
@@ -178,7 +177,7 @@ class _Walk:
                 self._add(how, output, match, when)
         return tuple(matches), alive, abstained
 
-    def _condition(self, data: Mapping[str, Any]) -> tuple[ConditionPart | None, Formula, Formula]:
+    def _condition(self, data: Json) -> tuple[ConditionPart | None, Formula, Formula]:
         """Return a match's condition, None without one, where it holds, and where it has no value."""
         if data["condition"] is None:
             return None, True, False
@@ -186,20 +185,20 @@ class _Walk:
         value, error = condition.value
         return condition, conj((neg(error), value)), error
 
-    def _unexplained(self, data: Mapping[str, Any]) -> Formula:
+    def _unexplained(self, data: Json) -> Formula:
         """Return where a match's explanation has no value."""
         if data.get("explanation") is None or "rule" in data:
             return False
         return self._translation.error(data["explanation"])
 
-    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Encoding | None]:
+    def _group(self, data: Json) -> tuple[str | None, Encoding | None]:
         """Return what stands for the name of the group of a match's limit, and the name."""
         if not _names_group(data):
             return None, None
         group = data["limit"]["group"]
         return self._translation.expression_key(group), self._translation.value(group)
 
-    def _ungrouped(self, data: Mapping[str, Any]) -> Formula:
+    def _ungrouped(self, data: Json) -> Formula:
         """Return where the group of a match's limit has no name."""
         if not _names_group(data):
             return False
@@ -214,5 +213,5 @@ class _Walk:
         return self._problem.define(f"{what}, {self._prefix}", formula)
 
 
-def _names_group(data: Mapping[str, Any]) -> bool:
+def _names_group(data: Json) -> bool:
     return "group" in data.get("limit", ())
