@@ -45,7 +45,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
     oracles = {name: Oracle(path, engine) for name, engine in ENGINES.items()}
     classes, seen = 0, set()
     for decided in decided_spaces(reading):
-        regions = decided.policies[0].regions
+        regions = decided.policies[0]
         region_of = {number: region for region in regions for number in decided.space.members(region.classes)}
         assert len(region_of) == decided.space.reachable.bit_count()
         chosen = Random(f"{SEED} {path.stem}").sample(sorted(region_of), min(len(region_of), SIZE.policy_classes))

@@ -152,7 +152,7 @@ def test_outcomes_by_the_classes(part: int, tmp_path: Path) -> None:
         found: set[tuple[str, str, str | None]] = set()
         for space in reading.spaces():
             decided = SpaceDecisions(reading, space)
-            for one in (one for policy_ in decided.policies for one in policy_.regions):
+            for one in (one for regions in decided.policies for one in regions):
                 number = decided.space.first(one.classes)
                 decision = proof.decide(decided.space.witness(number))
                 verdict = next(verdict for verdict in decision.verdicts if verdict.policy == one.policy)

@@ -31,7 +31,7 @@ class JointDecision(NamedTuple):
 def joint_decision(decided: SpaceDecisions, number: int) -> JointDecision:
     """Return the joint decision for a class."""
     bit = 1 << number
-    return combine([next(one for one in policy.regions if one.classes & bit) for policy in decided.policies])
+    return combine([next(one for one in regions if one.classes & bit) for regions in decided.policies])
 
 
 def approved(decided: SpaceDecisions) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ...policy.decision import ABSTAIN, HOLD
 from ..diff.behaviour import Behaviour, behaviour
@@ -32,14 +31,8 @@ class Region(PolicyOutcome[ReadMatch]):
     classes: int
 
 
-class PolicyRegions(NamedTuple):
-    """The regions of one policy, without empty ones."""
-
-    regions: tuple[Region, ...]
-
-
 class SpaceDecisions:
-    """The decisions of all policies over one space."""
+    """The decisions of all policies over one space: the regions of each policy, without empty ones."""
 
     def __init__(self, reading: Reading, space: Space, evaluation: Evaluation | None = None) -> None:
         self.space = space
@@ -55,11 +48,11 @@ class SpaceDecisions:
     def regions(self) -> list[tuple[tuple[Region, ...], int]]:
         """Return the combinations of regions, one of each policy, that occur, with their classes."""
         found: list[tuple[tuple[Region, ...], int]] = [((), self.space.reachable)]
-        for policy in self.policies:
+        for regions in self.policies:
             found = [
                 ((*before, region), both)
                 for before, held in found
-                for region in policy.regions
+                for region in regions
                 if (both := held & region.classes)
             ]
         return [one for one in found if one[1]]
@@ -72,7 +65,7 @@ class _RuleWalk:
         self._policy, self._evaluation = policy, evaluation
         self._regions: list[Region] = []
 
-    def regions(self, refused: int) -> PolicyRegions:
+    def regions(self, refused: int) -> tuple[Region, ...]:
         """Return the regions of the policy; ``refused`` are the classes with parameters that it refuses."""
         space = self._evaluation.space
         accepted = known = space.reachable ^ refused
@@ -82,7 +75,7 @@ class _RuleWalk:
         self._add(DOUBT, HOLD, None, accepted ^ known)
         left, abstained = self._block(self._policy.matches, known)
         self._add(NO_RULE, ABSTAIN, None, left | abstained)
-        return PolicyRegions(tuple(self._regions))
+        return tuple(self._regions)
 
     def _add(self, how: str, output: str, match: ReadMatch | None, classes: int) -> None:
         if classes:
