@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 from ...analysis.replay.recordings import RecordedDecision
-from ...analysis.replay.replay import APPROVED, NOT_SENT, STARTED, ReplayedEvent, TimedDecision
+from ...analysis.replay.replay import APPROVED, NOT_SENT, STARTED, D, DecisionCourse, ReplayedEvent, TimedDecision
 from ...analysis.replay.statistics import OUTCOMES, Statistics, by
 from ...events import format_time
 from ...texts import exact_text
@@ -36,22 +36,6 @@ def write_json(pairs: Iterable[tuple[str, ReplayedEvent]], summary: Callable[[],
 
 
 def _as_dict(replayed: ReplayedEvent) -> dict[str, Any]:
-    then = None
-    if replayed.outcome_then is not None:
-        then = {
-            "outcome": replayed.outcome_then,
-            "approved_at": time_text(replayed.approved_then),
-            "latency_seconds": replayed.latency_then_seconds,
-            "ahead_seconds": replayed.ahead_then_seconds,
-            "decisions": [{**past._asdict(), "at": time_text(past.at)} for past in replayed.then],
-        }
-    now = {
-        "outcome": replayed.outcome_now,
-        "approved_at": time_text(replayed.approved_now),
-        "latency_seconds": replayed.latency_seconds,
-        "ahead_seconds": replayed.ahead_seconds,
-        "decisions": [{**decided._asdict(), "at": time_text(decided.at)} for decided in replayed.now],
-    }
     return {
         "event": replayed.event.as_dict(),
         "vm": replayed.vm,
@@ -59,8 +43,18 @@ def _as_dict(replayed: ReplayedEvent) -> dict[str, Any]:
         "last_seen": time_text(replayed.last_seen),
         "not_before": time_text(replayed.not_before),
         "changed": replayed.changed,
-        "then": then,
-        "now": now,
+        "then": _course_dict(replayed, replayed.then) if replayed.then.known else None,
+        "now": _course_dict(replayed, replayed.now),
+    }
+
+
+def _course_dict(replayed: ReplayedEvent, course: DecisionCourse[D]) -> dict[str, Any]:
+    return {
+        "outcome": course.outcome,
+        "approved_at": time_text(course.approved_at),
+        "latency_seconds": replayed.latency_seconds(course),
+        "ahead_seconds": replayed.ahead_seconds(course),
+        "decisions": [{**one._asdict(), "at": time_text(one.at)} for one in course.decisions],
     }
 
 
@@ -89,23 +83,15 @@ def _show_event(page: Page, replayed: ReplayedEvent) -> None:
         (f"affects {resources_text(event.resources)}", ()),
         *([("CHANGED", ("bold", "yellow"))] if replayed.changed else []),
     )
-    then = _sent(replayed.approved_then, replayed.latency_then_seconds, replayed.ahead_then_seconds)
-    now = _sent(replayed.approved_now, replayed.latency_seconds, replayed.ahead_seconds)
-    _show_decisions(page, "then", replayed, replayed.then, then if replayed.outcome_then == APPROVED else "")
-    _show_decisions(page, "now", replayed, replayed.now, now if replayed.would_approve else "")
+    _show_decisions(page, "then", replayed, replayed.then)
+    _show_decisions(page, "now", replayed, replayed.now)
     page.line()
 
 
-def _show_decisions(
-    page: Page,
-    label: str,
-    replayed: ReplayedEvent,
-    decisions: Sequence[RecordedDecision] | Sequence[TimedDecision],
-    sent: str,
-) -> None:
+def _show_decisions(page: Page, label: str, replayed: ReplayedEvent, course: DecisionCourse[D]) -> None:
     """Write each new decision, with the time since the event was first seen, and whether an approval was sent."""
     before: tuple[object, ...] = ()
-    for decision in decisions:
+    for decision in course.decisions:
         if decision.status == "Started":
             continue
         news = (decision.output, decision.policy, decision.rule)
@@ -118,16 +104,19 @@ def _show_decisions(
             page.hanging(lead, f"{since}{_by(decision)}{reason}", _COLOURS.get(decision.output, "bold"))
             before = news
     if not before:
-        if decisions:
+        if course.decisions:
             page.hanging(f"  {label:<5} ", "it had already started when it was first seen")
         return
-    if sent:
+    if course.approved:
+        sent = _sent(course.approved_at, replayed.latency_seconds(course), replayed.ahead_seconds(course))
         page.hanging(" " * 8, sent)
-    elif label == "now" and replayed.outcome_now == NOT_SENT:
-        last = [decided for decided in replayed.now if decided.status != "Started" and decided.output == "approve"][-1]
+    elif label == "now" and course.outcome == NOT_SENT:
+        last = [
+            decided for decided in replayed.now.decisions if decided.status != "Started" and decided.output == "approve"
+        ][-1]
         page.hanging(" " * 8, f"not sent by this VM: {last.eligibility_reason}")
-    if label == "now" and replayed.would_approve:
-        hooks = max(decided.hooks for decided in replayed.now)
+    if label == "now" and course.approved:
+        hooks = max(decided.hooks for decided in replayed.now.decisions)
         if hooks:
             page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
 
