@@ -23,8 +23,8 @@ class Engine:
         self._declared = {entry["name"] for entry in artifact.params}
         self._policies: dict[str, PolicySet | InputError] = {}
 
-    def decide(self, witness: Witness) -> Decision:
-        """Return the decision about an event; with parameters that policies refuse, nothing is approved."""
+    def policies(self, witness: Witness) -> PolicySet | InputError:
+        """Return the policies with the parameters of an event, or why they refuse these."""
         every = {**self._given, **witness.params}
         given = {name: value for name, value in every.items() if name in self._declared}
         key = json.dumps(given, sort_keys=True)
@@ -33,7 +33,11 @@ class Engine:
                 self._policies[key] = PolicySet(self._artifact, given)
             except InputError as error:
                 self._policies[key] = error
-        policies = self._policies[key]
+        return self._policies[key]
+
+    def decide(self, witness: Witness) -> Decision:
+        """Return the decision about an event; with parameters that policies refuse, nothing is approved."""
+        policies = self.policies(witness)
         if isinstance(policies, PolicySet):
             return policies.decide(witness.document, witness.facts)[0]
         reason = f"the policies do not run with these parameters: {policies.message}"

@@ -9,7 +9,6 @@ there is an event that the engine decided so. What the tests cover is what the e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -23,6 +22,7 @@ from ...events import format_time, has_field
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
 from ..artifacts import Json, without_invariants
+from ..engine import Engine
 from ..proof import Example, NoProof, Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.terms import require
@@ -120,7 +120,7 @@ class _GapSearch:
         artifact = without_invariants(tested.artifact, tested.artifact.data["policies"])
         self._proof = Proof([artifact], listed)
         self._preferred = self._proof.params.usual(self._params)
-        self._policy_sets: dict[str, PolicySet] = {}
+        self._engine = Engine(tested.artifact, self._params)
         self._suggested: dict[CoverageItem, str] = {}  # what a suggested test covers -> its name
         self._unproven: dict[CoverageItem, str] = {}  # and why
         self._names: set[str] = set()
@@ -189,14 +189,9 @@ class _GapSearch:
 
     def _case(self, witness: Witness) -> _Case | None:
         """Return what the engine does with an event beside the input of the file; None if it refuses the parameters."""
-        params = {**self._params, **witness.params}
-        key = json.dumps(params, sort_keys=True)
-        if key not in self._policy_sets:
-            try:
-                self._policy_sets[key] = PolicySet(self._tested.artifact, params)
-            except InputError:
-                return None
-        policies, document, facts = self._policy_sets[key], witness.document, witness.facts
+        policies, document, facts = self._engine.policies(witness), witness.document, witness.facts
+        if not isinstance(policies, PolicySet):
+            return None
         (decision,) = policies.decide(document, facts)
         traces = policies.explain(decision.event, document, facts)
         items = items_of_decision(decision, self._tested, self._paths) | items_of_traces(traces, self._paths)
