@@ -162,7 +162,7 @@ class Proof:
         is translated exactly.
         """
         preferred = (*preferred, *self._usual) if usual else preferred
-        found = self.solver.preferring(formulas, preferred)
+        found = self.solver.ask_preferring(formulas, preferred)
         if found.never:
             return None
         if found.answer is SolverAnswer.UNKNOWN:

@@ -153,7 +153,7 @@ class Wording:
         cells = {number for number in numbers if number is not None}.difference(beside)
         if None in numbers or len(cells) >= _MOST_FOUND:
             return None
-        with solver.assuming():
+        with solver.scope():
             solver.add(formula)
             for number in (*beside, *cells):
                 solver.add(self._outside(space, number))

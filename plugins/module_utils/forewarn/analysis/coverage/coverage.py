@@ -127,7 +127,7 @@ class _GapSearch:
 
     def run(self, progress: Progress) -> None:
         every = list(possible_items(self._proof, self._tested))
-        with self._proof.solver.assuming():
+        with self._proof.solver.scope():
             self._proof.solver.add(stateable(self._proof, self._params))
             for number, one in enumerate(every, 1):
                 progress("outcomes", number, len(every))

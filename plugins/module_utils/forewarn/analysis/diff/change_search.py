@@ -39,7 +39,7 @@ class OutcomePair(NamedTuple):
 def differing_pairs(proof: Proof, progress: Progress) -> tuple[list[OutcomePair], bool]:
     """Return the pairs of outcomes that some event has and that differ, and whether they are all."""
     found: list[OutcomePair] = []
-    with proof.solver.assuming():
+    with proof.solver.scope():
         proof.solver.add(_may_differ(*proof.decisions))
         for _turn in range(_MOST_PAIRS):
             answer = proof.solver.ask()

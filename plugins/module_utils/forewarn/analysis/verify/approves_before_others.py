@@ -88,7 +88,7 @@ class _Pairs:
 
     def _on_the_other(self, shown: Example) -> tuple[Witness, Decision] | None:
         """Return the event on the other VM, and what that one decides."""
-        witness = self._proof.solver.beside(shown.model, self._other.inputs)
+        witness = self._proof.solver.other_witness(shown.model, self._other.inputs)
         return None if witness is None else (witness, self._proof.decide(witness))
 
     def _confirm(self, shown: Example) -> bool:

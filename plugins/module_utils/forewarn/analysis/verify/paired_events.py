@@ -105,7 +105,7 @@ def _unprepared(search: Search, beside: VariantDecisions, alike: Decisions) -> I
     for match, taken in search.deciding(formula):
 
         def confirm(shown: Example) -> bool:
-            found = search.proof.solver.beside(shown.model, beside.inputs)
+            found = search.proof.solver.other_witness(shown.model, beside.inputs)
             decision = None if found is None else search.proof.decide(found)
             return decision is not None and decision.output == APPROVE and bool(decision.prepare)
 

@@ -92,7 +92,7 @@ class RedundancySearch:
                     continue
                 self._shorten(match, matches[:number])
                 if match.inner is not None:
-                    with self._solver.assuming():
+                    with self._solver.scope():
                         self._solver.add(match.holds)
                         self._block(match.inner, () if match.conditional else rest)
             self._solver.add(neg(match.fails))
@@ -221,7 +221,7 @@ class RedundancySearch:
         """Return why an operand does not matter."""
         block_reached = one.earlier[0].reached if one.earlier else one.match.reached
         left = [neg(disj((each.fails, self._ends(each)))) for each in one.earlier]
-        needed = self._proof.solver.core((self._policy.evaluated, one.matters), [block_reached, *left])
+        needed = self._proof.solver.unsat_core((self._policy.evaluated, one.matters), [block_reached, *left])
         takers = [each.path for place, each in enumerate(one.earlier, 1) if place in needed]
         if 0 < len(takers) <= _MOST_NAMED:
             names = " and ".join(takers)

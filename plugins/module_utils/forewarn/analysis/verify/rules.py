@@ -74,7 +74,7 @@ class RuleSearch:
 
     def findings(self) -> Iterator[ProofFinding]:
         """Yield the findings of all rules, in the order of the file."""
-        with self._solver.assuming():
+        with self._solver.scope():
             self._block(self._policy.matches, ())
         yield from map(self._why_dead, self._dead)
         for one in self._failing:
@@ -95,7 +95,7 @@ class RuleSearch:
                 ungrouped = conj((match.holds, neg(match.explanation_fails), match.group_fails))
                 self._fails(match, "limit", ungrouped, match.reached)
             if match.inner is not None and alive:
-                with solver.assuming():
+                with solver.scope():
                     solver.add(match.holds)
                     self._block(match.inner, (*above, *(left for _match, left in before), match.holds))
             if alive or fails:  # otherwise it takes nothing
@@ -171,7 +171,7 @@ class RuleSearch:
     def _takers(self, dead: DeadRule) -> list[str]:
         """Return the rules of the same block that take the events of a rule, as few as show it."""
         marks = [self._mark(match, left) for match, left in dead.before]
-        needed = self._solver.core((*dead.above, dead.match.holds), marks)
+        needed = self._solver.unsat_core((*dead.above, dead.match.holds), marks)
         return [match.path for place, (match, _left) in enumerate(dead.before) if place in needed]
 
     def _mark(self, match: MatchFormulas, left: Formula) -> Formula:
