@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.coverage.coverage import Gap, Gaps, find_gaps
-from forewarn.analysis.coverage.outcomes import CoverageItem, of_decision, of_traces
-from forewarn.analysis.coverage.suggestions import created
+from forewarn.analysis.coverage.outcomes import CoverageItem, items_of_decision, items_of_traces
+from forewarn.analysis.coverage.suggestions import new_test_file
 from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests, run_without_tests
 from forewarn.errors import ForewarnError, InputError
 from forewarn.events import LATEST_API_VERSION
@@ -64,12 +64,14 @@ def reached(run: PolicyTestRun, policies: Drawn, seed: int) -> Iterator[tuple[Se
                 continue
             decision = engine.decide(one.document, one.facts)[0]
             traces = engine.explain(event, one.document, one.facts)
-            yield one, of_decision(decision, tested, paths) | of_traces(traces, paths)
+            yield one, items_of_decision(decision, tested, paths) | items_of_traces(traces, paths)
 
 
 def run_with(directory: Path, found: Gaps, policies: Drawn) -> PolicyTestRun:
     """Return the run of a new test file with suggestions."""
-    (directory / "tests.yml").write_text(created([f"p{n}.yml" for n in range(len(policies.texts))], found.suggestions))
+    (directory / "tests.yml").write_text(
+        new_test_file([f"p{n}.yml" for n in range(len(policies.texts))], found.suggestions)
+    )
     run = run_tests([directory / "tests.yml"])
     assert run.findings == []
     assert run.failed == []

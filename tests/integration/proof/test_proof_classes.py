@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import Reading, read
-from forewarn.analysis.report.decisions import Decided, Region
+from forewarn.analysis.report.decisions import Region, SpaceDecisions
 from forewarn.compiler.policies import load_policies
 from tools.fixtures.policy_files import SHIPPED
 from tools.judges.cel_oracles import CelPython, Google
@@ -33,9 +33,9 @@ def answer_of(region: Region) -> Answer:
     return Answer(region.output, region.rule, region.how, group, prepares=prepares)
 
 
-def decided_spaces(reading: Reading) -> Iterator[Decided]:
+def decided_spaces(reading: Reading) -> Iterator[SpaceDecisions]:
     for space in reading.spaces():
-        yield Decided(reading, space)
+        yield SpaceDecisions(reading, space)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -45,7 +45,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
     oracles = {name: Oracle(path, engine) for name, engine in ENGINES.items()}
     classes, seen = 0, set()
     for decided in decided_spaces(reading):
-        regions = decided.policies[0].regions
+        regions = decided.policies[0]
         region_of = {number: region for region in regions for number in decided.space.members(region.classes)}
         assert len(region_of) == decided.space.reachable.bit_count()
         chosen = Random(f"{SEED} {path.stem}").sample(sorted(region_of), min(len(region_of), SIZE.policy_classes))

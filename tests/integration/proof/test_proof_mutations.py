@@ -18,7 +18,7 @@ from forewarn.analysis.diff.diff import compare
 from forewarn.analysis.diff.kinds import NO_CHANGE
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read_together
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.compiler.policies import compile_policies, load_policies
 from forewarn.compiler.testing.policytest import run_tests
 from forewarn.policy.artifact import Artifact, load
@@ -111,4 +111,4 @@ def test_decided_is_what_is_compared() -> None:
     assert differing_classes(first, second) > 100
     before, after = read_together([first, second])
     (space,) = before.spaces()
-    assert approved(Decided(before, space)) != approved(Decided(after, space))
+    assert approved(SpaceDecisions(before, space)) != approved(SpaceDecisions(after, space))

@@ -15,7 +15,7 @@ import pytest
 from forewarn.analysis.diff.diff import Difference, compare
 from forewarn.analysis.diff.kinds import INCOMPARABLE, LESS, MORE, UNPROVEN
 from forewarn.analysis.event_space.policies import Reading, read, read_together
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.analysis.verify.verify import verify
 from forewarn.errors import InputError
 from forewarn.events import Document
@@ -47,7 +47,7 @@ def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
 
 
 def outcomes(
-    decided: list[tuple[Decided, EventClasses]], policies: PolicySet, document: Document, facts: Facts
+    decided: list[tuple[SpaceDecisions, EventClasses]], policies: PolicySet, document: Document, facts: Facts
 ) -> Iterator[JointDecision]:
     """Yield the outcome that the analysis gives each class of a document's first event."""
     params = dict(policies._policies[0].params)
@@ -77,7 +77,7 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
             monkeypatch.setattr(
                 "forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20))
             )
-        decided = [(Decided(reading, space), EventClasses(reading, space)) for space in reading.spaces()]
+        decided = [(SpaceDecisions(reading, space), EventClasses(reading, space)) for space in reading.spaces()]
         counts["policies"] += 1
         counts["sliced"] += len(decided) > 1
         counts["sliced by what is not understood"] += any("opaque:" in one[0] for one in decided[0][0].space.cell)

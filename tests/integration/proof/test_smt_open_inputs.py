@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 from forewarn.analysis.policy_outcome import ERROR
-from forewarn.analysis.proof import Proof, Shown
+from forewarn.analysis.proof import Example, Proof
 from forewarn.compiler.policies import PolicyError
 from forewarn.policy.decision import Verdict
 from forewarn.policy.engine import PolicySet
@@ -71,7 +71,7 @@ def test_what_is_possible_happens_and_nothing_else_does(part: int, about: str, t
             shown = None if outcome is None else proof.shows(outcome.when, usual=False)
             if shown is None:
                 never.add(way)
-            counts["possible" if isinstance(shown, Shown) else "never" if shown is None else "unproven"] += 1
+            counts["possible" if isinstance(shown, Example) else "never" if shown is None else "unproven"] += 1
             counts["not understood"] += bool(proof.not_understood)
         for _ in range(EVENTS):
             one = case(chance, today=True, repeated=True)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.policy_outcome import ERROR, EXPLANATION
-from forewarn.analysis.proof import Proof, Shown
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.proof import Example, Proof
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.analysis.smt.encode.decisions import OutcomeFormula
 from forewarn.analysis.smt.solver import SolverAnswer
 from forewarn.analysis.smt.terms import Formula, conj, neg, same
@@ -124,7 +124,7 @@ def test_outcomes_agree_with_a_second_solver(part: int, tmp_path: Path) -> None:
         proof = Proof([artifact])
         for one in (one for policy_ in proof.decisions[0].policies for one in policy_.outcomes):
             shown = proof.shows(one.when, usual=chance.random() < 0.3)
-            kind = "shown" if isinstance(shown, Shown) else "never" if shown is None else "unproven"
+            kind = "shown" if isinstance(shown, Example) else "never" if shown is None else "unproven"
             counts[kind] += 1
             if kind == "unproven" or (kind == "shown" and chance.random() < 0.8):
                 continue
@@ -151,8 +151,8 @@ def test_outcomes_by_the_classes(part: int, tmp_path: Path) -> None:
         proof = Proof([artifact])
         found: set[tuple[str, str, str | None]] = set()
         for space in reading.spaces():
-            decided = Decided(reading, space)
-            for one in (one for policy_ in decided.policies for one in policy_.regions):
+            decided = SpaceDecisions(reading, space)
+            for one in (one for regions in decided.policies for one in regions):
                 number = decided.space.first(one.classes)
                 decision = proof.decide(decided.space.witness(number))
                 verdict = next(verdict for verdict in decision.verdicts if verdict.policy == one.policy)

@@ -188,7 +188,7 @@ def _event(inputs: Inputs, one: Case) -> Iterator[Formula]:
     view = one.roots()
     code, event = inputs.problem.texts.code, view["event"]
     for name in TEXT_FIELDS:
-        if inputs.asked(name):
+        if inputs.reads(name):
             term, there = inputs.text(name)
             yield same(term, code(event[name])) if name in event else neg(there)
             yield there if name in event else True
@@ -225,7 +225,7 @@ def _vm(inputs: Inputs, one: Case) -> Iterator[Formula]:
     yield inputs.named if vm.name is not None else neg(inputs.named)
     if vm.name is not None:
         yield same(inputs.own_name, code(vm.name))
-    for name in inputs.read_facts():
+    for name in inputs.facts_read():
         value, (term, there) = getattr(vm, name), inputs.vm_fact(name)
         yield neg(there) if value is None else there
         if value is not None:
@@ -234,7 +234,7 @@ def _vm(inputs: Inputs, one: Case) -> Iterator[Formula]:
     tags = vm.tags or {}
     if vm.tags is not None:
         yield inputs.tags.count == len(tags)
-    for name, (there, term) in inputs.tags.asked.items():
+    for name, (there, term) in inputs.tags.read.items():
         yield there if name in tags else neg(there)
         if name in tags:
             yield same(term, code(tags[name]))

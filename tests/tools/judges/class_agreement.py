@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from forewarn.analysis.report.decisions import Decided, Region
+from forewarn.analysis.report.decisions import Region, SpaceDecisions
 from forewarn.policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, Decision, joint_group
 from forewarn.policy.interpolated import holds_values
 
@@ -28,13 +28,13 @@ class JointDecision(NamedTuple):
     rules: tuple[tuple[str, str, str | None], ...]  # of every policy: its name, output and rule
 
 
-def joint_decision(decided: Decided, number: int) -> JointDecision:
+def joint_decision(decided: SpaceDecisions, number: int) -> JointDecision:
     """Return the joint decision for a class."""
     bit = 1 << number
-    return combine([next(one for one in policy.regions if one.classes & bit) for policy in decided.policies])
+    return combine([next(one for one in regions if one.classes & bit) for regions in decided.policies])
 
 
-def approved(decided: Decided) -> int:
+def approved(decided: SpaceDecisions) -> int:
     """Return the classes that all policies together approve."""
     return sum(classes for regions, classes in decided.regions() if combine(regions).output == APPROVE)
 

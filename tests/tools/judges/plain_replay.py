@@ -12,7 +12,7 @@ from io import BufferedIOBase
 
 from forewarn.analysis.replay.breakpoints import Clockwork, MatchedRule, breakpoints, horizon
 from forewarn.analysis.replay.recordings import LONGEST_LINE, RecordedDocument, Report, _lines, _parse_line, _words
-from forewarn.analysis.replay.replay import _NO_TIME, _SECOND, Replayed, _decided, _Listed, _news
+from forewarn.analysis.replay.replay import _NO_TIME, _SECOND, ReplayedEvent, _content, _decided
 from forewarn.events import Document, DocumentError, Event, Vm, parse_document
 from forewarn.policy.approval import eligibility
 from forewarn.policy.decision import APPROVE, Decision, Facts
@@ -55,11 +55,11 @@ class Stream:
         self._clockwork = clockwork
         self._vm = Vm()
         self._document = Document()
-        self._listed: dict[str, _Listed] = {}
+        self._listed: dict[str, ReplayedEvent] = {}
         self._instants: list[datetime] = []  # at which answers may change, by the times that policies name
         self._answers: Rules = ()
 
-    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[ReplayedEvent]:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
@@ -70,35 +70,33 @@ class Stream:
             self._decide(record.at)
             self._instants = self._clockwork.instants(self._scheduled(), self._first_seen())
         for listed in self._listed.values():
-            listed.replayed.last_seen = record.at or listed.replayed.last_seen
+            listed.last_seen = record.at or listed.last_seen
         self.at = record.at or self.at
         for past in record.decisions:
             if past.event in self._listed:
-                self._listed[past.event].replayed.then.append(past)
+                self._listed[past.event].then.decisions.append(past)
         for key, at in record.approved:
             if key in self._listed:
-                replayed = self._listed[key].replayed
-                replayed.approved_then = replayed.approved_then or at
+                self._listed[key].then.approve(at)
 
-    def end(self, until: datetime | None) -> Iterator[Replayed]:
+    def end(self, until: datetime | None) -> Iterator[ReplayedEvent]:
         if until is not None:
             self._pass_time(until)
-        for listed in self._listed.values():
-            yield listed.replayed
+        yield from self._listed.values()
         self._listed.clear()
 
-    def _update(self, document: Document, at: datetime | None) -> Iterator[Replayed]:
+    def _update(self, document: Document, at: datetime | None) -> Iterator[ReplayedEvent]:
         self._document = document
         keys = {event.key for event in document.events}
         if not document.problems:  # an entry that cannot be read may be any event
             for key in [key for key in self._listed if key not in keys]:
-                yield self._listed.pop(key).replayed
+                yield self._listed.pop(key)
         for event in document.events:
             listed = self._listed.get(event.key)
             if listed is None:
-                listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
-            listed.event = listed.replayed.event = event
-            listed.replayed.not_before = event.not_before or listed.replayed.not_before
+                listed = self._listed[event.key] = ReplayedEvent(event, self._vm.name, at)
+            listed.event = event
+            listed.not_before = event.not_before or listed.not_before
 
     # Time
 
@@ -150,7 +148,7 @@ class Stream:
         return [event for event in self._document.events if event.event_status != "Started" and not event.problems]
 
     def _first_seen(self) -> dict[str, datetime]:
-        seen = ((key, listed.replayed.first_seen) for key, listed in self._listed.items())
+        seen = ((key, listed.first_seen) for key, listed in self._listed.items())
         return {key: moment for key, moment in seen if moment is not None}
 
     def _facts(self, now: datetime) -> Facts:
@@ -166,8 +164,7 @@ class Stream:
         if self._clockwork.time_dependent:
             self._answers = self._answers_at(facts)
 
-    def _note(self, listed: _Listed, decision: Decision, now: datetime, at: datetime | None) -> None:
-        listed.decision = decision
+    def _note(self, listed: ReplayedEvent, decision: Decision, now: datetime, at: datetime | None) -> None:
         if decision.output == APPROVE:
             listed.approvable_since = listed.approvable_since or now
         else:
@@ -176,10 +173,8 @@ class Stream:
         where = eligibility(decision, self._vm.name, now, (now - since).total_seconds())
         waits = where.wait_seconds is not None and at is not None
         listed.waits_until = now + timedelta(seconds=where.wait_seconds or 0) if waits else None
-        replayed = listed.replayed
-        if where.send and not replayed.would_approve:
-            replayed.would_approve = True
-            replayed.approved_now = at
-        decided = _decided(decision, where, at)
-        if not replayed.now or _news(replayed.now[-1]) != _news(decided):
-            replayed.now.append(decided)
+        if where.send:
+            listed.now.approve(at)
+        decided, before = _decided(decision, where, at), listed.now.decisions
+        if not before or _content(before[-1]) != _content(decided):
+            before.append(decided)

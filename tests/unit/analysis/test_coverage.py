@@ -13,7 +13,7 @@ import pytest
 import yaml
 from forewarn.analysis.coverage.coverage import Gaps, find_gaps
 from forewarn.analysis.coverage.outcomes import FAILS
-from forewarn.analysis.coverage.suggestions import Suggestion, appended, as_yaml, created
+from forewarn.analysis.coverage.suggestions import Suggestion, append_suggestions, as_yaml, new_test_file
 from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests
 from forewarn.compiler.yaml.tree import YamlFile
 from forewarn.errors import InputError
@@ -64,7 +64,7 @@ def completed(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Poli
     """Return a run with the suggested tests, which pass and leave nothing out."""
     found = gaps(ran(directory, policy, tests))
     assert found.suggestions
-    run = ran(directory, policy, appended(textwrap.dedent(tests), "web.test.yml", found.suggestions))
+    run = ran(directory, policy, append_suggestions(textwrap.dedent(tests), "web.test.yml", found.suggestions))
     assert [result for result in run.failed if result.section == "suggested"] == []
     after = gaps(run)
     assert (after.gaps, after.suggestions) == ([], [])
@@ -165,7 +165,7 @@ def test_suggestions_override_common_input(tmp_path: Path, common: str) -> None:
     """
     run = ran(tmp_path, tests=tests)
     found = gaps(run)
-    after = ran(tmp_path, tests=appended(textwrap.dedent(tests), "t", found.suggestions))
+    after = ran(tmp_path, tests=append_suggestions(textwrap.dedent(tests), "t", found.suggestions))
     assert [result for result in after.failed if result.section == "suggested"] == []
     assert gaps(after).gaps == []
 
@@ -251,7 +251,7 @@ SUGGESTION = Suggestion("a: b", {"event": {"EventType": "Freeze"}}, {"output": "
 def test_the_end_of_a_file_keeps_its_indentation() -> None:
     for lead in ("", "    "):
         text = f"section:\n{lead}- name: s\n{lead}  tests: [{{name: t, output: hold}}]\n# the end\n\n"
-        result = appended(text, "t.test.yml", [SUGGESTION])
+        result = append_suggestions(text, "t.test.yml", [SUGGESTION])
         assert result == text.rstrip() + "\n" + as_yaml([SUGGESTION], lead)
 
 
@@ -276,13 +276,13 @@ def test_any_text_is_read_as_it_was(text: str) -> None:
 )
 def test_file_without_trailing_sections_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="cannot be added at its end"):
-        appended(text, "t.test.yml", [SUGGESTION])
+        append_suggestions(text, "t.test.yml", [SUGGESTION])
 
 
 def test_a_new_file_stands_alone(tmp_path: Path) -> None:
     run = ran(tmp_path, tests="input: {vm: {name: db_0}, params: {limit: 3}}\n" + TESTS.lstrip())
     (found,) = find_gaps(run.tested, alone=True)
-    (tmp_path / "more.test.yml").write_text(created(["web.yml"], found.suggestions))
+    (tmp_path / "more.test.yml").write_text(new_test_file(["web.yml"], found.suggestions))
     run = run_tests([tmp_path / "more.test.yml"])
     assert (run.findings, run.failed) == ([], [])
     assert len(run.results) == len(found.suggestions)

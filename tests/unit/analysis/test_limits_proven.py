@@ -13,7 +13,7 @@ from forewarn.analysis.diff.diff import Difference, compare
 from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.analysis.report.table import verification_table
 from forewarn.compiler.findings import blocks
 from tools.fixtures.policy_files import HEAD, compiled, loaded, verified
@@ -127,7 +127,7 @@ def test_each_class_is_decided_as_the_engine_does(tmp_path: Path) -> None:
     decided_alike = 0
     engine = Engine(policies, {})
     for space in reading.spaces():
-        decided = Decided(reading, space)
+        decided = SpaceDecisions(reading, space)
         for regions, classes in decided.regions():
             decision = engine.decide(space.witness(space.first(classes)))
             assert agrees(combine(regions), decision), decision

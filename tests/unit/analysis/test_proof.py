@@ -224,7 +224,7 @@ def test_conditions_alone_have_the_same_answers(tmp_path: Path) -> None:
     never = "event.DurationInSeconds > 9 && event.DurationInSeconds < 10"
     proof = Proof([loaded(tmp_path, RULES.format(rule("event.EventType == 'Freeze'", "one") + rule(never, "two")))])
     for match in proof.decisions[0].policies[0].every():
-        for formula in (match.met, match.failed):
+        for formula in (match.holds, match.fails):
             assert proof.conditions_solver().ask(formula).answer is proof.ask(formula)
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple, NoReturn
 
 from forewarn.analysis.event_space.policies import read
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet, PolicyTrace
@@ -236,7 +236,7 @@ def test_nested_policies_mean_what_the_documentation_says() -> None:
         compiled = artifact(policy(*made.matches, name="nest", variables=made.variables))
         policies = PolicySet(compiled)
         reading = read(compiled)
-        decideds = [(Decided(reading, one), EventClasses(reading, one)) for one in reading.spaces()]
+        decideds = [(SpaceDecisions(reading, one), EventClasses(reading, one)) for one in reading.spaces()]
         for case in data.draw(st.lists(cases(), min_size=4, max_size=8)):
             document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [case.fields]}))
             _compare(made, Reference(meanings, case), policies, document, Facts(NOW, Vm(name=case.vm_name)), count)
@@ -271,7 +271,7 @@ def _compare(
 def _compare_classes(
     made: Rules,
     reference: Reference,
-    decideds: list[tuple[Decided, EventClasses]],
+    decideds: list[tuple[SpaceDecisions, EventClasses]],
     document: Document,
     facts: Facts,
 ) -> None:

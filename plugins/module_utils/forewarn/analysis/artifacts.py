@@ -12,16 +12,18 @@ from ..policy.artifact import Artifact
 from ..policy.forms import Access, Field, Form
 from ..policy.params import check_names
 
+Json = Mapping[str, Any]  # an object of JSON: an entry of an artifact, values of parameters, an event
+
 
 class ParamDeclaration(NamedTuple):
     """The declaration of a parameter by a policy of one of several versions; ``entry`` is that of the artifact."""
 
     version: int
     policy: str
-    entry: Mapping[str, Any]
+    entry: Json
 
 
-def extra_values(policies: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+def extra_values(policies: Iterable[Json]) -> dict[str, tuple[str, ...]]:
     """Return the types and statuses that policies declare beside the documented ones, by their field."""
     found: dict[str, tuple[str, ...]] = {}
     for data in policies:
@@ -30,9 +32,7 @@ def extra_values(policies: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, 
     return found
 
 
-def declared_params(
-    versions: Sequence[Sequence[Mapping[str, Any]]], given: Mapping[str, Any]
-) -> dict[str, list[ParamDeclaration]]:
+def declared_params(versions: Sequence[Sequence[Json]], given: Json) -> dict[str, list[ParamDeclaration]]:
     """Return the declarations of parameters by their names, in order. Each version is a list of policies.
 
     Raises InputError if a parameter is ``given`` that no policy declares.
@@ -62,7 +62,7 @@ def params_read(form: Form) -> set[str]:
     return {one.name for one in every_part(form) if isinstance(one, Field) and one.record == "params"}
 
 
-def without_invariants(artifact: Artifact, policies: Iterable[Mapping[str, Any]]) -> Artifact:
+def without_invariants(artifact: Artifact, policies: Iterable[Json]) -> Artifact:
     """Return an artifact with some of its policies, without their invariants."""
     chosen = [{**data, "invariants": []} for data in policies]
     return Artifact({**artifact.data, "policies": chosen}, "", artifact.api_version)

@@ -20,7 +20,7 @@ from ..policy.forms import read_form
 from ..policy.params import convert
 from ..policy.program import ROOTS
 from ..policy.view import DocumentView
-from .artifacts import params_read
+from .artifacts import Json, params_read
 from .smt.encode.decisions import Decisions
 from .smt.encode.expressions import ExpressionEncoder
 from .smt.encode.params import Params
@@ -51,14 +51,12 @@ class Claim(NamedTuple):
     source: str
     line: int
     column: int
-    expression: Mapping[str, Any]
+    expression: Json
     owners: Mapping[str, Owner]
     formulas: ExpressionFormulas
 
 
-def claims(
-    decisions: Decisions, params: Params, artifact: Artifact, further: Sequence[Mapping[str, Any]]
-) -> Iterator[Claim]:
+def claims(decisions: Decisions, params: Params, artifact: Artifact, further: Sequence[Json]) -> Iterator[Claim]:
     """Yield the invariants of policies, and ``further`` ones: entries as the artifact has them, with ``source``.
 
     A further claim about a parameter that has several defaults is one claim for each of them.
@@ -80,7 +78,7 @@ def claims(
 def formulas_of(
     versions: Sequence[Decisions],
     params: Params,
-    expression: Mapping[str, Any],
+    expression: Json,
     owners: Mapping[str, Owner],
     prepared: Formula | None = None,
 ) -> ExpressionFormulas:
@@ -101,7 +99,7 @@ def formulas_of(
 
 def value_of(
     versions: Sequence[Artifact],
-    expression: Mapping[str, Any],
+    expression: Json,
     owners: Mapping[str, Owner],
     witness: Witness,
     outputs: Sequence[str],

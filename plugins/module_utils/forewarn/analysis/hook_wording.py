@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import shlex
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
 
 from ..policy.bodies import as_asked
 from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
 from ..policy.interpolated import written
 from ..texts import escaped
+from .artifacts import Json
 
 _RETRY = (("delay_seconds", "again after"), ("max_delay_seconds", "pauses of at most"))
 _IN_WORDS = {
@@ -36,7 +35,7 @@ _IN_WORDS = {
 }  # other keys are shown as JSON
 
 
-def hook_text(hook: Mapping[str, Any]) -> str:
+def hook_text(hook: Json) -> str:
     """Describe a hook: its action, and in parentheses its options with the timeout and the retries."""
     if "run" in hook:
         what, options = " ".join(map(quoted, hook["run"])), []
@@ -56,12 +55,12 @@ def hook_text(hook: Mapping[str, Any]) -> str:
     return f"{what} ({', '.join(options)})"
 
 
-def _option_text(name: str, options: Mapping[str, Any]) -> str:
+def _option_text(name: str, options: Json) -> str:
     value = written(options[name])
     return f"{quoted(name)} {quoted(value if isinstance(value, str) else json.dumps(value))}"
 
 
-def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
+def hook_texts(match: Json) -> dict[str, list[str]]:
     """Describe the hooks of a match by phase, and after them when they run; phases without hooks are left out."""
     found = {phase: [hook_text(hook) for hook in match.get(phase, ())] for phase in PHASES}
     if found["prepare"] and "prepare_within_seconds" in match:
@@ -71,7 +70,7 @@ def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
     return {phase: texts for phase, texts in found.items() if texts}
 
 
-def retry_text(hook: Mapping[str, Any]) -> str:
+def retry_text(hook: Json) -> str:
     """Describe a hook's retries; empty if it has none."""
     retry = hook.get("retry", {})
     parts = []

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .artifacts import Json
+
 
 @dataclass(frozen=True)
-class Limiting:
+class LimitTerms:
     """A rule's limit: ``at_most`` or ``percent``, the other is None.
 
     ``group`` is the same for expressions that have the same value, None for the group in the VM's configuration;
@@ -29,7 +31,7 @@ class Limiting:
         most = f"{self.at_most}" if self.percent is None else f"{self.percent}%"
         return most if self.source is None else f"{most} of {self.source}"
 
-    def implies(self, other: Limiting) -> bool:
+    def implies(self, other: LimitTerms) -> bool:
         """Return whether what keeps within this limit keeps within another."""
         if self.group != other.group:
             return False
@@ -38,21 +40,21 @@ class Limiting:
         return self.percent is not None and other.percent is not None and self.percent <= other.percent
 
 
-def limiting(match: Mapping[str, Any], group: Hashable) -> Limiting | None:
+def limit_terms(match: Json, group: Hashable) -> LimitTerms | None:
     """Return the limit of a match of an artifact; ``group`` stands for the value of its expression."""
     limit = match.get("limit")
     if limit is None:
         return None
     source = " ".join(limit["group"]["source"].split()) if "group" in limit else None
-    return Limiting(limit.get("at_most"), limit.get("percent"), None if source is None else group, source)
+    return LimitTerms(limit.get("at_most"), limit.get("percent"), None if source is None else group, source)
 
 
-def at_least_as_strict(some: Collection[Limiting], others: Collection[Limiting]) -> bool:
+def at_least_as_strict(some: Collection[LimitTerms], others: Collection[LimitTerms]) -> bool:
     """Return whether what keeps within some limits keeps within others."""
     return all(any(one.implies(other) for one in some) for other in others)
 
 
-def limit_words(limit: Mapping[str, Any]) -> str:
+def limit_words(limit: Json) -> str:
     """Describe a limit of an artifact: ``at most 1 VM of the group vm.scale_set at once``."""
     whose = f"the group {' '.join(limit['group']['source'].split())}" if "group" in limit else "its group"
     if "percent" in limit:
@@ -60,7 +62,7 @@ def limit_words(limit: Mapping[str, Any]) -> str:
     return f"at most {limit['at_most']} VM{'' if limit['at_most'] == 1 else 's'} of {whose} at once"
 
 
-def named(expression: Mapping[str, Any]) -> dict[str, Any]:
+def named(expression: Json) -> dict[str, Any]:
     """Return the expression of an artifact that says whether another one, which names a group, is not empty."""
     form = expression["form"]
     start, end = form[2:4]

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from .artifacts import Json
 
 # How an outcome comes about: a rule decides; its condition, its explanation or the group of its limit has no value, so
 # it holds; the type or status is unknown; no rule applies; a parameter has a value with which the policies do not run.
@@ -27,9 +29,9 @@ class PolicyMatch(Generic[M]):
     is the same for expressions of groups that have the same value, None without one.
     """
 
-    policy: Mapping[str, Any]
+    policy: Json
     path: str
-    data: Mapping[str, Any]
+    data: Json
     number: int
     conditional: bool
     limit_group: Hashable
@@ -51,7 +53,7 @@ class PolicyOutcome(Generic[M]):
         return None if self.match is None else self.match.path
 
     @property
-    def data(self) -> Mapping[str, Any]:
+    def data(self) -> Json:
         """The artifact's entry of the match that decided, empty where none did."""
         return self.match.data if self.how == RULE and self.match is not None else {}
 

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from ..errors import InputError
 from ..events import event_types
 from ..policy.artifact import Artifact
 from ..policy.decision import HOLD, Decision
-from .artifacts import extra_values
+from .artifacts import Json, extra_values
 from .claims import Claim, claims
 from .engine import Engine
 from .event_space.concrete import SAMPLE_TIMES
@@ -47,12 +47,12 @@ class AnalysisError(Exception):
     ``details`` are for those who look for it, as data for JSON.
     """
 
-    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, details: Json | None = None) -> None:
         super().__init__(message)
         self.details = dict(details or {})
 
 
-class Shown(NamedTuple):
+class Example(NamedTuple):
     """An event that shows something, with the engine's decision by each version, and the solver's model of it."""
 
     witness: Witness
@@ -65,13 +65,13 @@ def decision_dict(decision: Decision) -> dict[str, Any]:
     return {name: getattr(decision, name) for name in ("output", "policy", "rule", "reason")}
 
 
-class Unproven(NamedTuple):
+class NoProof(NamedTuple):
     """Neither is there an event that shows it, nor is proven that there is none."""
 
     why: str
 
 
-Confirm = Callable[[Shown], bool]
+ExampleCheck = Callable[[Example], bool]
 
 
 class Proof:
@@ -82,10 +82,7 @@ class Proof:
     """
 
     def __init__(
-        self,
-        versions: Sequence[Artifact],
-        params: Mapping[str, Any] | None = None,
-        invariants: Sequence[Mapping[str, Any]] = (),
+        self, versions: Sequence[Artifact], params: Json | None = None, invariants: Sequence[Json] = ()
     ) -> None:
         self.versions = versions
         self.given = dict(params or {})
@@ -152,8 +149,12 @@ class Proof:
         return self.solver.ask(*formulas).never
 
     def shows(
-        self, *formulas: Formula, confirm: Confirm | None = None, usual: bool = True, preferred: Sequence[Formula] = ()
-    ) -> Shown | Unproven | None:
+        self,
+        *formulas: Formula,
+        confirm: ExampleCheck | None = None,
+        usual: bool = True,
+        preferred: Sequence[Formula] = (),
+    ) -> Example | NoProof | None:
         """Return an event for which formulas hold, None if it is proven that there is none.
 
         The engine decides it as the solver says, and ``confirm`` accepts it. With ``usual``, the event is as plain as
@@ -161,16 +162,16 @@ class Proof:
         is translated exactly.
         """
         preferred = (*preferred, *self._usual) if usual else preferred
-        found = self.solver.preferring(formulas, preferred)
+        found = self.solver.ask_preferring(formulas, preferred)
         if found.never:
             return None
         if found.answer is SolverAnswer.UNKNOWN:
-            return Unproven("the solver found no answer within its limits")
+            return NoProof("the solver found no answer within its limits")
         shown = self._confirmed(found, confirm)
         if shown is not None:
             return shown
         if found.witness is None:
-            return Unproven("no names were found for the VMs of an event")
+            return NoProof("no names were found for the VMs of an event")
         if not self.problem.opaque and self.problem.exact and self.problem.texts.exact:
             raise self._disagreement(found)
         for moment in SAMPLE_TIMES:
@@ -179,7 +180,7 @@ class Proof:
             if shown is not None:
                 return shown
         what = ", ".join(self.not_understood) or "what a function makes of an unknown text, or a double,"
-        return Unproven(f"{what} may have any value, and no event was found that shows it")
+        return NoProof(f"{what} may have any value, and no event was found that shows it")
 
     def with_given(self, witness: Witness) -> Witness:
         """Return a witness with the parameters that are given for all events: they are part of each decision."""
@@ -195,12 +196,12 @@ class Proof:
             raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
         return solver
 
-    def _confirmed(self, found: SolverResult, confirm: Confirm | None) -> Shown | None:
+    def _confirmed(self, found: SolverResult, confirm: ExampleCheck | None) -> Example | None:
         witness = found.witness
         if witness is None:
             return None
         decisions = tuple(self.decide(witness, number) for number in range(len(self.versions)))
-        shown = Shown(witness, decisions, found.model)
+        shown = Example(witness, decisions, found.model)
         agreed = all(self._agrees(found.model, one, decision) for one, decision in zip(self.decisions, decisions))
         return shown if agreed and (confirm is None or confirm(shown)) else None
 
@@ -258,6 +259,6 @@ class Proof:
             implies(inputs.has_not_before, left == _USUAL_NOTICE),
             inputs.resources.count <= 3,
             inputs.resources.count == 1,
-            inputs.is_one_of("EventSource", "Platform") if inputs.asked("EventSource") else True,
+            inputs.is_one_of("EventSource", "Platform") if inputs.reads("EventSource") else True,
         ]
         return tuple(one for one in preferred if one is not True)

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from ..events import LATEST_API_VERSION, Document, Vm, format_time, parse_document
 from ..policy.decision import Facts
 from ..policy.functions.timevalues import format_duration, format_timestamp, from_datetime
+from .artifacts import Json
 from .event_space.domains import duration_text
 
 EVENT_ID = "00000000-0000-4000-8000-000000000001"
@@ -26,10 +26,10 @@ class Witness(NamedTuple):
     ``event`` is as the service writes it. ``params`` are JSON values of the parameters that vary.
     """
 
-    event: Mapping[str, Any]
+    event: Json
     document: Document
     facts: Facts
-    params: Mapping[str, Any]
+    params: Json
 
     @property
     def first_seen(self) -> datetime:
@@ -41,7 +41,7 @@ class Witness(NamedTuple):
         """How long ago that was, in nanoseconds."""
         return from_datetime(self.facts.now) - from_datetime(self.first_seen)
 
-    def with_event(self, event: Mapping[str, Any]) -> Witness:
+    def with_event(self, event: Json) -> Witness:
         """Return the same case with another event."""
         return self._replace(event=event, document=_document(event, self.document.api_version))
 
@@ -90,9 +90,7 @@ class Witness(NamedTuple):
         }
 
 
-def witness_of(
-    event: Mapping[str, Any], api_version: str, vm: Vm, now_us: int, age_us: int, params: Mapping[str, Any]
-) -> Witness:
+def witness_of(event: Json, api_version: str, vm: Vm, now_us: int, age_us: int, params: Json) -> Witness:
     """Return the witness with an event as the service writes it.
 
     ``now_us`` and ``age_us`` are microseconds, the former since 1970; ``params`` are JSON values.
@@ -113,5 +111,5 @@ def as_json(kind: str, value: Any) -> Any:
     return value if write is None else write(value)
 
 
-def _document(event: Mapping[str, Any], api_version: str) -> Document:
+def _document(event: Json, api_version: str) -> Document:
     return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), api_version)

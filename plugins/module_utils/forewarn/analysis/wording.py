@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..events import event_types
+from .artifacts import Json
 from .event_space.domains import MISSING
 from .event_space.policies import Reading, read_together
 from .event_space.regions import ANY, Cube, cubes, words
@@ -152,7 +153,7 @@ class Wording:
         cells = {number for number in numbers if number is not None}.difference(beside)
         if None in numbers or len(cells) >= _MOST_FOUND:
             return None
-        with solver.assuming():
+        with solver.scope():
             solver.add(formula)
             for number in (*beside, *cells):
                 solver.add(self._outside(space, number))
@@ -225,7 +226,7 @@ class Context(NamedTuple):
         return " and ".join(one for one in (self.words, words) if one not in ("", ANY)) or ANY
 
 
-def contexts(proof: Proof, invariants: Sequence[Mapping[str, Any]] = ()) -> Iterator[Context]:
+def contexts(proof: Proof, invariants: Sequence[Json] = ()) -> Iterator[Context]:
     """Yield which parameters are given: all of those that have several defaults, or all but one.
 
     ``invariants`` are further expressions to read, as ``read_together`` takes them.

@@ -18,7 +18,7 @@ from forewarn.analysis.diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHA
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read_together
 from forewarn.analysis.proof import Proof
-from forewarn.analysis.report.decisions import Decided, changed_classes
+from forewarn.analysis.report.decisions import SpaceDecisions, changed_classes
 from forewarn.cli.main import main
 from forewarn.cli.output.console import Console
 from forewarn.cli.policy.diff_report import as_json, show
@@ -225,7 +225,7 @@ def test_random_events_change_exactly_where_the_difference_says(tmp_path: Path) 
     before, after = read_together([old, new])
     (space,) = before.spaces()
     outputs = 0
-    for what, effect, classes in changed_classes(Decided(before, space), Decided(after, space)):
+    for what, effect, classes in changed_classes(SpaceDecisions(before, space), SpaceDecisions(after, space)):
         assert effect
         if "approve →" in what or "→ approve" in what:
             outputs |= classes

@@ -17,7 +17,7 @@ from forewarn.analysis.event_space.regions import cubes
 from forewarn.analysis.event_space.space import Space
 from forewarn.analysis.event_space.symbol_table import Dimension
 from forewarn.analysis.event_space.symbols import Param
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.compiler.policies import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.engine import PolicySet
@@ -165,7 +165,7 @@ class Engines:
         return self.known[key]
 
 
-def disagreements(reading: Reading, decided: Decided, number: int, decision: Any) -> list[tuple[Any, Any]]:
+def disagreements(reading: Reading, decided: SpaceDecisions, number: int, decision: Any) -> list[tuple[Any, Any]]:
     outcome = joint_decision(decided, number)
     verdicts = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
     pairs = [
@@ -185,7 +185,7 @@ def disagreements(reading: Reading, decided: Decided, number: int, decision: Any
 def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
     engines, checked = Engines(reading), 0
     for space in reading.spaces():
-        decided = Decided(reading, space)
+        decided = SpaceDecisions(reading, space)
         assert sum(found.bit_count() for _regions, found in decided.regions()) == space.reachable.bit_count()
         understood = space.reachable
         assert not any(name.startswith("opaque:") for name in space.by_name)
@@ -203,7 +203,7 @@ def random_events_agree(reading: Reading, count: int) -> int:
     engines, inside = Engines(reading), 0
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     for space in reading.spaces():
-        decided, chance, classes = Decided(reading, space), random.Random(SEED), EventClasses(reading, space)
+        decided, chance, classes = SpaceDecisions(reading, space), random.Random(SEED), EventClasses(reading, space)
         for _ in range(count):
             event, document, facts, params = case(space, types, chance)
             policies = engines({name: as_json(types[name], value) for name, value in params.items()})
@@ -309,9 +309,9 @@ def test_cubes_cover_exactly_the_given_set(small: Space, classes: int, care: int
 def test_a_large_space_is_looked_at_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reading = read(loaded(tmp_path, CONSTRUCTS["times"]))
     (whole,) = reading.spaces()
-    decided = Decided(reading, whole)
+    decided = SpaceDecisions(reading, whole)
     monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", whole.count // 3)
-    parts = [Decided(reading, space) for space in reading.spaces()]
+    parts = [SpaceDecisions(reading, space) for space in reading.spaces()]
     assert 3 <= len(parts) <= 6
     assert sum(approved(part).bit_count() for part in parts) == approved(decided).bit_count()
     assert sum(part.space.reachable.bit_count() for part in parts) == whole.reachable.bit_count()

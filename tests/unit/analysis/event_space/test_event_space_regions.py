@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.event_space.regions import cubes, words
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from tools.fixtures.policy_files import HEAD, loaded
 
 KNOWN = "EventType is a known one and EventStatus is a known one"
@@ -40,7 +40,9 @@ WAITS = "EventType is a known one and EventStatus = Scheduled"
 def test_words(condition: str, expected: list[str], tmp_path: Path) -> None:
     reading = read(loaded(tmp_path, HEAD + f"    - {{id: a, condition: {condition!r}, output: approve}}\n"))
     (space,) = reading.spaces()
-    approved = next(found for regions, found in Decided(reading, space).regions() if regions[0].output == "approve")
+    approved = next(
+        found for regions, found in SpaceDecisions(reading, space).regions() if regions[0].output == "approve"
+    )
     found, rest = cubes(space, approved, 9, space.reachable)
     assert not rest
     assert [words(space, one, space.reachable) for one in found] == expected

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.replay.recordings import Past, RecordedDocument
-from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
+from forewarn.analysis.replay.recordings import RecordedDecision, RecordedDocument
+from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, ReplayedEvent
 from forewarn.analysis.replay.statistics import DecisionChange, Spans, Statistics
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.approval import eligibility
@@ -54,13 +54,13 @@ def record(seconds: float | None, *events: Event, **values: Any) -> RecordedDocu
     return RecordedDocument(at, Document(1, events), **values)
 
 
-def past(seconds: float, output: str, rule: str | None = "r0", status: str = "Scheduled") -> Past:
-    return Past(NOW + timedelta(seconds=seconds), "e1", status, output, "p", rule, "", "as it was")
+def past(seconds: float, output: str, rule: str | None = "r0", status: str = "Scheduled") -> RecordedDecision:
+    return RecordedDecision(NOW + timedelta(seconds=seconds), "e1", status, output, "p", rule, "", "as it was")
 
 
 def replayed(
     rules: PolicySet, records: Sequence[RecordedDocument], vm: Vm | str = "web_0", until: float = 0
-) -> list[Replayed]:
+) -> list[ReplayedEvent]:
     replay = Replay(rules, {}, Vm(vm) if isinstance(vm, str) else vm)
     found = [outcome for entry in records for outcome in replay.feed(entry)]
     return [*found, *replay.end(NOW + timedelta(seconds=until) if until else None)]
@@ -70,18 +70,18 @@ def test_event_is_reported_when_it_leaves_the_list(directory: Path) -> None:
     replay = Replay(policies(directory, BRIEF), {}, Vm("web_0"))
     assert list(replay.feed(record(0, event()))) == []
     (outcome,) = replay.feed(record(20))
-    assert outcome.outcome_now == APPROVED
+    assert outcome.now.outcome == APPROVED
     assert (outcome.first_seen, outcome.last_seen) == (NOW, NOW)
-    assert (outcome.latency_seconds, outcome.ahead_seconds) == (0.0, 900.0)
-    assert outcome.outcome_then is None
+    assert (outcome.latency_seconds(outcome.now), outcome.ahead_seconds(outcome.now)) == (0.0, 900.0)
+    assert not outcome.then.known
     assert outcome.changed is None
     assert list(replay.end()) == []
 
 
 def test_event_listed_at_the_end_is_reported(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(duration_in_seconds=30))])
-    assert outcome.outcome_now == HELD
-    assert [decided.output for decided in outcome.now] == ["hold"]
+    assert outcome.now.outcome == HELD
+    assert [decided.output for decided in outcome.now.decisions] == ["hold"]
 
 
 def test_unreadable_entry_may_be_any_event(directory: Path) -> None:
@@ -95,13 +95,13 @@ def test_a_follower_takes_over_half_a_minute_later(directory: Path) -> None:
     rules = policies(directory, BRIEF)
     for seconds, outcome in ((29, NOT_SENT), (31, APPROVED)):
         (one,) = replayed(rules, [record(0, event()), record(seconds)], "web_1")
-        assert one.outcome_now == outcome
-    assert one.latency_seconds == 30.0
+        assert one.now.outcome == outcome
+    assert one.latency_seconds(one.now) == 30.0
 
 
 def test_without_a_name_nothing_is_sent(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event())], Vm())
-    assert outcome.outcome_now == NOT_SENT
+    assert outcome.now.outcome == NOT_SENT
     statistics = Statistics()
     statistics.add(outcome)
     assert statistics.nameless == 1
@@ -109,27 +109,27 @@ def test_without_a_name_nothing_is_sent(directory: Path) -> None:
 
 def test_a_policy_over_the_time_decides_between_documents(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, LATE), [record(0, event())], until=3600)
-    assert [decided.output for decided in outcome.now] == ["hold", "approve"]
-    assert outcome.latency_seconds == pytest.approx(600, abs=1)
-    assert outcome.ahead_seconds == pytest.approx(300, abs=1)
+    assert [decided.output for decided in outcome.now.decisions] == ["hold", "approve"]
+    assert outcome.latency_seconds(outcome.now) == pytest.approx(600, abs=1)
+    assert outcome.ahead_seconds(outcome.now) == pytest.approx(300, abs=1)
 
 
 def test_time_does_not_pass_beyond_the_recording(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, LATE), [record(0, event())])
-    assert outcome.outcome_now == HELD
+    assert outcome.now.outcome == HELD
 
 
 def test_short_interval_in_a_policy_is_not_missed(directory: Path) -> None:
     rules = policies(directory, 'notice < duration("307s") && notice > duration("304s")')
     (outcome,) = replayed(rules, [record(0, event())], until=3600)
-    assert outcome.latency_seconds == pytest.approx(900 - 307, abs=1.1)
-    assert [decided.output for decided in outcome.now] == ["hold", "approve", "hold"]
+    assert outcome.latency_seconds(outcome.now) == pytest.approx(900 - 307, abs=1.1)
+    assert [decided.output for decided in outcome.now.decisions] == ["hold", "approve", "hold"]
 
 
 def test_hour_of_the_day_changes_within_a_second(directory: Path) -> None:
     rules = policies(directory, "now.getHours() >= 13")
     (outcome,) = replayed(rules, [record(0.5, event(not_before=NOW + timedelta(hours=2)))], until=7200)
-    assert outcome.latency_seconds == pytest.approx(3599.5, abs=1)
+    assert outcome.latency_seconds(outcome.now) == pytest.approx(3599.5, abs=1)
 
 
 def test_age_counts_from_the_first_document(directory: Path) -> None:
@@ -138,30 +138,34 @@ def test_age_counts_from_the_first_document(directory: Path) -> None:
     (_other, outcome) = replayed(
         rules, [record(0, event()), record(60, event(), other), record(100, event())], until=3600
     )
-    assert outcome.latency_seconds == pytest.approx(120, abs=1)
+    assert outcome.latency_seconds(outcome.now) == pytest.approx(120, abs=1)
 
 
 def test_recording_without_times_has_no_latency(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(None, event()), record(None)])
-    assert outcome.outcome_now == APPROVED
-    assert (outcome.latency_seconds, outcome.ahead_seconds, outcome.approved_now) == (None, None, None)
+    assert outcome.now.outcome == APPROVED
+    assert (outcome.latency_seconds(outcome.now), outcome.ahead_seconds(outcome.now), outcome.now.approved_at) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_event_first_seen_started_is_not_decided(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(event_status="Started", not_before=None))])
-    assert outcome.outcome_now == STARTED
+    assert outcome.now.outcome == STARTED
 
 
 def test_two_vms_are_apart(directory: Path) -> None:
     records = [record(0, event(), vm=Vm("web_0")), record(0, vm=Vm("WEB_1")), record(5, event(), vm=Vm("web_1"))]
-    assert [outcome.outcome_now for outcome in replayed(policies(directory, BRIEF), records)] == [APPROVED, NOT_SENT]
+    assert [outcome.now.outcome for outcome in replayed(policies(directory, BRIEF), records)] == [APPROVED, NOT_SENT]
 
 
 def test_facts_of_a_record_reach_the_rules(directory: Path) -> None:
     rules = policies(directory, 'vm.tags["role"] == "web"')
     records = [record(0, event(), vm=Vm("web_0", tags={"role": "web"}))]
-    assert replayed(rules, records)[0].outcome_now == APPROVED
-    assert replayed(rules, [record(0, event())])[0].outcome_now == HELD
+    assert replayed(rules, records)[0].now.outcome == APPROVED
+    assert replayed(rules, [record(0, event())])[0].now.outcome == HELD
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_facts_of_a_record_reach_the_rules(directory: Path) -> None:
     ],
 )
 def test_changed_means_another_output_before_it_started(
-    directory: Path, then: list[Past], changed: bool | None
+    directory: Path, then: list[RecordedDecision], changed: bool | None
 ) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(), decisions=tuple(then)), record(20)])
     assert outcome.changed is changed
@@ -195,8 +199,8 @@ def test_sent_approval_is_the_outcome_then(directory: Path) -> None:
     (outcome,) = replayed(
         policies(directory, "false"), [record(0, event(), decisions=(past(0, "approve"),), approved=approved)]
     )
-    assert (outcome.outcome_then, outcome.outcome_now, outcome.changed) == (APPROVED, HELD, True)
-    assert (outcome.latency_then_seconds, outcome.ahead_then_seconds) == (3.0, 897.0)
+    assert (outcome.then.outcome, outcome.now.outcome, outcome.changed) == (APPROVED, HELD, True)
+    assert (outcome.latency_seconds(outcome.then), outcome.ahead_seconds(outcome.then)) == (3.0, 897.0)
 
 
 def test_the_statistics_count_and_group(directory: Path) -> None:
@@ -226,7 +230,7 @@ def test_times_at_the_end_of_the_calendar_end(directory: Path) -> None:
     rules = policies(directory, LATE, 'age > duration("1000000h")')
     last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
     (outcome,) = replayed(rules, [record(0, event(not_before=last))], until=200 * 365 * 86400)
-    assert outcome.outcome_now == APPROVED
+    assert outcome.now.outcome == APPROVED
 
 
 moments_ = st.none() | st.integers(-100, 2000)
@@ -257,8 +261,8 @@ def test_each_listing_is_reported_at_most_once(directory: Path, records: list[Re
     for outcome in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
         statistics.add(outcome)
         assert outcome.now
-        if outcome.would_approve:
-            assert "approve" in [decided.output for decided in outcome.now]
+        if outcome.now.approved:
+            assert "approve" in [decided.output for decided in outcome.now.decisions]
     listings = sum(len(entry.document.events) for entry in records if entry.document is not None)
     assert statistics.events <= listings
     assert (statistics.events > 0) == (listings > 0)
@@ -318,12 +322,12 @@ def test_latency_matches_a_runner_polling_each_second(
     until = NOW + timedelta(seconds=1000)
     outcome = next(outcome for outcome in replayed(rules, records, name, until=1000) if outcome.event.key == "e1")
     expected = each_second(rules, records, Vm(name), until)
-    if expected is None or outcome.approved_now is None:
+    if expected is None or outcome.now.approved_at is None:
         # At the very end of a span a second may make the difference.
-        only = expected or outcome.approved_now
+        only = expected or outcome.now.approved_at
         assert only is None or min(abs((only - edge).total_seconds()) for edge in _edges(records, until)) <= 2
     else:
-        assert abs((outcome.approved_now - expected).total_seconds()) <= 2
+        assert abs((outcome.now.approved_at - expected).total_seconds()) <= 2
 
 
 def _edges(records: Sequence[RecordedDocument], until: datetime) -> list[datetime]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.event_space import space
 from forewarn.analysis.event_space.policies import read_together
-from forewarn.analysis.report.decision_diagram import Forest
+from forewarn.analysis.report.decision_diagram import DecisionDiagrams
 from forewarn.analysis.report.table import difference_table, verification_table
 from forewarn.compiler.policies import load_policies
 from forewarn.events import Vm, parse_document
@@ -229,7 +229,7 @@ def test_the_table_is_the_same_twice_and_small() -> None:
 def test_sets_that_overlap_are_refused() -> None:
     (reading,) = read_together([load_policies([DIRECTORY / "azure-sample.yml"])])
     (everything,) = reading.spaces()
-    forest = Forest(everything.dimensions)
-    one = forest.plant(everything, [(1, everything.mask("event.EventType", 0))])
+    diagrams = DecisionDiagrams(everything.dimensions)
+    one = diagrams.build(everything, [(1, everything.mask("event.EventType", 0))])
     with pytest.raises(ValueError, match="in common"):
-        forest.united(one, one)
+        diagrams.union(one, one)

@@ -127,7 +127,7 @@ def test_each_event_has_the_outcome_of_the_engine(texts: list[str], tmp_path: Pa
             assert is_right(held[0], decision), (case, held[0].how, held[0].rule, decision)
             assert facts.certain(held[0].when, formulas[case])
             asked = held[0].how not in (REFUSED, DOUBT)
-            assert facts.possible(formulas[case], policy.asked) is asked, case
+            assert facts.possible(formulas[case], policy.evaluated) is asked, case
             hows.add(held[0].how)
         output = "hold" if decision is None else decision.output
         abstain = (
@@ -148,8 +148,8 @@ def test_matches_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert {one.path for one in every if one.conditional} == {
         *("group.freeze", "on.preempt", "nested", "nested.long", "nested.inner", "nested.inner.even", "failing", "last")
     }
-    assert every[0].met is False
-    assert every[2].met is True
+    assert every[0].holds is False
+    assert every[2].holds is True
 
 
 def test_an_outcome_knows_its_rule(tmp_path: Path) -> None:

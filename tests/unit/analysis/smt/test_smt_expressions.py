@@ -346,7 +346,7 @@ def test_tags_are_understood(source: str) -> None:
     inputs = Inputs(Problem(), "2020-07-01")
     term(inputs, source)
     assert inputs.problem.opaque == {}
-    assert list(inputs.tags.asked) == ["role"]
+    assert list(inputs.tags.read) == ["role"]
 
 
 def test_nested_loop_over_names_is_opaque() -> None:

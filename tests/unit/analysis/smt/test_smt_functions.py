@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.smt.encode.arguments import TOTAL, Arguments
 from forewarn.analysis.smt.encode.comparisons import compared
+from forewarn.analysis.smt.encode.form_encoder import TOTAL, Arguments
 from forewarn.analysis.smt.encode.functions import call
 from forewarn.analysis.smt.encode.inputs import Inputs
 from forewarn.analysis.smt.encode.problem import NOTHING, Encoding, Problem

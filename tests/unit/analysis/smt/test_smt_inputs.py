@@ -131,12 +131,12 @@ def test_facts_about_the_vm() -> None:
     given = inputs()
     assert given.vm_fact("tags") == (given.tags, given.tags.known)
     assert given.vm_fact("name") == (given.own_name, given.named)
-    assert given.read_facts() == []
+    assert given.facts_read() == []
     assert given.vm_fact("zone") == given.vm_fact("zone")
-    assert given.read_facts() == ["zone"]
-    assert not given.asked("Description")
+    assert given.facts_read() == ["zone"]
+    assert not given.reads("Description")
     given.text("Description")
-    assert given.asked("Description")
+    assert given.reads("Description")
 
 
 def test_the_years_2000_to_2100() -> None:
@@ -223,10 +223,10 @@ def test_another_event_differs_in_what_may_differ() -> None:
     assert other.event_field("NotBefore")[1] is base.has_not_before
     assert further.event_field("NotBefore")[1] is not base.has_not_before
     assert other.vm_fact("zone") == base.vm_fact("zone")
-    assert other.read_facts() == ["zone"]
-    assert other.asked("Description")
-    assert other.asked("EventSource")
-    assert not further.asked("ResourceType")
+    assert other.facts_read() == ["zone"]
+    assert other.reads("Description")
+    assert other.reads("EventSource")
+    assert not further.reads("ResourceType")
     facts = Facts(base.problem, *base.facts())
     assert facts.possible(base.now_us == 1, other.now_us == 2, further.now_us == 1)
     assert not facts.possible(base.not_before_us == 1, other.not_before_us == 2)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.policy_outcome import ERROR, RULE
-from forewarn.analysis.proof import Proof, Shown
+from forewarn.analysis.proof import Example, Proof
 from forewarn.analysis.smt.encode.params import Params, exact
 from forewarn.analysis.smt.encode.problem import OpaqueValue, Problem, TextList
 from forewarn.analysis.smt.solver import SolverAnswer
@@ -283,7 +283,7 @@ rule:
     assert not proof.not_understood
     for usual in (True, False):
         shown = proof.shows(proof.decisions[0].approved, usual=usual)
-        assert isinstance(shown, Shown), shown
+        assert isinstance(shown, Example), shown
         assert right(shown.witness.params.get("x", ["a"])), shown.witness.params
         assert [one.output for one in shown.decisions] == ["approve"]
 

@@ -117,10 +117,10 @@ def test_a_loop_is_decided_by_a_name() -> None:
         a, b = symbolic.names.has("a"), symbolic.names.has("b")
         assert symbolic.loop("a", deciding=deciding) is loop
         facts = Facts(symbolic.problem, *symbolic.names.facts())
-        assert facts.certain(loop.decided, a) is True
-        assert not facts.possible(loop.decided, neg(a))
-        assert facts.certain(neg(loop.decided), b, symbolic.names.count == 1)
-        assert not facts.possible(loop.failed)
+        assert facts.certain(loop.decides, a) is True
+        assert not facts.possible(loop.decides, neg(a))
+        assert facts.certain(neg(loop.decides), b, symbolic.names.count == 1)
+        assert not facts.possible(loop.fails)
 
 
 def test_a_loop_fails_for_a_name() -> None:
@@ -128,9 +128,9 @@ def test_a_loop_fails_for_a_name() -> None:
     loop = symbolic.loop("a", deciding=True, fails="b")
     a, b = symbolic.names.has("a"), symbolic.names.has("b")
     facts = Facts(symbolic.problem, *symbolic.names.facts())
-    assert facts.certain(loop.failed, b)
-    assert not facts.possible(loop.failed, neg(b))
-    assert facts.possible(loop.failed, loop.decided, a)
+    assert facts.certain(loop.fails, b)
+    assert not facts.possible(loop.fails, neg(b))
+    assert facts.possible(loop.fails, loop.decides, a)
 
 
 def test_a_name_that_fails_decides_nothing() -> None:
@@ -138,8 +138,8 @@ def test_a_name_that_fails_decides_nothing() -> None:
     loop = symbolic.loop("a", deciding=True, fails="a")
     a = symbolic.names.has("a")
     facts = Facts(symbolic.problem, *symbolic.names.facts())
-    assert facts.certain(loop.failed, a)
-    assert not facts.possible(loop.decided)
+    assert facts.certain(loop.fails, a)
+    assert not facts.possible(loop.decides)
 
 
 def test_loop_covers_names_that_nothing_else_reads() -> None:
@@ -147,9 +147,9 @@ def test_loop_covers_names_that_nothing_else_reads() -> None:
     loop = symbolic.loop("a", deciding=True)
     other = symbolic.loop("b", deciding=False)
     facts = Facts(symbolic.problem, *symbolic.names.facts())
-    assert facts.possible(loop.decided, other.decided, symbolic.names.count == 2)
-    assert not facts.possible(loop.decided, other.decided, symbolic.names.count == 1)
-    assert facts.possible(neg(loop.decided), neg(other.decided), symbolic.names.count == 9)
+    assert facts.possible(loop.decides, other.decides, symbolic.names.count == 2)
+    assert not facts.possible(loop.decides, other.decides, symbolic.names.count == 1)
+    assert facts.possible(neg(loop.decides), neg(other.decides), symbolic.names.count == 9)
 
 
 def test_which_names_a_model_allows() -> None:
@@ -159,7 +159,7 @@ def test_which_names_a_model_allows() -> None:
         for failed in (True, False):
 
             def truth(formula: Formula, decided: bool = decided, failed: bool = failed) -> bool:
-                given = {loop.decided: decided, loop.failed: failed}
+                given = {loop.decides: decided, loop.fails: failed}
                 return formula if isinstance(formula, bool) else given[formula]
 
             assert loops_allow(symbolic.names, truth, "a") is decided
@@ -179,16 +179,16 @@ def test_distinct_names_limit_what_a_loop_finds() -> None:
     symbolic = SymbolicList()
     code = symbolic.problem.texts.code
     loop = symbolic.names.loop("all are a", lambda name: Encoding(same(code(name), code("a"))), deciding=False)
-    every = neg(loop.decided)
+    every = neg(loop.decides)
     listed = symbolic.names.has("a")
     facts = Facts(symbolic.problem, *symbolic.names.facts())
     two = symbolic.names.count == 2
     assert facts.possible(every, listed, symbolic.names.count == 1, symbolic.names.each_once)
     assert facts.possible(every, listed, two)
     assert not facts.possible(every, listed, two, symbolic.names.each_once)
-    assert facts.possible(loop.decided, listed, two, symbolic.names.each_once)
-    assert facts.possible(loop.decided, listed, symbolic.names.count == 3, symbolic.names.each_once)
-    assert facts.possible(loop.decided, neg(listed), symbolic.names.count == 3, symbolic.names.each_once)
+    assert facts.possible(loop.decides, listed, two, symbolic.names.each_once)
+    assert facts.possible(loop.decides, listed, symbolic.names.count == 3, symbolic.names.each_once)
+    assert facts.possible(loop.decides, neg(listed), symbolic.names.count == 3, symbolic.names.each_once)
 
 
 def test_case_variant_of_a_name_excludes_the_name() -> None:
@@ -197,7 +197,7 @@ def test_case_variant_of_a_name_excludes_the_name() -> None:
     loop = symbolic.names.loop("all are A", lambda name: Encoding(same(code(name), code("A"))), deciding=False)
     lower = symbolic.names.has("a")
     facts = Facts(symbolic.problem, *symbolic.names.facts())
-    every = neg(loop.decided)
+    every = neg(loop.decides)
     assert facts.possible(every, neg(lower), symbolic.names.count == 1, symbolic.names.each_once)
     assert not facts.possible(every, lower)
 
@@ -242,7 +242,7 @@ def test_counts_match_each_list(part: int) -> None:
         sizes = [one.number == sum(has[name] is True for name in names) for one, has in zip(counts, predicates)]
         fails = [any(has[name] is None for name in names) for has in predicates]
         right = conj((distinct == len(set(names)), *(size for size, failed in zip(sizes, fails) if not failed)))
-        failing = conj(same(one.failed, failed) for one, failed in zip(counts, fails))
+        failing = conj(same(one.fails, failed) for one, failed in zip(counts, fails))
         assert facts.possible(*listed, right, failing), names
         assert facts.certain(failing, *listed), names
         if len(set(names)) == len(names):

@@ -63,12 +63,12 @@ def test_what_is_preferred_in_order() -> None:
     asked, inputs = solver()
     seconds, there = inputs.event_field("DurationInSeconds")
     preferred = [seconds > 10, seconds == 5, seconds < 20, there]
-    found = asked.preferring([seconds >= 0], preferred)
+    found = asked.ask_preferring([seconds >= 0], preferred)
     assert [asked.holds(found.model, one) for one in preferred] == [True, False, True, True]
-    every = asked.preferring([seconds >= 0], [seconds > 10, seconds == 15])
+    every = asked.ask_preferring([seconds >= 0], [seconds > 10, seconds == 15])
     assert asked.holds(every.model, seconds == 15)
-    assert asked.preferring([seconds == -2], preferred).answer is SolverAnswer.NEVER
-    assert asked.preferring([seconds == 3], [seconds == 4]).answer is SolverAnswer.POSSIBLE
+    assert asked.ask_preferring([seconds == -2], preferred).answer is SolverAnswer.NEVER
+    assert asked.ask_preferring([seconds == 3], [seconds == 4]).answer is SolverAnswer.POSSIBLE
 
 
 def test_no_later_preference_gives_up_an_earlier_one() -> None:
@@ -76,7 +76,7 @@ def test_no_later_preference_gives_up_an_earlier_one() -> None:
     seconds, _there = inputs.event_field("DurationInSeconds")
     for first, second in itertools.product(range(7), range(11)):
         preferred = [seconds % 7 == first, seconds == -2, seconds % 11 == second, seconds < 77]
-        found = asked.preferring([seconds >= 0], preferred)
+        found = asked.ask_preferring([seconds >= 0], preferred)
         assert [asked.holds(found.model, one) for one in preferred] == [True, False, True, True]
 
 
@@ -84,16 +84,16 @@ def test_what_excludes_events() -> None:
     asked, inputs = solver()
     seconds, there = inputs.event_field("DurationInSeconds")
     formulas = [there, seconds > 10, seconds < 100, True, seconds < 5]
-    assert asked.core([True], formulas) == {1, 4}
-    assert asked.core([seconds > 50], formulas) == {4}
-    assert asked.core([], formulas[:4]) == set()
-    assert asked.core([seconds == -2], formulas) == set()
+    assert asked.unsat_core([True], formulas) == {1, 4}
+    assert asked.unsat_core([seconds > 50], formulas) == {4}
+    assert asked.unsat_core([], formulas[:4]) == set()
+    assert asked.unsat_core([seconds == -2], formulas) == set()
 
 
 def test_an_assumption_ends_with_its_block() -> None:
     asked, inputs = solver()
     seconds, _there = inputs.event_field("DurationInSeconds")
-    with asked.assuming():
+    with asked.scope():
         asked.add(seconds == 5)
         asked.add(True)
         assert asked.ask(seconds == 6).answer is SolverAnswer.NEVER
@@ -112,7 +112,7 @@ def test_another_event_of_a_model() -> None:
     ]
     asked = Solver(problem, Params(problem, [[]], {}), inputs)
     model = asked.ask(*types).model
-    beside = asked.beside(model, other)
+    beside = asked.other_witness(model, other)
     assert beside is not None
     assert beside.event["EventType"] == "Reboot"
     assert problem.closed

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.proof import Proof, Shown, Unproven
+from forewarn.analysis.proof import Example, NoProof, Proof
 from tools.fixtures.policy_files import loaded
 
 _POLICY = """
@@ -43,7 +43,7 @@ def test_a_text_that_is_a_name(condition: str, tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     for one in proof.decisions[0].policies[0].outcomes:
         shown = proof.shows(one.when, usual=False)
-        assert shown is None or isinstance(shown, Shown), (one.how, shown)
+        assert shown is None or isinstance(shown, Example), (one.how, shown)
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_a_text_that_is_a_name(condition: str, tmp_path: Path) -> None:
 def test_a_text_that_is_no_name(condition: str, tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     approved = next(one for one in proof.decisions[0].policies[0].outcomes if one.output == "approve")
-    assert not isinstance(proof.shows(approved.when, usual=False), Shown)
+    assert not isinstance(proof.shows(approved.when, usual=False), Example)
 
 
 def test_unrequested_tags_are_not_missing_ones(tmp_path: Path) -> None:
     condition = "size(vm.tags) == 2 && !('other' in vm.tags) && !('other1' in vm.tags)"
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     shown = proof.shows(proof.decisions[0].approved)
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, Example)
     assert len(shown.witness.facts.vm.tags or ()) == 2
 
 
@@ -74,9 +74,9 @@ def test_the_service_lists_each_vm_once(number: int, tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     for usual in (True, False):
         shown = proof.shows(proof.decisions[0].approved, usual=usual)
-        if number > 3 and usual and isinstance(shown, Unproven):
+        if number > 3 and usual and isinstance(shown, NoProof):
             continue  # too many names to make up
-        assert isinstance(shown, Shown)
+        assert isinstance(shown, Example)
         names = shown.witness.event["Resources"]
         assert len(names) == number
         assert len({name.lower() for name in names}) == number or not usual
@@ -107,7 +107,7 @@ def test_names_that_are_counted(condition: str, tmp_path: Path) -> None:
     for one in proof.decisions[0].policies[0].outcomes:
         for usual in (False, True):
             shown = proof.shows(one.when, usual=usual)
-            assert shown is None or isinstance(shown, Shown), (one.how, shown)
+            assert shown is None or isinstance(shown, Example), (one.how, shown)
             assert shown is not None or one.how == "error", one.how
 
 
@@ -130,7 +130,7 @@ def test_names_that_are_listed_twice_are_counted_twice(tmp_path: Path) -> None:
     condition = "event.Resources.distinct().size() == 2 && event.Resources.filter(r, r.startsWith('a')).size() == 4"
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
     shown = proof.shows(proof.decisions[0].approved)
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, Example)
     assert len(set(shown.witness.event["Resources"])) == 2
 
 
@@ -146,7 +146,7 @@ def test_names_that_are_listed_twice_are_counted_twice(tmp_path: Path) -> None:
 def test_the_first_name_leads(condition: str, first: str, api_version: str, tmp_path: Path) -> None:
     proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition), api_version=api_version)])
     shown = proof.shows(proof.decisions[0].approved)
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, Example)
     (event,), own = shown.witness.document.events, shown.witness.facts.vm.name or ""
     assert len({name.lower() for name in event.resources}) == 5
     assert (event.resources[0] == "db") == (first == "db")

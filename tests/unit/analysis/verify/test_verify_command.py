@@ -15,7 +15,7 @@ import yaml
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.proof import AnalysisError, Proof
-from forewarn.analysis.report.decisions import Decided
+from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.analysis.verify.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policies import load_policies
@@ -159,7 +159,7 @@ def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFix
     path = DIRECTORY / "postgres-patroni.yml"
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
-    decided = Decided(reading, space)
+    decided = SpaceDecisions(reading, space)
     cases = []
     for number in list(space.members(space.reachable))[:: space.count // 300]:
         outcome = joint_decision(decided, number)

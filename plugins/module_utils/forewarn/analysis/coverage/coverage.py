@@ -9,12 +9,11 @@ there is an event that the engine decided so. What the tests cover is what the e
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...compiler.testing.policytest import TestFileRun
 from ...compiler.yaml.tree import Mapping as YamlMapping
@@ -22,13 +21,22 @@ from ...errors import InputError
 from ...events import format_time, has_field
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
-from ..artifacts import without_invariants
-from ..proof import Progress, Proof, Shown, Unproven, silent
+from ..artifacts import Json, without_invariants
+from ..engine import Engine
+from ..proof import Example, NoProof, Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.terms import require
 from ..witness import Witness
-from .outcomes import CoverageItem, Possible, covered_by, of_decision, of_traces, possible_items, stateable
-from .suggestions import DEFAULT_VM, Suggestion, suggest
+from .outcomes import (
+    CoverageItem,
+    CoverageTarget,
+    items_covered_by,
+    items_of_decision,
+    items_of_traces,
+    possible_items,
+    stateable,
+)
+from .suggestions import DEFAULT_VM, Suggestion, suggestion_of
 
 _USUAL_NOTICE = timedelta(minutes=15)
 _USUAL_FIELDS = (("EventStatus", "Scheduled"), ("ResourceType", "VirtualMachine"), ("EventSource", "Platform"))
@@ -79,7 +87,7 @@ def find_gaps(files: Sequence[TestFileRun], *, alone: bool = False, progress: Pr
     Raises InputError where z3 is missing, AnalysisError on a defect of our own.
     """
     require()
-    covered = set().union(*map(covered_by, files))
+    covered = set().union(*map(items_covered_by, files))
     found = []
     for tested in files:
         gaps = Gaps(tested.tests.file.source.path)
@@ -102,7 +110,7 @@ class _Case(NamedTuple):
 class _GapSearch:
     """Goes through all that a file's tests could cover; what it suggests counts as covered for the files after it."""
 
-    def __init__(self, tested: TestFileRun, gaps: Gaps, covered: set[CoverageItem], common: Mapping[str, Any]) -> None:
+    def __init__(self, tested: TestFileRun, gaps: Gaps, covered: set[CoverageItem], common: Json) -> None:
         self._tested, self._gaps, self._covered, self._common = tested, gaps, covered, common
         self._paths = {one.policy: one.path for one in tested.coverage}
         declared = {entry["name"]: entry["type"] for entry in tested.artifact.params}
@@ -112,14 +120,14 @@ class _GapSearch:
         artifact = without_invariants(tested.artifact, tested.artifact.data["policies"])
         self._proof = Proof([artifact], listed)
         self._preferred = self._proof.params.usual(self._params)
-        self._policy_sets: dict[str, PolicySet] = {}
+        self._engine = Engine(tested.artifact, self._params)
         self._suggested: dict[CoverageItem, str] = {}  # what a suggested test covers -> its name
         self._unproven: dict[CoverageItem, str] = {}  # and why
         self._names: set[str] = set()
 
     def run(self, progress: Progress) -> None:
         every = list(possible_items(self._proof, self._tested))
-        with self._proof.solver.assuming():
+        with self._proof.solver.scope():
             self._proof.solver.add(stateable(self._proof, self._params))
             for number, one in enumerate(every, 1):
                 progress("outcomes", number, len(every))
@@ -132,7 +140,7 @@ class _GapSearch:
         self._covered.update(self._suggested)
         self._gaps.assumptions = self._proof.assumptions
 
-    def _look_at(self, one: Possible) -> None:
+    def _look_at(self, one: CoverageTarget) -> None:
         """Count an item, and suggest a test of it if it is possible and nothing covers it."""
         item = one.item
         # A test may have covered it with an event that the service does not send.
@@ -148,9 +156,9 @@ class _GapSearch:
             if found is None:
                 self._gaps.impossible.append(item)
                 return
-            case = self._case(found.witness) if isinstance(found, Shown) else None
-            if isinstance(found, Unproven) or case is None:
-                self._unproven[item] = found.why if isinstance(found, Unproven) else "no test can state its event"
+            case = self._case(found.witness) if isinstance(found, Example) else None
+            if isinstance(found, NoProof) or case is None:
+                self._unproven[item] = found.why if isinstance(found, NoProof) else "no test can state its event"
                 return
             self._suggest(item, self._plain(case, item))
         self._leave_out(item)
@@ -181,20 +189,15 @@ class _GapSearch:
 
     def _case(self, witness: Witness) -> _Case | None:
         """Return what the engine does with an event beside the input of the file; None if it refuses the parameters."""
-        params = {**self._params, **witness.params}
-        key = json.dumps(params, sort_keys=True)
-        if key not in self._policy_sets:
-            try:
-                self._policy_sets[key] = PolicySet(self._tested.artifact, params)
-            except InputError:
-                return None
-        policies, document, facts = self._policy_sets[key], witness.document, witness.facts
+        policies, document, facts = self._engine.policies(witness), witness.document, witness.facts
+        if not isinstance(policies, PolicySet):
+            return None
         (decision,) = policies.decide(document, facts)
         traces = policies.explain(decision.event, document, facts)
-        items = of_decision(decision, self._tested, self._paths) | of_traces(traces, self._paths)
+        items = items_of_decision(decision, self._tested, self._paths) | items_of_traces(traces, self._paths)
         return _Case(witness, decision, frozenset(items))
 
-    def _covers(self, item: CoverageItem, shown: Shown) -> bool:
+    def _covers(self, item: CoverageItem, shown: Example) -> bool:
         case = self._case(shown.witness)
         return case is not None and item in case.items
 
@@ -223,7 +226,9 @@ class _GapSearch:
             name = f"{item.sentence} ({number})"
         self._names.add(name)
         policy = case.decision.policy if len(self._paths) > 1 else None
-        self._gaps.suggestions.append(suggest(name, case.witness, output, case.decision.rule, policy, self._common))
+        self._gaps.suggestions.append(
+            suggestion_of(name, case.witness, output, case.decision.rule, policy, self._common)
+        )
         for one in case.items:
             self._suggested.setdefault(one, name)
 
@@ -264,7 +269,7 @@ def _without_param(name: str, witness: Witness) -> Witness:
     return witness._replace(params={key: value for key, value in witness.params.items() if key != name})
 
 
-def _common_input(tested: TestFileRun) -> Mapping[str, Any]:
+def _common_input(tested: TestFileRun) -> Json:
     root = tested.tests.file.root
     node = root.get("input") if isinstance(root, YamlMapping) else None
     data = {} if node is None else node.data()

@@ -72,7 +72,7 @@ class CoverageItem(NamedTuple):
         return f"hold by {by}, as it {FAILS}" if self.result == FAILS else f"{self.result} by {by}"
 
 
-class Possible(NamedTuple):
+class CoverageTarget(NamedTuple):
     """An item, and the events that cover it; ``match`` is the rule that it is about, if it is the result of one."""
 
     item: CoverageItem
@@ -88,7 +88,7 @@ def scope_of(tested: TestFileRun) -> Scope:
 # The engine's side
 
 
-def covered_by(tested: TestFileRun) -> set[CoverageItem]:
+def items_covered_by(tested: TestFileRun) -> set[CoverageItem]:
     """Return what the tests of a file cover; of rules, also what other files with the same policy do."""
     items = {
         CoverageItem((covered.path,), result, covered.policy, rule.rule)
@@ -98,10 +98,10 @@ def covered_by(tested: TestFileRun) -> set[CoverageItem]:
         if count
     }
     paths = {covered.policy: covered.path for covered in tested.coverage}
-    return items.union(*(of_decision(decision, tested, paths) for decision in tested.decisions))
+    return items.union(*(items_of_decision(decision, tested, paths) for decision in tested.decisions))
 
 
-def of_decision(decision: Decision, tested: TestFileRun, paths: Mapping[str, str]) -> set[CoverageItem]:
+def items_of_decision(decision: Decision, tested: TestFileRun, paths: Mapping[str, str]) -> set[CoverageItem]:
     """Return what a decision covers, but for the results of single rules. ``paths`` are those of policies, by name."""
     if not decision.verdicts or decision.event.problems:
         return set()
@@ -121,7 +121,7 @@ def of_decision(decision: Decision, tested: TestFileRun, paths: Mapping[str, str
     return items
 
 
-def of_traces(traces: Sequence[PolicyTrace], paths: Mapping[str, str]) -> set[CoverageItem]:
+def items_of_traces(traces: Sequence[PolicyTrace], paths: Mapping[str, str]) -> set[CoverageItem]:
     """Return the results of single rules in an evaluation."""
     return {
         CoverageItem((paths[trace.policy],), result, trace.policy, tried.rule)
@@ -134,22 +134,22 @@ def of_traces(traces: Sequence[PolicyTrace], paths: Mapping[str, str]) -> set[Co
 # The solver's side
 
 
-def possible_items(proof: Proof, tested: TestFileRun) -> Iterator[Possible]:
+def possible_items(proof: Proof, tested: TestFileRun) -> Iterator[CoverageTarget]:
     """Yield everything that a test could cover, with the events that do: some of it may be impossible."""
     decisions, scope = proof.decisions[0], scope_of(tested)
     paths = {covered.policy: covered.path for covered in tested.coverage}
     for output in (APPROVE, HOLD, ABSTAIN):
-        yield Possible(
+        yield CoverageTarget(
             CoverageItem(scope, output), disj(when for one, when in _deciding(decisions) if one.output == output)
         )
     for policy in decisions.policies:
         here = (paths[policy.name],)
         for match in policy.every():
             for result, formula in _results(match).items():
-                yield Possible(CoverageItem(here, result, policy.name, match.path), formula, match)
+                yield CoverageTarget(CoverageItem(here, result, policy.name, match.path), formula, match)
         for how, result in ((NO_RULE, NO_RULE_APPLIES), (DOUBT, UNKNOWN)):
             found = disj(one.when for one in policy.outcomes if one.how == how)
-            yield Possible(CoverageItem(here, result, policy.name), found)
+            yield CoverageTarget(CoverageItem(here, result, policy.name), found)
     for name in _types(tested.artifact):
         among = conj((proof.normal, proof.inputs.is_one_of("EventType", name)))
         ways: dict[CoverageItem, list[Formula]] = {}  # a rule may fail in its condition and in its explanation
@@ -157,7 +157,7 @@ def possible_items(proof: Proof, tested: TestFileRun) -> Iterator[Possible]:
             result = FAILS if one.how in FAILED else one.output
             policy_name = None if one.output == ABSTAIN else one.policy
             ways.setdefault(CoverageItem(scope, result, policy_name, one.rule, name), []).append(when)
-        yield from (Possible(item, conj((among, disj(formulas)))) for item, formulas in ways.items())
+        yield from (CoverageTarget(item, conj((among, disj(formulas)))) for item, formulas in ways.items())
 
 
 def stateable(proof: Proof, params: Collection[str]) -> Formula:
@@ -171,13 +171,13 @@ def stateable(proof: Proof, params: Collection[str]) -> Formula:
 
 def _results(match: MatchFormulas) -> dict[str, Formula]:
     """Return the events that reach a rule, by its result (RESULTS)."""
-    met = conj((match.reached, match.met))
+    met = conj((match.reached, match.holds))
     return {
-        "true": conj((met, neg(match.undecided))),
-        "false": conj((match.reached, neg(match.met), neg(match.failed))),
-        "error": conj((match.reached, match.failed)),
-        "explanation": conj((met, match.unexplained)),
-        "limit": conj((met, neg(match.unexplained), match.ungrouped)),
+        "true": conj((met, neg(match.output_fails))),
+        "false": conj((match.reached, neg(match.holds), neg(match.fails))),
+        "error": conj((match.reached, match.fails)),
+        "explanation": conj((met, match.explanation_fails)),
+        "limit": conj((met, neg(match.explanation_fails), match.group_fails)),
     }
 
 

@@ -16,6 +16,7 @@ from ...compiler.yaml.tree import YamlFile
 from ...errors import InputError
 from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
 from ...policy.functions.timevalues import SECOND, from_datetime, parse_duration
+from ..artifacts import Json
 from ..event_space.domains import duration_text
 from ..witness import EVENT_ID, Witness
 
@@ -34,7 +35,7 @@ class Suggestion(NamedTuple):
     """A test that passes; ``input`` and ``expected`` are as the test file has them."""
 
     name: str
-    input: Mapping[str, Any]
+    input: Json
     expected: Mapping[str, str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -42,8 +43,8 @@ class Suggestion(NamedTuple):
         return {"name": self.name, "input": dict(self.input), **self.expected}
 
 
-def suggest(
-    name: str, witness: Witness, output: str, rule: str | None, policy: str | None, common: Mapping[str, Any]
+def suggestion_of(
+    name: str, witness: Witness, output: str, rule: str | None, policy: str | None, common: Json
 ) -> Suggestion:
     """Return the test of a case. ``common`` is the input that all tests of the file have."""
     expected = {"output": output, "rule": rule, "policy": policy}
@@ -63,7 +64,7 @@ def as_yaml(suggestions: Sequence[Suggestion], indent: str = "  ") -> str:
     return "".join(f"{indent}{line}\n" for line in lines)
 
 
-def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
+def append_suggestions(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
     """Return a test file's text with the suggestions behind its sections. Raises InputError where they do not fit."""
     file = YamlFile.from_bytes(path, text.encode())
     root = file.root
@@ -81,7 +82,7 @@ def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
     )
 
 
-def created(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
+def new_test_file(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
     """Return the text of a new test file; it names ``policies``, if there are any."""
     named = [_pair("policies", list(policies))] if policies else []
     return "\n".join(["---", *named, "section:", as_yaml(suggestions)])
@@ -111,7 +112,7 @@ def _is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None and text.lower() not in _WORDS
 
 
-def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
+def _input(witness: Witness, common: Json) -> dict[str, Any]:
     """Return the input, without what the file's own input or every test has anyway."""
     now = witness.facts.now
     given: dict[str, Any] = {}
@@ -137,7 +138,7 @@ def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _event(witness: Witness, shared: Mapping[str, Any], vm_name: str) -> tuple[dict[str, Any], int | None]:
+def _event(witness: Witness, shared: Json, vm_name: str) -> tuple[dict[str, Any], int | None]:
     """Return the event's fields, and the nanoseconds to NotBefore where the test has that instead of a field."""
     wanted = witness.event
     inherited = {

@@ -23,8 +23,9 @@ from ...policy.decision import (
     RECOVER_WHEN,
     joint_group,
 )
+from ..artifacts import Json
 from ..hook_wording import hook_text, seconds_text
-from ..limits import Limiting, limiting
+from ..limits import LimitTerms, limit_terms
 from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, REFUSED, M, PolicyOutcome
 
 _NO_POLICY = {DOUBT: "unknown EventType or EventStatus", REFUSED: "a parameter that is refused"}
@@ -39,7 +40,7 @@ class Hook(NamedTuple):
     text: str
 
 
-class Preparing(NamedTuple):
+class PrepareTerms(NamedTuple):
     """What a rule prepares; ``within`` in seconds before NotBefore, None at once."""
 
     hooks: tuple[Hook, ...]
@@ -58,7 +59,7 @@ class Preparing(NamedTuple):
         return list_text(self.hooks) + _notes([word for word, is_so in notes if is_so])
 
 
-class Recovering(NamedTuple):
+class RecoverTerms(NamedTuple):
     """What a rule recovers; ``when`` is one of RECOVER_WHEN."""
 
     hooks: tuple[Hook, ...]
@@ -97,12 +98,12 @@ class Behaviour(NamedTuple):
     output: str
     approver: str
     group: str
-    preparing: tuple[Preparing, ...]
-    recover: tuple[Recovering, ...]
+    preparing: tuple[PrepareTerms, ...]
+    recover: tuple[RecoverTerms, ...]
     notify: tuple[Hook, ...]
     reason: Reason
     explanation: str | None
-    limits: tuple[Limiting, ...] = ()
+    limits: tuple[LimitTerms, ...] = ()
 
     @property
     def abstains(self) -> bool:
@@ -127,7 +128,7 @@ def behaviour(outcomes: Sequence[PolicyOutcome[M]]) -> Behaviour:
         reason = Reason(policy, rule, deciding.how)
     explanation = None if deciding is None else deciding.data.get("explanation")
     prepares = any(entry.get("prepare") for entry in data)
-    limits = (limiting(one.data, one.limit_group) for one in acting)
+    limits = (limit_terms(one.data, one.limit_group) for one in acting)
     return Behaviour(
         HOLD if deciding is None else deciding.output,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
@@ -150,8 +151,8 @@ def _notes(notes: Sequence[str]) -> str:
     return f" [{', '.join(notes)}]" if notes else ""
 
 
-def _preparation(data: Mapping[str, Any]) -> Preparing:
-    return Preparing(
+def _preparation(data: Json) -> PrepareTerms:
+    return PrepareTerms(
         tuple(map(hook_of, data.get("prepare", ()))),
         data.get("on_failure", HOLD),
         bool(data.get("parallel", False)),
@@ -159,11 +160,11 @@ def _preparation(data: Mapping[str, Any]) -> Preparing:
     )
 
 
-def _recovery(data: Mapping[str, Any]) -> Recovering:
-    return Recovering(tuple(map(hook_of, data.get("recover", ()))), data.get("recover_when", RECOVER_WHEN[0]))
+def _recovery(data: Json) -> RecoverTerms:
+    return RecoverTerms(tuple(map(hook_of, data.get("recover", ()))), data.get("recover_when", RECOVER_WHEN[0]))
 
 
-def hook_of(data: Mapping[str, Any]) -> Hook:
+def hook_of(data: Json) -> Hook:
     """Return a hook of an artifact, with its timeout if it is the default."""
     content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **as_asked(data)}
     if "run" in data:

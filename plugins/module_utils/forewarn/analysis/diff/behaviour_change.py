@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
 from ...policy.decision import APPROVE, APPROVERS, GROUPS, HOLD
 from ..limits import at_least_as_strict
 from ..policy_outcome import REFUSED
 from . import kinds
-from .behaviour import Behaviour, Hook, Preparing, Reason, Recovering, list_text
+from .behaviour import Behaviour, Hook, PrepareTerms, Reason, RecoverTerms, list_text
 from .kinds import ALIKE, INCOMPARABLE, LESS, MORE
 from .meaning import arrow
 
 _HOLD, _READY, _INDEPENDENT = GROUPS
+_Terms = Union[PrepareTerms, RecoverTerms]
 
 
 class Aspect(NamedTuple):
@@ -191,8 +192,6 @@ def _by(reason: Reason) -> str:
     return f"for {reason.text}" if reason.policy is None else f"by {reason.text}"
 
 
-def _arrow(
-    phase: str, old: tuple[Preparing, ...] | tuple[Recovering, ...], new: tuple[Preparing, ...] | tuple[Recovering, ...]
-) -> str:
+def _arrow(phase: str, old: Sequence[_Terms], new: Sequence[_Terms]) -> str:
     before, after = (" + ".join(one.text for one in side) or "nothing" for side in (old, new))
     return f"{phase}: {before} → {after}"

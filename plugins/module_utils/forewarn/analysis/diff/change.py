@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from ..artifacts import Json
 
 
 class Part(NamedTuple):
@@ -19,9 +20,9 @@ class Part(NamedTuple):
 
     when: str
     usual: bool
-    case: Mapping[str, Any] | None
-    old: Mapping[str, Any] | None
-    new: Mapping[str, Any] | None
+    case: Json | None
+    old: Json | None
+    new: Json | None
     certain: bool
     why: str = ""
 

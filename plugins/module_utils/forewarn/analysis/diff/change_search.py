@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
-from ..proof import Progress, Proof, Shown, Unproven, decision_dict
+from ..proof import Example, NoProof, Progress, Proof, decision_dict
 from ..smt.encode.decisions import Decisions, OutcomeFormula
 from ..smt.encode.problem import OpaqueValue
 from ..smt.terms import Formula, conj, disj, neg, same
@@ -39,7 +39,7 @@ class OutcomePair(NamedTuple):
 def differing_pairs(proof: Proof, progress: Progress) -> tuple[list[OutcomePair], bool]:
     """Return the pairs of outcomes that some event has and that differ, and whether they are all."""
     found: list[OutcomePair] = []
-    with proof.solver.assuming():
+    with proof.solver.scope():
         proof.solver.add(_may_differ(*proof.decisions))
         for _turn in range(_MOST_PAIRS):
             answer = proof.solver.ask()
@@ -114,10 +114,7 @@ def changes_of(
 
 
 def _change(
-    proof: Proof,
-    among: Sequence[tuple[Context, Wording]],
-    description: Description,
-    pairs: Sequence[OutcomePair],
+    proof: Proof, among: Sequence[tuple[Context, Wording]], description: Description, pairs: Sequence[OutcomePair]
 ) -> Change:
     """Return a change with its events; without any if they turn out to be impossible."""
     change = Change(description.what, description.effect, None, kinds=description.kinds)
@@ -137,7 +134,7 @@ def _change(
     words_fit = any(not proof.never(formula, part) for _when, part in found)
     for when, part in found if words_fit else [(ANY, True)]:  # no words are a reason to drop a change
         shown = proof.shows(formula, part)
-        if isinstance(shown, Unproven):
+        if isinstance(shown, NoProof):
             change.parts.append(Part(when, usual, None, None, None, certain=False, why=shown.why))
         elif shown is not None:
             change.rule = change.rule or _deciding_rule(proof, shown)
@@ -153,7 +150,7 @@ def _reads(readings: Sequence[Reading], pairs: Sequence[OutcomePair]) -> set[str
     return set().union(*(reading.reads_of(rules) for reading, rules in zip(readings, deciding)))
 
 
-def _deciding_rule(proof: Proof, shown: Shown) -> tuple[str, str, str, int, int] | None:
+def _deciding_rule(proof: Proof, shown: Example) -> tuple[str, str, str, int, int] | None:
     decision = shown.decisions[1]
     match = proof.decisions[1].rule(decision.policy, decision.rule)
     if match is None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Mapping, NamedTuple
 
 from ...policy.artifact import Artifact
+from ..artifacts import Json
 from ..hook_wording import quoted
 from . import kinds
 from .kinds import ALIKE, FEWER
@@ -20,7 +21,6 @@ from .meaning import arrow, explanations, invariants, is_stronger, one_line
 from .param_change import declaration_changes
 
 NEW, OLD = "new", "old"
-_Policy = Mapping[str, Any]  # an artifact's entry
 
 
 class DeclaredAt(NamedTuple):
@@ -70,21 +70,14 @@ def changed_declarations(old: Artifact, new: Artifact) -> tuple[Declaration, ...
     return tuple(found)
 
 
-def _at(
-    data: _Policy,
-    version: str,
-    kind: str,
-    what: str,
-    effect: str = ALIKE,
-    entry: Mapping[str, Any] | None = None,
-) -> Declaration:
+def _at(data: Json, version: str, kind: str, what: str, effect: str = ALIKE, entry: Json | None = None) -> Declaration:
     """Return a change at an expression or a parameter, in a library if the policy imports it from there."""
     at = entry or {}
     place = DeclaredAt(version, at.get("file", data["source"]), at.get("line"), at.get("column"))
     return Declaration(kind, effect, what, data["name"], place)
 
 
-def _params(old: _Policy, new: _Policy) -> Iterator[Declaration]:
+def _params(old: Json, new: Json) -> Iterator[Declaration]:
     name = new["name"]
     before, after = ({entry["name"]: entry for entry in data["params"]} for data in (old, new))
     for param, entry in after.items():
@@ -99,7 +92,7 @@ def _params(old: _Policy, new: _Policy) -> Iterator[Declaration]:
             yield _at(old, OLD, kinds.PARAMETER_DELETED, f"parameter {param} of {name} is gone", entry=entry)
 
 
-def _invariants(old: Mapping[str, _Policy], new: Mapping[str, _Policy]) -> Iterator[Declaration]:
+def _invariants(old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[Declaration]:
     """Compare by policy and name. What is gone there and has an equal elsewhere has another name, or has moved."""
     before, after = invariants(old), invariants(new)
     added = [key for key in after if key not in before]
@@ -129,7 +122,7 @@ def _invariants(old: Mapping[str, _Policy], new: Mapping[str, _Policy]) -> Itera
         yield _at(new[policy], NEW, kinds.INVARIANT_ADDED, what, ALIKE, claim.expression)
 
 
-def _suppressions(old: _Policy, new: _Policy) -> Iterator[Declaration]:
+def _suppressions(old: Json, new: Json) -> Iterator[Declaration]:
     before, after = _suppressed(old), _suppressed(new)
     for key in (*after, *(key for key in before if key not in after)):
         code, rule = key
@@ -144,14 +137,14 @@ def _suppressions(old: _Policy, new: _Policy) -> Iterator[Declaration]:
             yield _at(new, NEW, kinds.SUPPRESSION_CHANGED, f"{said} is suppressed for another reason: {reasons}")
 
 
-def _suppressed(data: _Policy) -> dict[tuple[str, str | None], list[str]]:
+def _suppressed(data: Json) -> dict[tuple[str, str | None], list[str]]:
     found: dict[tuple[str, str | None], list[str]] = {}
     for entry in data.get("suppress", ()):
         found.setdefault((entry["code"], entry.get("rule")), []).append(entry["reason"])
     return found
 
 
-def _explanations(old: _Policy, new: _Policy) -> Iterator[Declaration]:
+def _explanations(old: Json, new: Json) -> Iterator[Declaration]:
     """Compare the explanations of rules that both versions have. Where a rule is new, events show what it does."""
     before, after = explanations(old["rule"]), explanations(new["rule"])
     for path, one in after.items():
@@ -167,7 +160,7 @@ def _explanations(old: _Policy, new: _Policy) -> Iterator[Declaration]:
         yield _at(new, NEW, kinds.EXPLANATION, what, ALIKE, one.place)
 
 
-def _extra_values(old: _Policy, new: _Policy) -> Iterator[Declaration]:
+def _extra_values(old: Json, new: Json) -> Iterator[Declaration]:
     for field in ("EventType", "EventStatus"):
         before, after = (dict.fromkeys(data.get("extra_values", {}).get(field, ())) for data in (old, new))
         added = [f"{quoted(one)} is new" for one in after if one not in before]

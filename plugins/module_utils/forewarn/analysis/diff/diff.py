@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...policy.artifact import Artifact
+from ..artifacts import Json
 from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
 from .behaviour import behaviour
@@ -46,9 +46,7 @@ class Difference:
 
 
 @within_limits
-def compare(
-    old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None, progress: Progress = silent
-) -> Difference:
+def compare(old: Artifact, new: Artifact, params: Json | None = None, progress: Progress = silent) -> Difference:
     """Compare policies. Raises InputError where z3 is missing, AnalysisError on a defect of our own."""
     proof = Proof([old, new], params)
     pairs, complete = differing_pairs(proof, progress)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...policy.forms import And, Form, Or, PolicyVariable, read_form
+from ..artifacts import Json
 from ..hook_wording import quoted
 
 
-class Meant(NamedTuple):
+class ExplanationText(NamedTuple):
     """An explanation. ``place`` has its line and column, or those of its match without one.
 
     ``source`` is None, and ``meaning`` empty, without one.
@@ -22,16 +23,16 @@ class Meant(NamedTuple):
 
     meaning: str
     source: str | None
-    place: Mapping[str, Any]
+    place: Json
 
 
-class Promise(NamedTuple):
+class InvariantText(NamedTuple):
     """An invariant, and the artifact's entry of its expression."""
 
     meaning: str
     source: str
     form: Form
-    expression: Mapping[str, Any]
+    expression: Json
 
 
 def one_line(source: str) -> str:
@@ -58,35 +59,33 @@ def meaning(form: Form, variables: Mapping[str, str]) -> str:
     return json.dumps([type(form).__name__, form.type, *operands])
 
 
-def explanations(
-    block: Mapping[str, Any], prefix: str = "", outer: Mapping[str, str] | None = None
-) -> dict[str, Meant]:
+def explanations(block: Json, prefix: str = "", outer: Mapping[str, str] | None = None) -> dict[str, ExplanationText]:
     """Return the explanations of a rule of an artifact and its nested rules, by the paths of their matches."""
     variables = dict(outer or {})
     for variable in block["variables"]:
         variables[variable["name"]] = meaning(read_form(variable["expr"]["form"]), variables)
-    found: dict[str, Meant] = {}
+    found: dict[str, ExplanationText] = {}
     for match in block["match"]:
         path = prefix + match["id"]
         expression = match.get("explanation")
         if "rule" in match:
             found.update(explanations(match["rule"], path + ".", variables))
         elif expression is None:
-            found[path] = Meant("", None, match)
+            found[path] = ExplanationText("", None, match)
         else:
             text = meaning(read_form(expression["form"]), variables)
-            found[path] = Meant(text, expression["source"], expression)
+            found[path] = ExplanationText(text, expression["source"], expression)
     return found
 
 
-def invariants(policies: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], Promise]:
+def invariants(policies: Mapping[str, Json]) -> dict[tuple[str, str], InvariantText]:
     """Return the invariants of policies by the names of their policy and their own."""
     found = {}
     for name, data in policies.items():
         for entry in data.get("invariants", ()):
             expression = entry["expression"]
             form = read_form(expression["form"])
-            found[name, entry["name"]] = Promise(meaning(form, {}), expression["source"], form, expression)
+            found[name, entry["name"]] = InvariantText(meaning(form, {}), expression["source"], form, expression)
     return found
 
 

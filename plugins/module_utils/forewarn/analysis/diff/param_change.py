@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, Mapping
+from typing import Any
 
 from ...policy.params import check_bounds, convert
+from ..artifacts import Json
 from ..hook_wording import quoted, shows_as_it_is
 from . import kinds
 
 _INTS = -(2**63), 2**63 - 1
-_Entry = Mapping[str, Any]  # an artifact's declaration
 
 
-def declaration_changes(old: _Entry, new: _Entry) -> Iterator[tuple[str, str]]:
+def declaration_changes(old: Json, new: Json) -> Iterator[tuple[str, str]]:
     """Yield the kind of each difference, and its words."""
     if old["type"] != new["type"]:
         yield kinds.PARAMETER_TYPE, f"type {old['type']} → {new['type']}"
@@ -33,13 +33,13 @@ def declaration_changes(old: _Entry, new: _Entry) -> Iterator[tuple[str, str]]:
         yield kinds.PARAMETER_DEFAULT, f"default {_default(old)} → {_default(new)}{must}"
 
 
-def _converted(entry: _Entry) -> tuple[Any, ...]:
+def _converted(entry: Json) -> tuple[Any, ...]:
     if "default" not in entry:
         return ()
     return entry["type"], convert(entry["default"], entry["type"])
 
 
-def _within(inner: _Entry, outer: _Entry) -> bool:
+def _within(inner: Json, outer: Json) -> bool:
     """Return whether every value that one declaration allows, of the same type, is allowed by the other."""
     values = _finite(inner)
     if values is not None:
@@ -56,7 +56,7 @@ def _within(inner: _Entry, outer: _Entry) -> bool:
     return all(_allows(outer, value) for value in range(low, high + 1))
 
 
-def _finite(entry: _Entry) -> list[Any] | None:
+def _finite(entry: Json) -> list[Any] | None:
     """Return the values that a declaration allows if it lists them."""
     kind = entry["type"]
     if "enum" in entry:
@@ -67,7 +67,7 @@ def _finite(entry: _Entry) -> list[Any] | None:
     return [low] if low == high else None
 
 
-def _allows(entry: _Entry, value: Any) -> bool:
+def _allows(entry: Json, value: Any) -> bool:
     try:
         check_bounds(value, entry)
     except ValueError:
@@ -75,7 +75,7 @@ def _allows(entry: _Entry, value: Any) -> bool:
     return True
 
 
-def _bounds(entry: _Entry) -> tuple[Any, Any]:
+def _bounds(entry: Json) -> tuple[Any, Any]:
     low, high = _INTS if entry["type"] == "int" else (-math.inf, math.inf)
     return (
         convert(entry["min"], entry["type"]) if "min" in entry else low,
@@ -83,7 +83,7 @@ def _bounds(entry: _Entry) -> tuple[Any, Any]:
     )
 
 
-def _range(entry: _Entry) -> str:
+def _range(entry: Json) -> str:
     parts = []
     if "enum" in entry:
         parts.append(f"one of {', '.join(map(_value, entry['enum']))}")
@@ -94,7 +94,7 @@ def _range(entry: _Entry) -> str:
     return " and ".join(parts) or "any value"
 
 
-def _default(entry: _Entry) -> str:
+def _default(entry: Json) -> str:
     return _value(entry["default"]) if "default" in entry else "none"
 
 

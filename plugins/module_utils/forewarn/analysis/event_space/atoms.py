@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...policy import forms as f
 from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Scope, guarded
 from ...policy.evaluation_error import EvaluationError
 from ...policy.program import ROOTS
+from ..artifacts import Json
 from .case import Case
 from .concrete import roots
 
@@ -22,7 +22,7 @@ class Atom(NamedTuple):
     dims: tuple[str, ...]
     closure: Closure
     scope: Scope
-    params: Mapping[str, Any]
+    params: Json
     is_test: bool  # a bool; otherwise only whether it has a value
 
     def evaluate(self, given: tuple[Any, ...]) -> str:
@@ -75,17 +75,17 @@ class Term(NamedTuple):
 class Expressions:
     """Builds the atoms of one policy. ``params`` are the parameters that do not vary."""
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Json) -> None:
         self.params = params
         self._scope = Scope(ROOTS)
 
-    def add_variable(self, name: str, expression: Mapping[str, Any], form: f.Form) -> None:
+    def add_variable(self, name: str, expression: Json, form: f.Form) -> None:
         """Declare a policy variable; what follows may read it."""
         closure = Builder(self._scope, expression).build(form)
         self._scope.add("variables." + name)
         self._scope.variable_closures[name] = closure
 
-    def atom(self, expression: Mapping[str, Any], form: f.Form, dims: frozenset[str] = frozenset()) -> Atom:
+    def atom(self, expression: Json, form: f.Form, dims: frozenset[str] = frozenset()) -> Atom:
         """Return the atom of a part of an expression, whose places are those of the expression."""
         closure = guarded(Builder(self._scope, expression).build(form))
         return Atom(tuple(sorted(dims)), closure, self._scope, self.params, form.type == "bool")

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ...policy.functions.timevalues import from_datetime
+from ..artifacts import Json
 from .domains import MISSING
 
 USUAL_NOW = from_datetime(datetime(2026, 1, 1, tzinfo=timezone.utc))
@@ -40,7 +41,7 @@ class Case:
     given: dict[str, Any] = field(default_factory=dict)
 
 
-def known(values: Mapping[str, Any]) -> dict[str, Any]:
+def present(values: Json) -> dict[str, Any]:
     """Return the values that are not MISSING."""
     return {name: value for name, value in values.items() if value is not MISSING}
 

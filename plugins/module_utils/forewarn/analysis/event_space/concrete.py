@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ...events import Vm, format_time, has_field
 from ...policy.evaluate import ABSENT
 from ...policy.functions.timevalues import SECOND
+from ..artifacts import Json
 from ..witness import EVENT_ID, Witness, time_of, witness_of
-from .case import FURTHER_DOWN, LEADER, NOT_LISTED, USUAL_NOW, VM, Case, known, spelling
+from .case import FURTHER_DOWN, LEADER, NOT_LISTED, USUAL_NOW, VM, Case, present, spelling
 from .domains import MISSING
 
 _USUAL_NOTICE = 15 * 60 * SECOND  # SE-20
@@ -26,12 +27,12 @@ SAMPLE_TIMES = tuple(
 )
 
 
-def roots(case: Case, params: Mapping[str, Any]) -> tuple[Any, ...]:
+def roots(case: Case, params: Json) -> tuple[Any, ...]:
     """Return what an expression reads of a case, in the order of program.ROOTS.
 
     What the case does not give is left out, so an expression must read nothing else. ``params`` are further ones.
     """
-    event: dict[str, Any] = known(case.event)
+    event: dict[str, Any] = present(case.event)
     notice: Any = ABSENT
     if case.notice is not None and case.notice is not MISSING:
         event["NotBefore"] = case.now + case.notice
@@ -39,9 +40,9 @@ def roots(case: Case, params: Mapping[str, Any]) -> tuple[Any, ...]:
     if event.get("EventStatus") == "Started":
         notice = 0
     event["Resources"] = _listing(case, None)
-    vm = known(case.vm)
+    vm = present(case.vm)
     if case.tags_known:
-        vm["tags"] = known(case.tags)
+        vm["tags"] = present(case.tags)
     named = case.vm.get("name") is not MISSING
     affects_me, leader = (case.place != NOT_LISTED, case.place == LEADER) if named else (ABSENT, ABSENT)
     return event, ABSENT, notice, case.age, case.now, affects_me, leader, vm, {**params, **case.params}
@@ -71,14 +72,14 @@ def witness(case: Case, api_version: str) -> Witness:
         lead = MISSING if event["EventStatus"] == "Started" else _USUAL_NOTICE
     if lead is not MISSING:
         event["NotBefore"] = format_time(time_of((case.now + lead) // 1000))
-    event = {field: value for field, value in known(event).items() if has_field(api_version, field)}
+    event = {field: value for field, value in present(event).items() if has_field(api_version, field)}
     if api_version == "2017-03-01":
         event["Resources"] = ["_" + one for one in event["Resources"]]
     tags = None
     if case.tags_known:
         # 'policy explain' cannot be given a VM without any tag, so it has one that nobody asks for.
-        tags = known(case.tags) or {next(key for key in _unasked("other") if key not in case.tags): "x"}
-    vm = Vm(**known({**case.vm, "name": name}), tags=tags)
+        tags = present(case.tags) or {next(key for key in _unasked("other") if key not in case.tags): "x"}
+    vm = Vm(**present({**case.vm, "name": name}), tags=tags)
     return witness_of(event, api_version, vm, case.now // 1000, case.age // 1000, case.given)
 
 

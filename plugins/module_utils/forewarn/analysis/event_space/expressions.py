@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ...policy import forms as f
 from ...policy.evaluation_error import EvaluationError
 from ...policy.program import is_conditional
-from ..artifacts import every_part
+from ..artifacts import Json, every_part
 from ..limits import named
 from ..policy_outcome import PolicyMatch
 from .atoms import Atom, Expressions, Term
@@ -72,7 +72,7 @@ class ReadMatch(PolicyMatch["ReadMatch"]):
 
 
 class _Variable(NamedTuple):
-    expression: Mapping[str, Any]
+    expression: Json
     form: f.Form
     key: Any
 
@@ -83,22 +83,20 @@ class Reader:
     ``policy`` is the artifact's entry; a claim about all policies has none.
     """
 
-    def __init__(
-        self, symbols: SymbolTable, params: Mapping[str, Any], policy: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, symbols: SymbolTable, params: Json, policy: Json | None = None) -> None:
         self._policy = policy or {}
         self.symbols = symbols
         self.params = params  # fixed ones
         self.variables: dict[str, _Variable] = {}
         self._leaves = Leaves(params, symbols.params)
         self._expressions = Expressions(params)
-        self._expression: Mapping[str, Any] = {}
+        self._expression: Json = {}
         self._defined: dict[Any, Term] = {}
         self._terms: dict[Any, Term] = {}
 
     # Building
 
-    def block(self, block: Mapping[str, Any], prefix: str, numbers: Iterator[int]) -> tuple[ReadMatch, ...]:
+    def block(self, block: Json, prefix: str, numbers: Iterator[int]) -> tuple[ReadMatch, ...]:
         """Read the matches of a rule, whose paths begin with ``prefix``; each takes the next of the numbers."""
         for variable in block["variables"]:
             self._add_variable(variable["name"], variable["expr"])
@@ -118,18 +116,18 @@ class Reader:
             found.append(ReadMatch(*place, conditional, group, inner, condition, explanation, limit))
         return tuple(found)
 
-    def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
+    def _add_variable(self, name: str, expression: Json) -> None:
         """Declare a policy variable; what follows may read it."""
         form = self._form(expression)
         self._expressions.add_variable(name, expression, form)
         self.variables[name] = _Variable(expression, form, self.key(form))
         self._leaves.variables[name] = form
 
-    def term(self, expression: Mapping[str, Any], variables: Mapping[str, str]) -> Term:
+    def term(self, expression: Json, variables: Mapping[str, str]) -> Term:
         """Return the term of an expression of type bool, in which ``variables`` have these values."""
         return self._term(self._form(expression, variables))
 
-    def _form(self, expression: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> f.Form:
+    def _form(self, expression: Json, variables: Mapping[str, str] | None = None) -> f.Form:
         """Return the form of an expression, whose places are those of all forms from now on."""
         self._expression = expression
         return f.read_form(expression["form"], variables=variables)

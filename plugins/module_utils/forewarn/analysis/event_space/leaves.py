@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from ...policy.forms import Call, Field, Form, Has, Literal, PolicyVariable, Variable
+from ..artifacts import Json
 from .resources import COUNT, PLACE, VM_NAME, ResourceListed
 from .symbol_table import Leaf, Symbol
 from .symbols import (
@@ -33,7 +33,7 @@ class Leaves:
     type or status.
     """
 
-    def __init__(self, fixed: Collection[str], varying: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, fixed: Collection[str], varying: Mapping[str, Json]) -> None:
         self.variables: dict[str, Form] = {}  # of the policy
         self._fixed = fixed
         self._varying = varying

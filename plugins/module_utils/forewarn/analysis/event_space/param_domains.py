@@ -14,31 +14,28 @@ from typing import Any, Mapping, NamedTuple
 
 from ...errors import InputError
 from ...policy.params import check_bounds, convert
-from ..artifacts import ParamDeclaration, declared_params
+from ..artifacts import Json, ParamDeclaration, declared_params
 from .domains import after
 
-Entry = Mapping[str, Any]  # a parameter's declaration in an artifact
 _LIMITS = ("type", "enum", "min", "max")
 
 
-class Settled(NamedTuple):
+class ParamDomains(NamedTuple):
     """Parameters by name: declarations of those that vary, and those of each version by which it refuses values."""
 
-    varying: Mapping[str, Entry]
-    limits: tuple[Mapping[str, Entry], ...]
+    varying: Mapping[str, Json]
+    limits: tuple[Mapping[str, Json], ...]
 
 
-def settle(
-    versions: Sequence[Sequence[Mapping[str, Any]]], given: Mapping[str, Any], at_default: Collection[str] = ()
-) -> Settled:
+def param_domains(versions: Sequence[Sequence[Json]], given: Json, at_default: Collection[str] = ()) -> ParamDomains:
     """Settle the parameters of several versions, each a list of policies as the artifact has them.
 
     ``given`` are JSON values. Parameters ``at_default`` do not vary where the versions differ in them.
 
     Raises InputError.
     """
-    varying: dict[str, Entry] = {}
-    limits: list[dict[str, Entry]] = [{} for _version in versions]
+    varying: dict[str, Json] = {}
+    limits: list[dict[str, Json]] = [{} for _version in versions]
     for name, places in declared_params(versions, given).items():
         entries = [one.entry for one in places]
         if name in given:
@@ -55,14 +52,14 @@ def settle(
                 limits[version][name] = entry
         elif any("default" not in one for one in entries):
             raise _without_default(name)
-    return Settled(varying, tuple(limits))
+    return ParamDomains(varying, tuple(limits))
 
 
 def _without_default(name: str) -> InputError:
     return InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
 
 
-def refuses(limits: Mapping[str, Entry], name: str, value: Any) -> bool:
+def refuses(limits: Mapping[str, Json], name: str, value: Any) -> bool:
     """Return whether a version refuses a converted value of a parameter."""
     if name not in limits:
         return False
@@ -73,13 +70,13 @@ def refuses(limits: Mapping[str, Entry], name: str, value: Any) -> bool:
     return False
 
 
-def _alike(entries: Sequence[Entry], keys: Sequence[str]) -> bool:
+def _alike(entries: Sequence[Json], keys: Sequence[str]) -> bool:
     return all(entry.get(key) == entries[0].get(key) for entry in entries for key in keys)
 
 
-def _by_version(places: Sequence[ParamDeclaration]) -> dict[int, Entry]:
+def _by_version(places: Sequence[ParamDeclaration]) -> dict[int, Json]:
     """Return the one declaration of each version, if the parameter can vary between them; otherwise nothing."""
-    found: dict[int, Entry] = {}
+    found: dict[int, Json] = {}
     for version, _policy, entry in places:
         if not _alike([found.setdefault(version, entry), entry], (*_LIMITS, "default")):
             return {}
@@ -88,7 +85,7 @@ def _by_version(places: Sequence[ParamDeclaration]) -> dict[int, Entry]:
     return found if can and any(_has_range(entry) or "default" not in entry for entry in entries) else {}
 
 
-def _union(entries: Sequence[Entry]) -> Entry:
+def _union(entries: Sequence[Json]) -> Json:
     """Return a declaration that allows what one of several does.
 
     ``cuts`` are where an interval of values begins because a declaration ends, ``texts`` are those that one names.
@@ -112,11 +109,11 @@ def _union(entries: Sequence[Entry]) -> Entry:
     return union
 
 
-def _given(entry: Entry, key: str) -> tuple[Any, ...]:
+def _given(entry: Json, key: str) -> tuple[Any, ...]:
     return (entry[key],) if key in entry else ()
 
 
-def _bound(entry: Entry, end: str) -> Any:
+def _bound(entry: Json, end: str) -> Any:
     """Return the least or greatest value that a declaration allows, or None."""
     if "enum" not in entry:
         return entry.get(end)
@@ -124,9 +121,9 @@ def _bound(entry: Entry, end: str) -> Any:
     return choose(entry["enum"], key=lambda item: convert(item, entry["type"]))
 
 
-def _has_range(entry: Entry) -> bool:
+def _has_range(entry: Json) -> bool:
     return entry["type"] == "bool" or (_can_vary(entry) and any(key in entry for key in ("enum", "min", "max")))
 
 
-def _can_vary(entry: Entry) -> bool:
+def _can_vary(entry: Json) -> bool:
     return not entry["type"].startswith(("list(", "map(")) and entry.get("pattern") is not True

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ...policy.artifact import Artifact
 from ...policy.params import bind
-from ..artifacts import extra_values
+from ..artifacts import Json, extra_values
 from ..policy_outcome import with_inner
 from .atoms import Term
 from .expressions import Reader, ReadMatch
-from .param_domains import Entry, settle
+from .param_domains import param_domains
 from .space import Space, slices
 from .symbol_table import SymbolTable
 from .symbols import EVENT_STATUS, EVENT_TYPE, Param
@@ -39,7 +39,7 @@ class ReadPolicy(NamedTuple):
     """One policy. ``known`` maps EventType and EventStatus to the values that it does not hold out of hand."""
 
     name: str
-    data: Mapping[str, Any]
+    data: Json
     matches: tuple[ReadMatch, ...]
     known: Mapping[str, frozenset[str]]
 
@@ -58,8 +58,8 @@ class Reading(NamedTuple):
     policies: tuple[ReadPolicy, ...]
     invariants: tuple[Invariant, ...]
     symbols: SymbolTable
-    fixed: Mapping[str, Any]
-    limits: Mapping[str, Entry] = {}
+    fixed: Json
+    limits: Mapping[str, Json] = {}
 
     def reads_of(self, rules: Container[tuple[str, str | None]]) -> set[str]:
         """Return the names of the inputs that some rules read, which are named by policy and path."""
@@ -74,9 +74,7 @@ class Reading(NamedTuple):
         return slices(self.symbols.dimensions(), self.symbols.api_version)
 
 
-def read(
-    artifact: Artifact, params: Mapping[str, Any] | None = None, invariants: Sequence[Mapping[str, Any]] = ()
-) -> Reading:
+def read(artifact: Artifact, params: Json | None = None, invariants: Sequence[Json] = ()) -> Reading:
     """Read compiled policies. ``params`` are JSON values given for parameters, as PolicySet takes them; others vary
     over their declared range, or have their default.
 
@@ -88,8 +86,8 @@ def read(
 
 def read_together(
     artifacts: Sequence[Artifact],
-    params: Mapping[str, Any] | None = None,
-    invariants: Sequence[Mapping[str, Any]] = (),
+    params: Json | None = None,
+    invariants: Sequence[Json] = (),
     at_default: Collection[str] = (),
 ) -> list[Reading]:
     """Read versions of policies over one symbol table, so that one space holds the classes of all.
@@ -97,28 +95,23 @@ def read_together(
     Parameters ``at_default`` have their default in each version, if the versions differ in them.
     """
     given = dict(params or {})
-    settled = settle([artifact.data["policies"] for artifact in artifacts], given, at_default)
+    domains = param_domains([artifact.data["policies"] for artifact in artifacts], given, at_default)
     extra = extra_values(data for artifact in artifacts for data in artifact.data["policies"])
-    symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
+    symbols = SymbolTable(artifacts[0].api_version, domains.varying, extra)
     for symbol in (EVENT_TYPE, EVENT_STATUS):
         symbols.use(symbol)
-    for name in dict.fromkeys(name for limits in settled.limits for name in limits):
-        symbols.use(Param(name, settled.varying[name]))
-    for name, entry in settled.varying.items():
+    for name in dict.fromkeys(name for limits in domains.limits for name in limits):
+        symbols.use(Param(name, domains.varying[name]))
+    for name, entry in domains.varying.items():
         if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
             symbols.use(Param(name, entry))
     return [
         _read(artifact, symbols, given, invariants)._replace(limits=limits)
-        for artifact, limits in zip(artifacts, settled.limits)
+        for artifact, limits in zip(artifacts, domains.limits)
     ]
 
 
-def _read(
-    artifact: Artifact,
-    symbols: SymbolTable,
-    given: Mapping[str, Any],
-    further: Sequence[Mapping[str, Any]],
-) -> Reading:
+def _read(artifact: Artifact, symbols: SymbolTable, given: Json, further: Sequence[Json]) -> Reading:
     policies, claims = [], []
     everything: dict[str, Any] = {}
     for data in artifact.data["policies"]:
@@ -139,12 +132,7 @@ def _read(
     return Reading(artifact, tuple(policies), tuple(claims), symbols, used)
 
 
-def _claim(
-    entry: Mapping[str, Any],
-    source: str,
-    symbols: SymbolTable,
-    fixed: Mapping[str, Any],
-) -> Invariant:
+def _claim(entry: Json, source: str, symbols: SymbolTable, fixed: Json) -> Invariant:
     expression = entry["expression"]
     terms: dict[str, Term] = {}
     for decision, more in itertools.product(("approve", "hold"), entry.get("known", ({},))):
@@ -155,9 +143,7 @@ def _claim(
     return Invariant(entry["name"], file, expression["line"], expression["column"], terms)
 
 
-def _fixed(
-    data: Mapping[str, Any], varying: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]
-) -> dict[str, Any]:
+def _fixed(data: Json, varying: Mapping[str, Json], given: Json) -> dict[str, Any]:
     """Return the values of a policy's parameters that do not vary."""
     entries = [entry for entry in data["params"] if entry["name"] not in varying]
     return bind(entries, given, data["name"])

@@ -13,6 +13,7 @@ import abc
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from ..artifacts import Json
 from .case import Case
 from .domains import MISSING, ORDERED, DomainValue, after, merged_range
 
@@ -137,9 +138,7 @@ class SymbolTable:
     ``extra`` has the types and statuses that policies declare; ``uses`` is by the names of symbols.
     """
 
-    def __init__(
-        self, api_version: str, params: Mapping[str, Mapping[str, Any]], extra: Mapping[str, tuple[str, ...]]
-    ) -> None:
+    def __init__(self, api_version: str, params: Mapping[str, Json], extra: Mapping[str, tuple[str, ...]]) -> None:
         self.api_version = api_version
         self.params = params
         self.extra = extra

@@ -23,6 +23,7 @@ from ...events import (
 from ...policy.functions.standard import INT_MAX, INT_MIN
 from ...policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
 from ...policy.params import convert
+from ..artifacts import Json
 from ..witness import as_json
 from .case import Case
 from .domains import LONGEST, MAX_DOUBLE, MISSING, DomainValue, after, intervals, show, texts
@@ -173,7 +174,7 @@ class Param(Symbol):
 
     section = "params"
 
-    def __init__(self, param: str, declaration: Mapping[str, Any]) -> None:
+    def __init__(self, param: str, declaration: Json) -> None:
         super().__init__(f"params.{param}", param)
         self.declaration = declaration
         self.type: str = declaration["type"]

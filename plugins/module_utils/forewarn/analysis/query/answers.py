@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..artifacts import Json
 from ..event_space.policies import Reading
-from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
+from ..proof import Example, ExampleCheck, NoProof, Progress, Proof, decision_dict, silent
 from ..smt.terms import Formula, conj, neg
 from ..wording import Context, Wording
-from .predicate import SOURCE
 
 NONE, SOME, NOT_PROVEN = "none", "some", "not-proven"  # verdicts
+SOURCE = "expression"  # the file that messages about a question name
 _MOST_GROUPS = 8
 
 
@@ -30,8 +31,8 @@ class EventGroup(NamedTuple):
     when: str
     all: bool
     usual: bool
-    case: Mapping[str, Any] | None
-    decisions: tuple[Mapping[str, Any], ...]
+    case: Json | None
+    decisions: tuple[Json, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the group for ``--json``."""
@@ -39,7 +40,7 @@ class EventGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answered:
+class QueryAnswer:
     """Whether there are events for which something holds: proven that there are none, some, or not proven (``why``).
 
     ``complete``: the groups have them all. ``no_value`` says in words where the expression has no value.
@@ -67,27 +68,27 @@ class Answered:
 
 
 def answered(
-    proof: Proof, contexts: Sequence[Context], formula: Formula, confirm: Confirm, progress: Progress = silent
-) -> Answered:
+    proof: Proof, contexts: Sequence[Context], formula: Formula, confirm: ExampleCheck, progress: Progress = silent
+) -> QueryAnswer:
     """Return for which events a formula holds; ``confirm`` says whether it does for an example."""
     progress("whether there is such an event", 0, 0)
     basis = proof.assumptions, proof.not_understood
     usual = conj((formula, proof.normal))
     among: Formula = proof.normal
     shown = proof.shows(usual, confirm=confirm)
-    if not isinstance(shown, Shown):
+    if not isinstance(shown, Example):
         unusual = proof.shows(formula, confirm=confirm)
         if unusual is None:
-            return Answered(NONE, (), True, "", *basis)
-        if isinstance(unusual, Shown) or shown is None:
+            return QueryAnswer(NONE, (), True, "", *basis)
+        if isinstance(unusual, Example) or shown is None:
             shown, usual, among = unusual, formula, True
     groups, complete = _groups(proof, contexts, usual, among, confirm, progress)
-    if isinstance(shown, Unproven):
-        return Answered(NOT_PROVEN, groups, complete, shown.why, *basis)
-    return Answered(SOME, groups, complete, "", *basis)
+    if isinstance(shown, NoProof):
+        return QueryAnswer(NOT_PROVEN, groups, complete, shown.why, *basis)
+    return QueryAnswer(SOME, groups, complete, "", *basis)
 
 
-def in_words(proof: Proof, contexts: Sequence[Context], formula: Formula) -> str:
+def formula_words(proof: Proof, contexts: Sequence[Context], formula: Formula) -> str:
     """Return for which events a formula holds, in words; empty if there are none that the service sends."""
     usual = conj((formula, proof.normal))
     if proof.never(usual):
@@ -101,7 +102,7 @@ def _groups(
     contexts: Sequence[Context],
     formula: Formula,
     among: Formula,
-    confirm: Confirm,
+    confirm: ExampleCheck,
     progress: Progress,
 ) -> tuple[tuple[EventGroup, ...], bool]:
     """Return the groups of events for which a formula holds, and whether they are all."""
@@ -143,8 +144,8 @@ def _parts(
     return first or ([], True)
 
 
-def _group(proof: Proof, words: str, shown: Shown | Unproven, *, always: bool, usual: bool) -> EventGroup:
-    if isinstance(shown, Unproven):
+def _group(proof: Proof, words: str, shown: Example | NoProof, *, always: bool, usual: bool) -> EventGroup:
+    if isinstance(shown, NoProof):
         return EventGroup(words, always, usual, None, ())
     seen = proof.with_given(shown.witness)
     decisions = []

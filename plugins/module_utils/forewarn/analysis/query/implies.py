@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
-from ..proof import Progress, Proof, Shown, silent
+from ..artifacts import Json
+from ..proof import Example, Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.terms import conj, neg
 from ..wording import contexts
-from .answers import Answered, answered
+from .answers import QueryAnswer, answered
 
 # What may be claimed of A and B.
 IMPLIES, EQUIVALENT, DISJOINT = "implies", "equivalent", "disjoint"
@@ -22,12 +20,8 @@ IMPLIES, EQUIVALENT, DISJOINT = "implies", "equivalent", "disjoint"
 
 @within_limits
 def exceptions(
-    relation: str,
-    one: Artifact,
-    other: Artifact,
-    params: Mapping[str, Any] | None = None,
-    progress: Progress = silent,
-) -> tuple[Answered, ...]:
+    relation: str, one: Artifact, other: Artifact, params: Json | None = None, progress: Progress = silent
+) -> tuple[QueryAnswer, ...]:
     """Return the events that contradict a relation, as one answer for each way to contradict it.
 
     IMPLIES: events that the first policies approve and the others hold. EQUIVALENT: these, and those the other way
@@ -41,7 +35,7 @@ def exceptions(
     found = []
     for wanted in _CONTRADICTIONS[relation]:
 
-        def confirm(shown: Shown, wanted: tuple[bool, bool] = wanted) -> bool:
+        def confirm(shown: Example, wanted: tuple[bool, bool] = wanted) -> bool:
             return tuple(decision.output == APPROVE for decision in shown.decisions) == wanted
 
         formula = conj(term if approved else neg(term) for term, approved in zip((first, second), wanted))

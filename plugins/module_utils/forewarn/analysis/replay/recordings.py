@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Report = Callable[[str, str], None]  # where, what is wrong there
 
 
-class Past(NamedTuple):
+class RecordedDecision(NamedTuple):
     """A decision that a runner kept; ``event`` is the Event.key, ``eligibility`` a code of approvals."""
 
     at: datetime
@@ -54,7 +54,7 @@ class RecordedDocument(NamedTuple):
     at: datetime | None
     document: Document | None
     vm: Vm | None = None
-    decisions: tuple[Past, ...] = ()
+    decisions: tuple[RecordedDecision, ...] = ()
     approved: tuple[tuple[str, datetime], ...] = ()
 
 
@@ -111,7 +111,7 @@ def _document(data: dict[str, Any], line: bytes, api_version: str) -> Document:
 def read_journal(entries: Iterable[RecordedEntry], api_version: str, report: Report) -> Iterator[RecordedDocument]:
     """Yield a record for each document of a runner's journal, with its decisions; drills are left out."""
     listed: tuple[datetime, Document] | None = None
-    decisions: list[Past] = []
+    decisions: list[RecordedDecision] = []
     approved: list[tuple[str, datetime]] = []
     doubts: dict[str, str] = {}
     for entry in entries:
@@ -140,7 +140,7 @@ def read_journal(entries: Iterable[RecordedEntry], api_version: str, report: Rep
 def _complete(
     at: datetime,
     document: Document,
-    decisions: list[Past],
+    decisions: list[RecordedDecision],
     approved: list[tuple[str, datetime]],
     doubts: dict[str, str],
 ) -> RecordedDocument:
@@ -162,9 +162,9 @@ def _complete(
     return RecordedDocument(at, replace(document, events=events), None, tuple(decisions), tuple(approved))
 
 
-def _past(at: datetime, fields: Mapping[str, Any]) -> Past:
+def _past(at: datetime, fields: Mapping[str, Any]) -> RecordedDecision:
     policy, rule = fields.get("policy"), fields.get("rule")
-    return Past(
+    return RecordedDecision(
         at,
         str(fields["event_id"]).lower(),
         str(fields.get("status", "")),

@@ -9,11 +9,11 @@ everybody else acts as recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ...events import Document, Event, Vm
 from ...policy.approval import Eligibility, eligibility
@@ -21,7 +21,7 @@ from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
 from ...policy.view import DocumentView
 from .breakpoints import Clockwork, MatchedRule, TimedAnswers, breakpoints, horizon
-from .recordings import Past, RecordedDocument
+from .recordings import RecordedDecision, RecordedDocument
 
 # The outcomes of an event, as far as this VM is concerned.
 APPROVED, HELD, NOT_SENT, STARTED = "approved", "held", "not-sent", "started"
@@ -44,39 +44,58 @@ class TimedDecision(NamedTuple):
     hooks: int  # that would have to succeed before
 
 
-_Decision = TypeVar("_Decision", Past, TimedDecision)
+D = TypeVar("D", RecordedDecision, TimedDecision)
 
 
 @dataclass
-class Replayed:
+class DecisionCourse(Generic[D]):
+    """The decisions about an event in the order of time, and whether an approval was sent, and when, if known."""
+
+    decisions: list[D] = field(default_factory=list)
+    approved: bool = False
+    approved_at: datetime | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of it."""
+        return self.approved or bool(self.decisions)
+
+    @property
+    def outcome(self) -> str:
+        """The outcome: one of this module's constants."""
+        outputs = {one.output for one in self.decisions if one.status != "Started"}
+        if self.approved or not outputs:
+            return APPROVED if self.approved else STARTED
+        return NOT_SENT if APPROVE in outputs else HELD
+
+    def approve(self, at: datetime | None) -> None:
+        """Note that an approval is sent, unless one was before."""
+        if not self.approved:
+            self.approved, self.approved_at = True, at
+
+    def steps(self) -> list[D]:
+        """Return the first of each run of the same output, from the time before the event started."""
+        unstarted = (decision for decision in self.decisions if decision.status != "Started")
+        return [next(run) for _output, run in groupby(unstarted, lambda decision: decision.output)]
+
+
+@dataclass
+class ReplayedEvent:
     """One event, from when it was first listed until it was last listed. ``vm`` is the name of the VM that asks.
 
-    ``then`` and ``approved_then`` are what a runner recorded: empty and None without a journal. ``now`` has each change
-    of the decision, ``would_approve`` whether an approval would have been sent, ``approved_now`` when, if known.
+    ``then`` is what a runner recorded: nothing without a journal. ``now`` has each change of the decision, and the
+    approval that would have been sent. ``waits_until`` is when this VM takes over from others.
     """
 
     event: Event
     vm: str | None
     first_seen: datetime | None
     last_seen: datetime | None = None
-    then: list[Past] = field(default_factory=list)
-    approved_then: datetime | None = None
-    now: list[TimedDecision] = field(default_factory=list)
-    would_approve: bool = False
-    approved_now: datetime | None = None
+    then: DecisionCourse[RecordedDecision] = field(default_factory=DecisionCourse)
+    now: DecisionCourse[TimedDecision] = field(default_factory=DecisionCourse)
     not_before: datetime | None = None  # the last that was known
-
-    @property
-    def outcome_then(self) -> str | None:
-        """The outcome then: one of this module's constants, None if it is not known."""
-        if self.approved_then is not None:
-            return APPROVED
-        return _outcome(self.then) if self.then else None
-
-    @property
-    def outcome_now(self) -> str:
-        """The outcome now: one of this module's constants."""
-        return APPROVED if self.would_approve else _outcome(self.now)
+    approvable_since: datetime | None = None
+    waits_until: datetime | None = None
 
     @property
     def changed(self) -> bool | None:
@@ -84,9 +103,9 @@ class Replayed:
 
         None if no decisions were recorded.
         """
-        if not self.then:
+        if not self.then.decisions:
             return None
-        then, now = _steps(self.then), _steps(self.now)
+        then, now = self.then.steps(), self.now.steps()
         if [past.output for past in then] != [decided.output for decided in now]:
             return True
         return any(
@@ -94,34 +113,22 @@ class Replayed:
             for past, decided in zip(then[1:], now[1:], strict=True)
         )
 
-    @property
-    def latency_seconds(self) -> float | None:
-        """From when it was first listed to the approval that would have been sent."""
-        return _between(self.first_seen, self.approved_now)
+    def latency_seconds(self, course: DecisionCourse[D]) -> float | None:
+        """Return the time from when it was first listed to the approval."""
+        return _between(self.first_seen, course.approved_at)
 
-    @property
-    def ahead_seconds(self) -> float | None:
-        """From that approval to NotBefore."""
-        return _between(self.approved_now, self.not_before)
+    def ahead_seconds(self, course: DecisionCourse[D]) -> float | None:
+        """Return the time from the approval to NotBefore."""
+        return _between(course.approved_at, self.not_before)
 
-    @property
-    def ahead_then_seconds(self) -> float | None:
-        """From the approval that was sent to NotBefore."""
-        return _between(self.approved_then, self.not_before)
-
-    @property
-    def latency_then_seconds(self) -> float | None:
-        """From when it was first listed to the approval that was sent."""
-        return _between(self.first_seen, self.approved_then)
-
-    def difference(self) -> tuple[Past, TimedDecision] | None:
+    def difference(self) -> tuple[RecordedDecision, TimedDecision] | None:
         """Return the decisions, then and now, at which the outputs begin to differ; None if nothing has changed.
 
         Both have the same output if only the time differs.
         """
         if not self.changed:
             return None
-        then, now = _steps(self.then), _steps(self.now)
+        then, now = self.then.steps(), self.now.steps()
         if not then or not now:
             return None
         place = next(
@@ -129,17 +136,6 @@ class Replayed:
             max(len(then), len(now)) - 1,
         )
         return then[min(place, len(then) - 1)], now[min(place, len(now) - 1)]
-
-
-@dataclass
-class _Listed:
-    """A listed event and its state. ``waits_until`` is when this VM takes over from others."""
-
-    replayed: Replayed
-    event: Event
-    decision: Decision | None = None
-    approvable_since: datetime | None = None
-    waits_until: datetime | None = None
 
 
 class Replay:
@@ -163,7 +159,7 @@ class Replay:
         """Whether the time must be known to decide."""
         return self._clockwork.time_dependent
 
-    def feed(self, record: RecordedDocument) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument) -> Iterator[ReplayedEvent]:
         """Process a record; yield the events that are no longer listed."""
         self.documents += record.document is not None
         if record.at is not None:
@@ -178,7 +174,7 @@ class Replay:
             self.backwards += 1
         yield from stream.feed(record, vm)
 
-    def end(self, until: datetime | None = None) -> Iterator[Replayed]:
+    def end(self, until: datetime | None = None) -> Iterator[ReplayedEvent]:
         """Let time pass until ``until``, and yield the events that are still listed."""
         for stream in self._streams.values():
             yield from stream.end(until)
@@ -195,14 +191,14 @@ class _Stream:
         self._vm = Vm()
         self._document = Document()
         self._view: DocumentView | None = None  # of the document, at the last decision
-        self._listed: dict[str, _Listed] = {}
+        self._listed: dict[str, ReplayedEvent] = {}
         self._scheduled: list[Event] = []  # the listed events that may still be approved
         self._first_seen: dict[str, datetime] = {}  # by Event.key
         # At which answers may change, by the times that policies name; None: not yet asked for.
         self._instants: list[datetime] | None = None
         self._answers = TimedAnswers((), True)
 
-    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[ReplayedEvent]:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
@@ -214,37 +210,35 @@ class _Stream:
             self._decide(record.at)
             self._instants = None
         for listed in self._listed.values():
-            listed.replayed.last_seen = record.at or listed.replayed.last_seen
+            listed.last_seen = record.at or listed.last_seen
         self.at = record.at or self.at
         for past in record.decisions:
             if past.event in self._listed:
-                self._listed[past.event].replayed.then.append(past)
+                self._listed[past.event].then.decisions.append(past)
         for key, at in record.approved:
             if key in self._listed:
-                replayed = self._listed[key].replayed
-                replayed.approved_then = replayed.approved_then or at
+                self._listed[key].then.approve(at)
 
-    def end(self, until: datetime | None) -> Iterator[Replayed]:
+    def end(self, until: datetime | None) -> Iterator[ReplayedEvent]:
         if until is not None:
             self._pass_time(until)
-        for listed in self._listed.values():
-            yield listed.replayed
+        yield from self._listed.values()
         self._listed.clear()
 
-    def _update(self, document: Document, at: datetime | None) -> Iterator[Replayed]:
+    def _update(self, document: Document, at: datetime | None) -> Iterator[ReplayedEvent]:
         self._document = document
         keys = {event.key for event in document.events}
         if not document.problems:  # an entry that cannot be read may be any event
             for key in [key for key in self._listed if key not in keys]:
-                yield self._listed.pop(key).replayed
+                yield self._listed.pop(key)
         for event in document.events:
             listed = self._listed.get(event.key)
             if listed is None:
-                listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
-            listed.event = listed.replayed.event = event
-            listed.replayed.not_before = event.not_before or listed.replayed.not_before
+                listed = self._listed[event.key] = ReplayedEvent(event, self._vm.name, at)
+            listed.event = event
+            listed.not_before = event.not_before or listed.not_before
         self._scheduled = [event for event in document.events if event.event_status != "Started" and not event.problems]
-        seen = ((key, listed.replayed.first_seen) for key, listed in self._listed.items())
+        seen = ((key, listed.first_seen) for key, listed in self._listed.items())
         self._first_seen = {key: moment for key, moment in seen if moment is not None}
 
     # Time
@@ -255,7 +249,7 @@ class _Stream:
         if begin is None or not self._scheduled or until <= begin:
             return
         if not self._clockwork.time_dependent:
-            self._wait(begin, until)
+            self._decide_after_waits(begin, until)
             return
         waits = [listed.waits_until for listed in self._listed.values() if listed.waits_until is not None]
         if not waits and self._answers.settled:
@@ -265,24 +259,24 @@ class _Stream:
         end = horizon(begin, until, self._scheduled)
         before = begin
         for moment in breakpoints(begin, end, sorted([*self._instants, *waits])):
-            self._look(before, moment)
+            self._decide_at_changes(before, moment)
             before = moment
 
-    def _look(self, before: datetime, moment: datetime) -> None:
+    def _decide_at_changes(self, before: datetime, moment: datetime) -> None:
         """Decide at the second at which the answers change, and when a wait is over."""
         while self._answer(moment) != self._answers.rules:
             early, late = before, moment
             while late - early > _SECOND:
                 middle = early + (late - early) / 2
                 early, late = (middle, late) if self._answer(middle) == self._answers.rules else (early, middle)
-            self._wait(before, late)
+            self._decide_after_waits(before, late)
             self._decide(late)
             before = late
             if late >= moment:
                 return
-        self._wait(before, moment)
+        self._decide_after_waits(before, moment)
 
-    def _wait(self, before: datetime, until: datetime) -> None:
+    def _decide_after_waits(self, before: datetime, until: datetime) -> None:
         ends = (listed.waits_until for listed in self._listed.values())
         for moment in sorted(end for end in ends if end is not None and before < end <= until):
             self._decide(moment)
@@ -304,13 +298,12 @@ class _Stream:
         now = at or _NO_TIME
         facts = self._facts(now)
         for decision in self._policies.decide(self._document, facts):
-            self._note(self._listed[decision.event.key], decision, now, at)
+            self._record(self._listed[decision.event.key], decision, now, at)
         self._view = self._policies.last_view
         if self._clockwork.time_dependent and self._scheduled:
             self._answers = self._answers_at(facts)
 
-    def _note(self, listed: _Listed, decision: Decision, now: datetime, at: datetime | None) -> None:
-        listed.decision = decision
+    def _record(self, listed: ReplayedEvent, decision: Decision, now: datetime, at: datetime | None) -> None:
         if decision.output == APPROVE:
             listed.approvable_since = listed.approvable_since or now
         else:
@@ -319,13 +312,11 @@ class _Stream:
         where = eligibility(decision, self._vm.name, now, (now - since).total_seconds())
         waits = where.wait_seconds is not None and at is not None
         listed.waits_until = now + timedelta(seconds=where.wait_seconds or 0) if waits else None
-        replayed = listed.replayed
-        if where.send and not replayed.would_approve:
-            replayed.would_approve = True
-            replayed.approved_now = at
-        decided = _decided(decision, where, at)
-        if not replayed.now or _news(replayed.now[-1]) != _news(decided):
-            replayed.now.append(decided)
+        if where.send:
+            listed.now.approve(at)
+        decided, before = _decided(decision, where, at), listed.now.decisions
+        if not before or _content(before[-1]) != _content(decided):
+            before.append(decided)
 
 
 def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> TimedDecision:
@@ -342,21 +333,8 @@ def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> Tim
     )
 
 
-def _news(decided: TimedDecision) -> tuple[object, ...]:
+def _content(decided: TimedDecision) -> tuple[object, ...]:
     return decided.status, decided.output, decided.policy, decided.rule, decided.eligibility
-
-
-def _outcome(decisions: Sequence[Past] | Sequence[TimedDecision]) -> str:
-    outputs = {one.output for one in decisions if one.status != "Started"}
-    if not outputs:
-        return STARTED
-    return NOT_SENT if APPROVE in outputs else HELD
-
-
-def _steps(decisions: Sequence[_Decision]) -> list[_Decision]:
-    """Return the first of each run of the same output, from the time before the event started."""
-    unstarted = (decision for decision in decisions if decision.status != "Started")
-    return [next(run) for _output, run in groupby(unstarted, lambda decision: decision.output)]
 
 
 def _between(first: datetime | None, second: datetime | None) -> float | None:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .recordings import Past
-from .replay import APPROVED, HELD, NOT_SENT, STARTED, Replayed, TimedDecision
+from .recordings import RecordedDecision
+from .replay import APPROVED, HELD, NOT_SENT, STARTED, D, DecisionCourse, ReplayedEvent, TimedDecision
 
 OUTCOMES = (APPROVED, NOT_SENT, HELD, STARTED)
 _MOST_CHANGES = 1000  # distinct kinds that are counted: more than anybody reads
@@ -63,6 +63,12 @@ class Side:
         self.latency = Spans()
         self.ahead = Spans()
 
+    def add(self, event: ReplayedEvent, course: DecisionCourse[D]) -> None:
+        """Count what was decided about an event."""
+        self.outcomes[course.outcome] += 1
+        self.latency.add(event.latency_seconds(course))
+        self.ahead.add(event.ahead_seconds(course))
+
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return {
@@ -84,20 +90,15 @@ class Statistics:
         self.now = Side()
         self.changes: Counter[DecisionChange] = Counter()
 
-    def add(self, event: Replayed) -> None:
+    def add(self, event: ReplayedEvent) -> None:
         """Count an event."""
         self.events += 1
-        self.now.outcomes[event.outcome_now] += 1
-        self.now.latency.add(event.latency_seconds)
-        self.now.ahead.add(event.ahead_seconds)
-        self.nameless += event.vm is None and event.outcome_now == NOT_SENT
-        outcome = event.outcome_then
-        if outcome is None:
+        self.now.add(event, event.now)
+        self.nameless += event.vm is None and event.now.outcome == NOT_SENT
+        if not event.then.known:
             return
         self.compared += 1
-        self.then.outcomes[outcome] += 1
-        self.then.latency.add(event.latency_then_seconds)
-        self.then.ahead.add(event.ahead_then_seconds)
+        self.then.add(event, event.then)
         self.changed += bool(event.changed)
         difference = event.difference()
         if difference is not None:
@@ -118,7 +119,7 @@ class Statistics:
         }
 
 
-def by(decision: Past | TimedDecision) -> str | None:
+def by(decision: RecordedDecision | TimedDecision) -> str | None:
     """Return which rule decided, with its policy."""
     names: Sequence[str] = [name for name in (decision.policy, decision.rule) if name is not None]
     return "/".join(names) or None

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ...policy.decision import ABSTAIN, APPROVE, HOLD
+from ..artifacts import Json
 from ..diff.kinds import ALIKE, INCOMPARABLE, LESS, MORE
 from ..policy_outcome import RULE
 from .decisions import Region
@@ -40,7 +40,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
 HOLDS = (HELD, IN_DOUBT, UNCOVERED)
 
 
-def rule_category(match: Mapping[str, Any]) -> str | None:
+def rule_category(match: Json) -> str | None:
     """Return what a rule decides, given its entry in the artifact; None if rules within it do."""
     output = match.get("output")
     if output is None:

@@ -15,38 +15,38 @@ from collections.abc import Iterable, Sequence
 from ..event_space.space import Space
 from ..event_space.symbol_table import Dimension
 
-NOWHERE = 0
+EMPTY = 0
 
 
-class Forest:
+class DecisionDiagrams:
     """Diagrams over the same dimensions. ``nodes`` are pairs of a dimension's index and a reference for each value."""
 
     def __init__(self, dimensions: Sequence[Dimension]) -> None:
         self.dimensions = tuple(dimensions)
         self.nodes: list[tuple[int, tuple[int, ...]]] = []
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._united: dict[tuple[int, int], int] = {}
+        self._unions: dict[tuple[int, int], int] = {}
 
-    def plant(self, space: Space, leaves: Iterable[tuple[int, int]]) -> int:
+    def build(self, space: Space, leaves: Iterable[tuple[int, int]]) -> int:
         """Return the diagram of disjoint sets of classes, given as leaf and set. Outside the slice it leads nowhere."""
         by_name = {dimension.name: dimension for dimension in space.dimensions}
         levels: list[tuple[int, list[int]]] = []  # size here, and the places of the values among all
         for dimension in self.dimensions:
             values = by_name[dimension.name].values
             levels.append((len(values), [dimension.values.index(value) for value in values]))
-        return _Planting(self, levels, space.count).grow(
+        return _DiagramBuilder(self, levels, space.count).build(
             0, tuple((leaf, classes) for leaf, classes in leaves if classes)
         )
 
-    def united(self, one: int, other: int) -> int:
+    def union(self, one: int, other: int) -> int:
         """Return the union of two diagrams that have no class in common."""
-        if NOWHERE in (one, other):
+        if EMPTY in (one, other):
             return one + other  # the one that is not 0
         if one > other:
             one, other = other, one
-        found = self._united.get((one, other))
+        found = self._unions.get((one, other))
         if found is None:
-            found = self._united[one, other] = self._unite(one, other)
+            found = self._unions[one, other] = self._union_of(one, other)
         return found
 
     def node(self, dimension: int, children: tuple[int, ...]) -> int:
@@ -60,7 +60,7 @@ class Forest:
             found = self._known[key] = -len(self.nodes)
         return found
 
-    def _unite(self, one: int, other: int) -> int:
+    def _union_of(self, one: int, other: int) -> int:
         # A leaf stands for all classes below, so it cannot be disjoint from anything but nowhere.
         if one >= 0 or other >= 0:
             raise ValueError("the sets have a class in common")
@@ -70,23 +70,23 @@ class Forest:
         pairs = zip(
             *(node[1] if node[0] == dimension else (root,) * size for node, root in ((first, one), (second, other)))
         )
-        return self.node(dimension, tuple(self.united(*pair) for pair in pairs))
+        return self.node(dimension, tuple(self.union(*pair) for pair in pairs))
 
 
-class _Planting:
+class _DiagramBuilder:
     """Splits sets by one dimension after the other; the first dimension is the highest digit of a class's number."""
 
-    def __init__(self, forest: Forest, levels: list[tuple[int, list[int]]], count: int) -> None:
-        self.forest = forest
+    def __init__(self, diagrams: DecisionDiagrams, levels: list[tuple[int, list[int]]], count: int) -> None:
+        self.diagrams = diagrams
         self.levels = levels
         self.counts = [count]  # classes below each level
         for size, _places in levels:
             self.counts.append(self.counts[-1] // size)
         self.known: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
 
-    def grow(self, level: int, sets: tuple[tuple[int, int], ...]) -> int:
+    def build(self, level: int, sets: tuple[tuple[int, int], ...]) -> int:
         if not sets:
-            return NOWHERE
+            return EMPTY
         if level == len(self.levels):
             return sets[0][0]
         found = self.known.get((level, sets))
@@ -98,9 +98,9 @@ class _Planting:
         _size, places = self.levels[level]
         width = self.counts[level + 1]
         mask = (1 << width) - 1
-        children = [NOWHERE] * len(self.forest.dimensions[level].values)
+        children = [EMPTY] * len(self.diagrams.dimensions[level].values)
         for digit, place in enumerate(places):
             shift = width * digit
             part = tuple((leaf, below) for leaf, classes in sets if (below := classes >> shift & mask))
-            children[place] = self.grow(level + 1, part)
-        return self.forest.node(level, tuple(children))
+            children[place] = self.build(level + 1, part)
+        return self.diagrams.node(level, tuple(children))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ...policy.decision import ABSTAIN, HOLD
 from ..diff.behaviour import Behaviour, behaviour
@@ -32,18 +31,10 @@ class Region(PolicyOutcome[ReadMatch]):
     classes: int
 
 
-class PolicyRegions(NamedTuple):
-    """One policy and its regions, without empty ones."""
-
-    policy: ReadPolicy
-    regions: tuple[Region, ...]
-
-
-class Decided:
-    """The decisions of all policies over one space."""
+class SpaceDecisions:
+    """The decisions of all policies over one space: the regions of each policy, without empty ones."""
 
     def __init__(self, reading: Reading, space: Space, evaluation: Evaluation | None = None) -> None:
-        self.reading = reading
         self.space = space
         evaluation = evaluation or Evaluation(space)
         refused = 0
@@ -52,81 +43,71 @@ class Decided:
                 if refuses(reading.limits, name, value.concrete):
                     refused |= space.mask(f"params.{name}", place)
         refused &= space.reachable
-        self.policies = tuple(_walk(policy, evaluation, refused) for policy in reading.policies)
+        self.policies = tuple(_RuleWalk(policy, evaluation).regions(refused) for policy in reading.policies)
 
-    def regions(self, classes: int | None = None) -> list[tuple[tuple[Region, ...], int]]:
-        """Return the combinations of regions, one of each policy, that occur among ``classes``."""
-        found: list[tuple[tuple[Region, ...], int]] = [((), self.space.reachable if classes is None else classes)]
-        for policy in self.policies:
+    def regions(self) -> list[tuple[tuple[Region, ...], int]]:
+        """Return the combinations of regions, one of each policy, that occur, with their classes."""
+        found: list[tuple[tuple[Region, ...], int]] = [((), self.space.reachable)]
+        for regions in self.policies:
             found = [
                 ((*before, region), both)
                 for before, held in found
-                for region in policy.regions
+                for region in regions
                 if (both := held & region.classes)
             ]
         return [one for one in found if one[1]]
 
 
-def _walk(policy: ReadPolicy, evaluation: Evaluation, refused: int) -> PolicyRegions:
-    space = evaluation.space
-    regions: list[Region] = []
-    accepted = known = space.reachable ^ refused
-    _add(regions, policy, REFUSED, HOLD, None, refused)
-    for name, values in policy.known.items():
-        known &= space.having(f"event.{name}", *values)
-    _add(regions, policy, DOUBT, HOLD, None, accepted ^ known)
-    left, abstained = _try(policy, policy.matches, known, evaluation, regions)
-    _add(regions, policy, NO_RULE, ABSTAIN, None, left | abstained)
-    return PolicyRegions(policy, tuple(regions))
+class _RuleWalk:
+    """Goes through the matches of one policy in the order of the file, as policy.program does, for all classes."""
 
+    def __init__(self, policy: ReadPolicy, evaluation: Evaluation) -> None:
+        self._policy, self._evaluation = policy, evaluation
+        self._regions: list[Region] = []
 
-def _add(
-    regions: list[Region], policy: ReadPolicy, how: str, output: str, match: ReadMatch | None, classes: int
-) -> None:
-    if classes:
-        regions.append(Region(policy.name, how, output, match, classes))
+    def regions(self, refused: int) -> tuple[Region, ...]:
+        """Return the regions of the policy; ``refused`` are the classes with parameters that it refuses."""
+        space = self._evaluation.space
+        accepted = known = space.reachable ^ refused
+        self._add(REFUSED, HOLD, None, refused)
+        for name, values in self._policy.known.items():
+            known &= space.having(f"event.{name}", *values)
+        self._add(DOUBT, HOLD, None, accepted ^ known)
+        left, abstained = self._block(self._policy.matches, known)
+        self._add(NO_RULE, ABSTAIN, None, left | abstained)
+        return tuple(self._regions)
 
+    def _add(self, how: str, output: str, match: ReadMatch | None, classes: int) -> None:
+        if classes:
+            self._regions.append(Region(self._policy.name, how, output, match, classes))
 
-def _try(
-    policy: ReadPolicy,
-    matches: tuple[ReadMatch, ...],
-    alive: int,
-    evaluation: Evaluation,
-    regions: list[Region],
-) -> tuple[int, int]:
-    """Return the classes that no match of a block has taken, and those for which the policy abstains.
-
-    The same search as in policy.program, for all classes at once.
-    """
-    abstained = 0
-    for match in matches:
-        if match.condition is None:
-            met, failed = alive, 0
-        else:
-            sets = evaluation.once(match.condition)
-            met, failed = alive & sets.true, alive & sets.error
-        alive ^= met | failed
-        _add(regions, policy, ERROR, HOLD, match, failed)
-        if match.inner is not None:
-            left, more = _try(policy, match.inner, met, evaluation, regions)
-            abstained |= more
-            if match.conditional:
-                abstained |= left
-            else:
-                alive |= left
-        else:
+    def _block(self, matches: tuple[ReadMatch, ...], alive: int) -> tuple[int, int]:
+        """Return the classes that no match of a block has taken, and those for which the policy abstains."""
+        abstained = 0
+        for match in matches:
+            holds, fails = alive, 0
+            if match.condition is not None:
+                sets = self._evaluation.once(match.condition)
+                holds, fails = alive & sets.true, alive & sets.error
+            alive ^= holds | fails
+            self._add(ERROR, HOLD, match, fails)
+            if match.inner is not None:
+                left, more = self._block(match.inner, holds)
+                abstained |= more | left if match.conditional else more
+                alive |= 0 if match.conditional else left
+                continue
             unexplained = ungrouped = 0
             if match.explanation is not None:
-                unexplained = met & evaluation(match.explanation).error
+                unexplained = holds & self._evaluation(match.explanation).error
             if match.limit is not None:
-                ungrouped = without(met, evaluation(match.limit).true | unexplained)
-            _add(regions, policy, RULE, match.data["output"], match, without(met, unexplained | ungrouped))
-            _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
-            _add(regions, policy, LIMIT, HOLD, match, ungrouped)
-    return alive, abstained
+                ungrouped = without(holds, self._evaluation(match.limit).true | unexplained)
+            self._add(RULE, match.data["output"], match, without(holds, unexplained | ungrouped))
+            self._add(EXPLANATION, HOLD, match, unexplained)
+            self._add(LIMIT, HOLD, match, ungrouped)
+        return alive, abstained
 
 
-def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
+def changed_classes(old: SpaceDecisions, new: SpaceDecisions) -> Iterator[tuple[str, str, int]]:
     """Yield each change and its effect, with its classes."""
     merged: dict[Description, int] = {}
     pairs = itertools.product(_behaviours(old).items(), _behaviours(new).items())
@@ -138,7 +119,7 @@ def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]
         yield change.what, change.effect, classes
 
 
-def _behaviours(decided: Decided) -> dict[Behaviour, int]:
+def _behaviours(decided: SpaceDecisions) -> dict[Behaviour, int]:
     found: dict[Behaviour, int] = {}
     for regions, classes in decided.regions():
         key = behaviour(regions)

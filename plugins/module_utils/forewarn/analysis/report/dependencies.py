@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ...policy.forms import Access, Form, PolicyVariable, Variable, every_variable, read_form
 from ...policy.program import ROOTS
-from ..artifacts import every_part
+from ..artifacts import Json, every_part
 from ..event_space.resources import PLACE, VM_NAME
 from ..event_space.symbol_table import Dimension
 from ..event_space.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN
@@ -18,10 +17,10 @@ from ..policy_outcome import DOUBT, ERROR, LIMIT, NO_RULE
 from .decisions import Region
 
 
-class Reads:
+class ReasonInputs:
     """What the reasons of one policy depend on; ``data`` is its entry in the artifact."""
 
-    def __init__(self, data: Mapping[str, Any], dimensions: Sequence[Dimension]) -> None:
+    def __init__(self, data: Json, dimensions: Sequence[Dimension]) -> None:
         self._variables: dict[str, list[Form]] = {}
         for variable in every_variable(data["rule"]):
             self._variables.setdefault(variable["name"], []).append(read_form(variable["expr"]["form"]))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...pages import counted
@@ -20,6 +20,7 @@ from ...policy.functions.timevalues import (
     format_timestamp,
 )
 from ...policy.params import convert
+from ..artifacts import Json
 from ..event_space.domains import LONGEST, MAX_DOUBLE, DomainValue
 from ..event_space.resources import COUNT, PLACE, VM_NAME
 from ..event_space.symbol_table import Dimension
@@ -59,7 +60,7 @@ def dimension_data(dimension: Dimension) -> dict[str, Any]:
     return data
 
 
-def what_matters(dims: Sequence[Mapping[str, Any]]) -> list[str]:
+def what_matters(dims: Sequence[Json]) -> list[str]:
     """Return the names of what decisions can depend on, for people, of dimensions as of ``dimension_data``."""
     names = {PLACE.name: "the VM's place in Resources", VM_NAME.name: "the VM's name", TAGS_KNOWN.name: None}
     plain = [one for one in dims if not one["opaque"] and not (one["name"] == VM_NAME.name and len(one["values"]) == 2)]

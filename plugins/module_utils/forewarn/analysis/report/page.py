@@ -17,6 +17,7 @@ from ...pages import render
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
 from ...policy.forms import every_match, every_variable
+from ..artifacts import Json
 from ..diff.diff import Difference
 from ..diff.kinds import ALIKE, FEWER, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
 from ..hook_wording import hook_texts
@@ -48,7 +49,7 @@ Anchors = Dict[Tuple[str, str], str]  # policy and rule -> where the page has it
 
 
 def verification_page(
-    artifact: Artifact, report: Verification, files: Sequence[str], params: Mapping[str, Any] | None = None
+    artifact: Artifact, report: Verification, files: Sequence[str], params: Json | None = None
 ) -> str:
     """Return the page of what verify found. ``files`` are the policies' names for people, in their order.
 
@@ -56,7 +57,7 @@ def verification_page(
     """
     rules, anchors = _policies(artifact, 0, files)
     table = verification_table(artifact, params)
-    said = _Said(artifact)
+    said = _DecisionWords(artifact)
     open_ones = [one.severity for one in report.findings if one.suppressed is None]
     return render(
         _HERE / "verification.html.j2",
@@ -81,11 +82,7 @@ def verification_page(
 
 
 def difference_page(
-    old: Artifact,
-    new: Artifact,
-    difference: Difference,
-    names: tuple[str, str],
-    params: Mapping[str, Any] | None = None,
+    old: Artifact, new: Artifact, difference: Difference, names: tuple[str, str], params: Json | None = None
 ) -> str:
     """Return the page of what differs; ``names`` are those of the two sets of policies, for people.
 
@@ -94,7 +91,7 @@ def difference_page(
     rules, anchors = _policies(new, 1, ())
     table = difference_table(old, new, params)
     categories = {leaf["what"]: leaf["category"] for leaf in table["views"][0]["leaves"]}
-    said = _Said(old), _Said(new)
+    said = _DecisionWords(old), _DecisionWords(new)
     return render(
         _HERE / "difference.html.j2",
         _SCRIPTS,
@@ -126,13 +123,11 @@ def difference_page(
     )
 
 
-def _before_and_after(
-    case: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any], said: tuple[_Said, _Said]
-) -> dict[str, str]:
+def _before_and_after(case: Json, old: Json, new: Json, said: tuple[_DecisionWords, _DecisionWords]) -> dict[str, str]:
     return _example(case, f"Before: {said[0].quoted(old)}; After: {said[1].quoted(new)}")
 
 
-def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
+def _example(case: Json, answers: str) -> dict[str, str]:
     facts = (
         f"{name}: {json.dumps(case[name]) if isinstance(case[name], Mapping) else case[name]}"
         for name in ("now", "first_seen", "vm", "params")
@@ -141,7 +136,7 @@ def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
     return {"event": json.dumps(case["event"], indent=1), "facts": "; ".join(facts), "answers": answers}
 
 
-class _Said:
+class _DecisionWords:
     """Says decisions of the engine by the words of the map."""
 
     def __init__(self, artifact: Artifact) -> None:
@@ -151,14 +146,14 @@ class _Said:
             for path, match in every_match(data["rule"])
         }
 
-    def __call__(self, decision: Mapping[str, Any]) -> str:
+    def __call__(self, decision: Json) -> str:
         category = self._rules.get((decision["policy"], decision["rule"]))
         if category is None or decision["output"] == HOLD:  # a rule without a value holds, whatever it says
             category = {HOLD: HELD, APPROVE: APPROVED}.get(decision["output"], UNCOVERED)
         by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
         return f"{WORDS[category][0]}{by}"
 
-    def quoted(self, decision: Mapping[str, Any]) -> str:
+    def quoted(self, decision: Json) -> str:
         return self(decision) + (f", \u201c{decision['reason']}\u201d" if decision["reason"] else "")
 
 

@@ -17,20 +17,21 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, HOLD
+from ..artifacts import Json
 from ..engine import Engine
 from ..event_space.case import Case
 from ..event_space.concrete import witness
-from ..event_space.policies import Reading, read_together
+from ..event_space.policies import Reading, ReadPolicy, read_together
 from ..event_space.space import Space
-from ..event_space.symbol_table import SymbolTable, case_of
+from ..event_space.symbol_table import case_of
 from ..hook_wording import hook_texts
 from ..limits import limit_words
 from ..policy_outcome import RULE
 from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
 from .conditions import Evaluation
-from .decision_diagram import Forest
-from .decisions import Decided, Region, changed_classes
-from .dependencies import Reads
+from .decision_diagram import EMPTY, DecisionDiagrams
+from .decisions import Region, SpaceDecisions, changed_classes
+from .dependencies import ReasonInputs
 from .dimension_words import dimension_data
 
 _MOST_REASONS = 300  # of one rule; beyond that a page shows the expression that gives them
@@ -40,38 +41,37 @@ Table = Dict[str, Any]
 Key = Tuple[str, int]  # how a region came about, and the number of its match; -1 without
 
 
-def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = None) -> Table:
+def verification_table(artifact: Artifact, params: Json | None = None) -> Table:
     """Return the table of policies: one view for all together, and one for each.
 
     ``params`` as reading.read takes them. A parameter that is not given and has an open range has its default here.
     Raises InputError if there are too many classes.
     """
-    readings, settled = _read([artifact], params)
-    making = _Making(readings, settled)
+    readings, given = _read([artifact], params)
+    builder = _TableBuilder(readings, given)
     policies = readings[0].policies
-    views = [_View(making.forest, "all policies together")] if len(policies) > 1 else []
-    each = [_View(making.forest, policy.name) for policy in policies]
+    views = [_View(builder.diagrams, "all policies together")] if len(policies) > 1 else []
+    each = [_View(builder.diagrams, policy.name) for policy in policies]
     for space in readings[0].spaces():
-        decided = Decided(readings[0], space)
-        making.see(0, decided)
+        decided = SpaceDecisions(readings[0], space)
+        builder.add(0, decided)
         if views:
             views[0].add(space, [((category, by), held) for (category, by, _hooks), held in _together(decided).items()])
-        for place, policy in enumerate(decided.policies):
-            regions = [((region_category(one), (place, _key(one))), one.classes) for one in policy.regions]
-            each[place].add(space, regions)
-    return making.table("verify", [*views, *each])
+        for place, regions in enumerate(decided.policies):
+            each[place].add(space, [((region_category(one), (place, _key(one))), one.classes) for one in regions])
+    return builder.table("verify", [*views, *each])
 
 
-def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Table:
+def difference_table(old: Artifact, new: Artifact, params: Json | None = None) -> Table:
     """Return the table of what differs between two sets of policies. ``params`` and errors as verification_table's."""
-    readings, settled = _read([old, new], params)
-    making = _Making(readings, settled)
-    view = _View(making.forest, "what changes")
+    readings, given = _read([old, new], params)
+    builder = _TableBuilder(readings, given)
+    view = _View(builder.diagrams, "what changes")
     for space in readings[0].spaces():
         evaluation = Evaluation(space)
-        before, after = (Decided(reading, space, evaluation) for reading in readings)
-        making.see(0, before)
-        making.see(1, after)
+        before, after = (SpaceDecisions(reading, space, evaluation) for reading in readings)
+        builder.add(0, before)
+        builder.add(1, after)
         same = space.reachable
         sets: list[tuple[str, str, int]] = []
         for what, effect, classes in changed_classes(before, after):
@@ -93,13 +93,13 @@ def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | N
                 if (both := classes & held & others)
             ],
         )
-    return making.table("diff", [view])
+    return builder.table("diff", [view])
 
 
-def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tuple[list[Reading], dict[str, Any]]:
+def _read(artifacts: Sequence[Artifact], params: Json | None) -> tuple[list[Reading], dict[str, Any]]:
     """Read policies with their parameters' defaults, where that is clearer than a range. Returns the values, too."""
     given = dict(params or {})
-    declared: dict[str, list[Mapping[str, Any]]] = {}
+    declared: dict[str, list[Json]] = {}
     for artifact in artifacts:
         for entry in artifact.params:
             declared.setdefault(entry["name"], []).append(entry)
@@ -115,7 +115,7 @@ def _key(region: Region) -> Key:
     return region.how, -1 if region.match is None else region.match.number
 
 
-def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int]:
+def _together(decided: SpaceDecisions) -> dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int]:
     """Return the classes by category, the region with its policy that decides (None: no region does), and the hooks."""
     found: dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int] = {}
     for regions, classes in decided.regions():
@@ -128,11 +128,11 @@ def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None, tuple
 class _View:
     """One diagram, and its leaves: each a category with what decides, and whether the service sends such events."""
 
-    def __init__(self, forest: Forest, title: str) -> None:
+    def __init__(self, diagrams: DecisionDiagrams, title: str) -> None:
         self.title = title
-        self.root = 0
+        self.root = EMPTY
         self.leaves: dict[tuple[Any, bool], int] = {}
-        self._forest = forest
+        self._diagrams = diagrams
 
     def add(self, space: Space, sets: Sequence[tuple[Any, int]]) -> None:
         merged: dict[int, int] = {}
@@ -142,7 +142,7 @@ class _View:
                 if some:
                     leaf = self.leaves.setdefault((what, usual), len(self.leaves) + 1)
                     merged[leaf] = merged.get(leaf, 0) | some
-        self.root = self._forest.united(self.root, self._forest.plant(space, merged.items()))
+        self.root = self._diagrams.union(self.root, self._diagrams.build(space, merged.items()))
 
 
 class _Region(NamedTuple):
@@ -153,52 +153,69 @@ class _Region(NamedTuple):
     reasons: dict[tuple[int, ...], str]
 
 
-class _Making:
-    """Puts a table together, space by space."""
+class _PolicyTable:
+    """What a page shows of one policy, the one at ``place``; ``engine`` says why it decides so."""
 
-    def __init__(self, readings: Sequence[Reading], settled: Mapping[str, Any]) -> None:
-        self.readings = readings
-        self.settled = settled
-        self.symbols: SymbolTable = readings[0].symbols
-        self.dimensions = self.symbols.dimensions()
-        self.forest = Forest(self.dimensions)
-        self._engines = [Engine(reading.artifact, reading.fixed) for reading in readings]
-        self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
-        self._regions: list[list[dict[Key, _Region]]] = [[{} for _policy in reading.policies] for reading in readings]
-        self._roots = [[0] * len(reading.policies) for reading in readings]
+    def __init__(self, policy: ReadPolicy, place: int, diagrams: DecisionDiagrams, engine: Engine) -> None:
+        self._name, self._place, self._diagrams, self._engine = policy.name, place, diagrams, engine
+        self._inputs = ReasonInputs(policy.data, diagrams.dimensions)
+        self._regions: dict[Key, _Region] = {}
+        self._root = EMPTY
 
-    def see(self, side: int, decided: Decided) -> None:
-        """Add what each policy decides, and why."""
-        for place, policy in enumerate(decided.policies):
-            known = self._regions[side][place]
-            leaves = []
-            for region in policy.regions:
-                key = _key(region)
-                if key not in known:
-                    dims = self._reads[side][place].of(region)
-                    size = math.prod(len(self.dimensions[dim].values) for dim in dims)
-                    known[key] = _Region(region, dims if size <= _MOST_REASONS else None, {})
-                leaves.append((list(known).index(key) + 1, region.classes))
-                self._ask(side, place, decided.space, known[key], region.classes)
-            planted = self.forest.plant(decided.space, leaves)
-            self._roots[side][place] = self.forest.united(self._roots[side][place], planted)
+    def add(self, space: Space, regions: Sequence[Region]) -> None:
+        """Add what the policy decides in a space, and why."""
+        leaves = []
+        for region in regions:
+            key = _key(region)
+            if key not in self._regions:
+                dims = self._inputs.of(region)
+                size = math.prod(len(self._diagrams.dimensions[dim].values) for dim in dims)
+                self._regions[key] = _Region(region, dims if size <= _MOST_REASONS else None, {})
+            leaves.append((self.index(key) + 1, region.classes))
+            self._add_reasons(space, self._regions[key], region.classes)
+        self._root = self._diagrams.union(self._root, self._diagrams.build(space, leaves))
 
-    def _ask(self, side: int, place: int, space: Space, known: _Region, classes: int) -> None:
+    def _add_reasons(self, space: Space, known: _Region, classes: int) -> None:
         """Ask the engine why, once for each combination of the values that the reason reads."""
         if known.dims is None:
             return
-        names = [self.dimensions[dim].name for dim in known.dims]
-        for values in itertools.product(*(range(len(space.by_name[name].values)) for name in names)):
+        dimensions = [self._diagrams.dimensions[dim] for dim in known.dims]
+        for values in itertools.product(*(range(len(space.by_name[one.name].values)) for one in dimensions)):
             some = classes
-            for name, value in zip(names, values):
-                some &= space.mask(name, value)
-            if not some:
-                continue
-            concretes = [space.by_name[name].values[value] for name, value in zip(names, values)]
-            at = tuple(self.dimensions[dim].values.index(one) for dim, one in zip(known.dims, concretes))
-            verdict = self._engines[side].decide(space.witness(space.first(some))).verdicts[place]
-            if (verdict.output, verdict.rule) == (known.region.output, known.region.rule):
-                known.reasons.setdefault(at, verdict.reason)
+            for dimension, value in zip(dimensions, values):
+                some &= space.mask(dimension.name, value)
+            if some:
+                concretes = (space.by_name[one.name].values[value] for one, value in zip(dimensions, values))
+                at = tuple(one.values.index(value) for one, value in zip(dimensions, concretes))
+                verdict = self._engine.decide(space.witness(space.first(some))).verdicts[self._place]
+                if (verdict.output, verdict.rule) == (known.region.output, known.region.rule):
+                    known.reasons.setdefault(at, verdict.reason)
+
+    def index(self, key: Key) -> int:
+        """Return the place of a region."""
+        return list(self._regions).index(key)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as data for a page."""
+        return {"name": self._name, "root": self._root, "regions": list(map(_region, self._regions.values()))}
+
+
+class _TableBuilder:
+    """Puts a table together, space by space."""
+
+    def __init__(self, readings: Sequence[Reading], params: Json) -> None:
+        self._params, self._api_version = params, readings[0].symbols.api_version
+        self.dimensions = readings[0].symbols.dimensions()
+        self.diagrams = DecisionDiagrams(self.dimensions)
+        self._sides = []
+        for reading in readings:
+            engine, policies = Engine(reading.artifact, reading.fixed), enumerate(reading.policies)
+            self._sides.append([_PolicyTable(one, place, self.diagrams, engine) for place, one in policies])
+
+    def add(self, side: int, decided: SpaceDecisions) -> None:
+        """Add what each policy decides in a space, and why."""
+        for policy, regions in zip(self._sides[side], decided.policies):
+            policy.add(decided.space, regions)
 
     def table(self, kind: str, views: Sequence[_View]) -> Table:
         groups, base, deltas = self._examples()
@@ -207,11 +224,8 @@ class _Making:
             "words": WORDS,
             "holds": HOLDS,
             "dims": list(map(dimension_data, self.dimensions)),
-            "nodes": [[dimension, list(children)] for dimension, children in self.forest.nodes],
-            "sides": [
-                {"policies": [self._policy(side, place) for place in range(len(reading.policies))]}
-                for side, reading in enumerate(self.readings)
-            ],
+            "nodes": [[dimension, list(children)] for dimension, children in self.diagrams.nodes],
+            "sides": [{"policies": [policy.as_dict() for policy in policies]} for policies in self._sides],
             "views": [
                 {"title": view.title, "root": view.root, "leaves": [self._leaf(kind, *one) for one in view.leaves]}
                 for view in views
@@ -219,7 +233,7 @@ class _Making:
             "base": base,
             "groups": groups,
             "deltas": deltas,
-            "params": {name: self.settled[name] for name in sorted(self.settled)},
+            "params": dict(sorted(self._params.items())),
         }
 
     def _leaf(self, kind: str, what: Any, usual: bool) -> dict[str, Any]:
@@ -234,16 +248,11 @@ class _Making:
         return leaf
 
     def _place(self, side: int, by: tuple[int, Key] | None) -> list[int] | None:
-        return None if by is None else [by[0], list(self._regions[side][by[0]]).index(by[1])]
-
-    def _policy(self, side: int, place: int) -> dict[str, Any]:
-        policy = self.readings[side].policies[place]
-        regions = self._regions[side][place].values()
-        return {"name": policy.name, "root": self._roots[side][place], "regions": [_region(one) for one in regions]}
+        return None if by is None else [by[0], self._sides[side][by[0]].index(by[1])]
 
     def _examples(self) -> tuple[list[dict[str, Any]] | None, dict[str, Any], list[dict[str, Any]]]:
         """Return the groups with the part that each combination of their values adds, the base, and the parts."""
-        base = witness(Case(), self.symbols.api_version).as_dict()
+        base = witness(Case(), self._api_version).as_dict()
         groups: list[dict[str, Any]] = []
         deltas: list[dict[str, Any]] = []
         for dims in self._groups():
@@ -254,7 +263,7 @@ class _Making:
             parts_of = []
             for values in itertools.product(*choices):
                 case = case_of(zip(dimensions, values))
-                delta = _delta(base, witness(case, self.symbols.api_version).as_dict())
+                delta = _delta(base, witness(case, self._api_version).as_dict())
                 if delta not in deltas:
                     deltas.append(delta)
                 parts_of.append(deltas.index(delta))
@@ -294,7 +303,7 @@ def _region(one: _Region) -> dict[str, Any]:
     return shown
 
 
-def _delta(base: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
+def _delta(base: Json, case: Json) -> dict[str, Any]:
     """Return what differs in a case from the base; what it lacks is null."""
     delta: dict[str, Any] = {}
     for name, value in case.items():

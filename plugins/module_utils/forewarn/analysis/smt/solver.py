@@ -61,8 +61,8 @@ class SolverResult:
 class Solver:
     """z3 with all facts of one problem.
 
-    Without ``definitions``, its questions must not mention any truth that ``Problem.define`` made. What they cost does
-    not depend on how many rules there are then.
+    Without ``definitions``, its questions must not mention any Boolean that ``Problem.define`` made. Then they cost as
+    much with many rules as with few.
     """
 
     def __init__(self, problem: Problem, params: Params, inputs: Inputs, *, definitions: bool = True) -> None:
@@ -81,12 +81,11 @@ class Solver:
         if definitions:
             self._solver.add(problem.definitions)
 
-    def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> SolverResult:
-        """Return whether there is an event for which all formulas hold; ``inputs`` say which of several events."""
+    def ask(self, *formulas: Formula) -> SolverResult:
+        """Return whether there is an event for which all formulas hold."""
         asked = [formula for formula in formulas if formula is not True]
         if any(formula is False for formula in asked):
             return SolverResult(SolverAnswer.NEVER)
-        of = inputs or self.inputs
         self.learn()
         blocking: list[Formula] = []  # clauses for models for which no texts were found
         for _turn in range(_MOST_LEARNT):
@@ -103,10 +102,12 @@ class Solver:
             if answer != self._sat:
                 return SolverResult(SolverAnswer.UNKNOWN)
             model = self._solver.model()
-            texts = self._decoder.texts(model, of)
+            texts = self._decoder.texts(model, self.inputs)
             self.problem.effort.spend(TEXTS * len(self.problem.texts.applications))
             if isinstance(texts, FoundTexts):
-                return SolverResult(SolverAnswer.POSSIBLE, model, partial(self._decoder.witness, model, of, texts))
+                return SolverResult(
+                    SolverAnswer.POSSIBLE, model, partial(self._decoder.witness, model, self.inputs, texts)
+                )
             if isinstance(texts, BlockingClause):
                 blocking.append(texts.formula)
                 if len(blocking) > _MOST_BLOCKED or texts.formula is False:
@@ -154,27 +155,25 @@ class Solver:
             self._solver.add(facts)
         return self._extent
 
-    def preferring(
-        self, formulas: Sequence[Formula], preferred: Sequence[Formula], inputs: Inputs | None = None
-    ) -> SolverResult:
+    def ask_preferring(self, formulas: Sequence[Formula], preferred: Sequence[Formula]) -> SolverResult:
         """Return an event for which all formulas hold, and as many of the preferred ones as possible, in order."""
-        found, given = self.ask(*formulas, inputs=inputs), list(formulas)
+        found, given = self.ask(*formulas), list(formulas)
         if not found.possible or not preferred:
             return found
-        best = self.ask(*formulas, *preferred, inputs=inputs)
+        best = self.ask(*formulas, *preferred)
         if best.possible:
             return best
         for one in preferred:
             if self.holds(found.model, one):
                 given.append(one)
                 continue
-            better = self.ask(*given, one, inputs=inputs)
+            better = self.ask(*given, one)
             if better.possible:
                 found = better
                 given.append(one)
         return found
 
-    def core(self, formulas: Sequence[Formula], further: Sequence[Formula]) -> set[int]:
+    def unsat_core(self, formulas: Sequence[Formula], further: Sequence[Formula]) -> set[int]:
         """Return the places of some of the ``further`` formulas that exclude all events together with the others.
 
         They are none if the others do so alone, or if there is such an event.
@@ -191,14 +190,14 @@ class Solver:
                 needed = others
         return set(needed)
 
-    def beside(self, model: Any, inputs: Inputs) -> Witness | None:
+    def other_witness(self, model: Any, inputs: Inputs) -> Witness | None:
         """Return another event of a model, or the same on another VM; None where its texts were not found."""
         texts = self._decoder.texts(model, self.inputs if inputs.vm else inputs)
         return self._decoder.witness(model, inputs, texts) if isinstance(texts, FoundTexts) else None
 
     @contextmanager
-    def assuming(self) -> Iterator[None]:
-        """Forget at the end of the block what was added in it."""
+    def scope(self) -> Iterator[None]:
+        """Forget at the end of the block what was added in it, but not what was learnt."""
         self._solver.push()
         known = len(self._learnt)
         try:

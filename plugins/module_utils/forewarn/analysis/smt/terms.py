@@ -35,43 +35,40 @@ def require() -> Any:
 
 
 def conj(parts: Iterable[Formula]) -> Formula:
-    """Return whether all parts hold."""
-    terms = []
-    for part in parts:
-        if part is False:
-            return False
-        if part is not True:
-            terms.append(part)
-    if not terms:
-        return True
-    return terms[0] if len(terms) == 1 else z3.And(terms)
+    """Return a formula that holds iff all parts hold."""
+    return _junction(parts, False)
 
 
 def disj(parts: Iterable[Formula]) -> Formula:
-    """Return whether some part holds."""
+    """Return a formula that holds iff some part holds."""
+    return _junction(parts, True)
+
+
+def _junction(parts: Iterable[Formula], decisive: bool) -> Formula:
+    """Return ``or`` if a part that is true decides it, ``and`` if one that is false does."""
     terms = []
     for part in parts:
-        if part is True:
-            return True
-        if part is not False:
+        if part is decisive:
+            return decisive
+        if not isinstance(part, bool):
             terms.append(part)
-    if not terms:
-        return False
-    return terms[0] if len(terms) == 1 else z3.Or(terms)
+    if len(terms) < 2:
+        return terms[0] if terms else not decisive
+    return z3.Or(terms) if decisive else z3.And(terms)
 
 
 def neg(part: Formula) -> Formula:
-    """Return whether a part does not hold."""
+    """Return a formula that holds iff a part does not."""
     return not part if isinstance(part, bool) else z3.Not(part)
 
 
 def implies(first: Formula, second: Formula) -> Formula:
-    """Return whether the second holds wherever the first does."""
+    """Return a formula that holds iff the second does or the first does not."""
     return disj((neg(first), second))
 
 
 def ite(condition: Formula, then: Any, otherwise: Any) -> Any:
-    """Return one of two terms of a sort."""
+    """Return the term whose value in every model is that of one of two terms of a sort."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     if then is otherwise:
@@ -82,7 +79,7 @@ def ite(condition: Formula, then: Any, otherwise: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> Formula:
-    """Return whether two terms of a sort are equal."""
+    """Return a formula that holds iff two terms of a sort are equal."""
     if isinstance(one, bool) and not isinstance(other, bool):
         return other if one else neg(other)
     if isinstance(other, bool) and not isinstance(one, bool):
@@ -91,7 +88,7 @@ def same(one: Any, other: Any) -> Formula:
 
 
 def between(low: Any, value: Any, high: Any) -> Formula:
-    """Return whether a number lies in a range, both ends included; None is no end."""
+    """Return a formula that holds iff a number lies in a range, both ends included; None is no end."""
     return conj((True if low is None else value >= low, True if high is None else value <= high))
 
 

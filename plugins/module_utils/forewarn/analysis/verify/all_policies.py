@@ -11,14 +11,14 @@ from typing import Any
 
 from ...policy.decision import APPROVE, GROUPS
 from ..claims import Claim, value_of
-from ..proof import Shown, Unproven
+from ..proof import Example, NoProof
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg
 from .finding import ProofFinding
 from .search import WHEN, Search, at_rule, overall
 
 
-def together(search: Search) -> Iterator[ProofFinding]:
+def joint_findings(search: Search) -> Iterator[ProofFinding]:
     """Yield the findings about the decisions of all policies together."""
     yield from _uncovered(search)
     yield from _followers(search)
@@ -94,7 +94,7 @@ def _invariant(search: Search, claim: Claim) -> Iterator[ProofFinding]:
 def _claimed(
     search: Search, claim: Claim, base: ProofFinding, formula: Formula, what: str, *, wanted: bool | None
 ) -> Iterator[ProofFinding]:
-    def confirm(shown: Shown) -> bool:
+    def confirm(shown: Example) -> bool:
         witness, outputs = search.proof.with_given(shown.witness), (shown.decisions[0].output,)
         return value_of([search.artifact], claim.expression, claim.owners, witness, outputs) is wanted
 
@@ -103,7 +103,7 @@ def _claimed(
         return
     message = f"it is not proven that '{claim.name}' holds"
     unproven = replace(base, code="invariant-not-proven", message=message, certain=False)
-    if isinstance(shown, Unproven):
+    if isinstance(shown, NoProof):
         yield replace(unproven, suggestion=shown.why)
         return
     rules = (search.decisions.rule(one.policy, one.rule) for one in shown.decisions[0].verdicts)

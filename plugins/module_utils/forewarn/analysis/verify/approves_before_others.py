@@ -8,16 +8,15 @@ The policies are translated for two VMs of one event: they differ in their facts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE, APPROVERS, GROUPS, Decision
 from ...policy.forms import every_match
-from ..artifacts import without_invariants
+from ..artifacts import Json, without_invariants
 from ..event_space.policies import read
-from ..proof import Progress, Proof, Shown, decision_dict
+from ..proof import Example, Progress, Proof, decision_dict
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
 from ..witness import Witness
@@ -29,7 +28,7 @@ _HOLD, _READY, _INDEPENDENT = GROUPS
 _WITNESS = APPROVERS[-1]
 
 
-def before_others(artifact: Artifact, given: Mapping[str, Any], progress: Progress) -> Iterator[ProofFinding]:
+def approvals_before_others(artifact: Artifact, given: Json, progress: Progress) -> Iterator[ProofFinding]:
     """Yield the rules by which a VM approves what others still prepare for. ``given`` are values of parameters."""
     matches = [match for data in artifact.data["policies"] for _path, match in every_match(data["rule"])]
     if not (any(match.get("group") == _READY for match in matches) and any(match.get("prepare") for match in matches)):
@@ -53,7 +52,7 @@ class _Pairs:
             if shown is None:
                 continue
             by = ""
-            if isinstance(shown, Shown) and (found := self._on_the_other(shown)) is not None:
+            if isinstance(shown, Example) and (found := self._on_the_other(shown)) is not None:
                 by = f" by rule {found[1].rule}"
             message = (
                 f"rule {match.path} approves {TYPES} of several VMs without waiting for them, though another of these "
@@ -87,12 +86,12 @@ class _Pairs:
             )
         )
 
-    def _on_the_other(self, shown: Shown) -> tuple[Witness, Decision] | None:
+    def _on_the_other(self, shown: Example) -> tuple[Witness, Decision] | None:
         """Return the event on the other VM, and what that one decides."""
-        witness = self._proof.solver.beside(shown.model, self._other.inputs)
+        witness = self._proof.solver.other_witness(shown.model, self._other.inputs)
         return None if witness is None else (witness, self._proof.decide(witness))
 
-    def _confirm(self, shown: Shown) -> bool:
+    def _confirm(self, shown: Example) -> bool:
         """Return whether the engine decides so on both VMs."""
         found = self._on_the_other(shown)
         if found is None or found[0].event != shown.witness.event:

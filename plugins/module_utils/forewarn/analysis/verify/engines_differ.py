@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...compiler.testing.second_opinion import CODE, HINT, SecondOpinion
-from ..proof import Shown
+from ..proof import Example
 from ..smt.encode.decisions import MatchFormulas
 from ..witness import Witness
 from .finding import ProofFinding
-from .rules import Seen
+from .rules import RuleExample
 from .search import Search, at_rule
 
 
-def differing(search: Search, seen: Sequence[Seen]) -> Iterator[ProofFinding]:
+def rule_differences(search: Search, seen: Sequence[RuleExample]) -> Iterator[ProofFinding]:
     """Yield the expressions on which the engines differ, for events of ``RuleSearch``."""
     opinion = SecondOpinion(search.artifact)
     for place, one in enumerate(seen):
@@ -27,7 +27,7 @@ def differing(search: Search, seen: Sequence[Seen]) -> Iterator[ProofFinding]:
             yield from _differences(search, opinion, before, one.witness)
 
 
-def shown_differently(search: Search) -> Iterator[ProofFinding]:
+def example_differences(search: Search) -> Iterator[ProofFinding]:
     """Yield the expressions on which the engines differ for the event of a finding, in the rules that decide it."""
     opinion = SecondOpinion(search.artifact)
     for shown in list(search.cases):
@@ -46,4 +46,4 @@ def _differences(
         at = one.expression
         finding = at_rule(CODE, "error", match, one.message, HINT)
         finding = replace(finding, source=at.get("file", source), line=at["line"], column=at["column"])
-        yield search.with_case(finding, Shown(witness, (search.proof.decide(witness),), None))
+        yield search.with_case(finding, Example(witness, (search.proof.decide(witness),), None))

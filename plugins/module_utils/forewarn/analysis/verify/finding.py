@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from ..artifacts import Json
 
 Severity = Literal["error", "warning", "note"]
 
@@ -58,7 +59,7 @@ class ProofFinding:
     suggestion: str = ""
     certain: bool = True
     suppressed: str | None = None
-    case: Mapping[str, Any] | None = None
+    case: Json | None = None
     explain: tuple[str, ...] = ()
     cause: str = ""
     alone: bool = False  # the case has the decision of this policy alone, though there are others

@@ -11,7 +11,7 @@ from ...events import has_field
 from ...policy.decision import APPROVE, HOLD
 from ...policy.forms import Literal, every_expression, read_form
 from ..artifacts import every_part
-from ..proof import Proof, Shown
+from ..proof import Example, Proof
 from ..smt.encode.decisions import Decisions
 from ..smt.terms import Formula, conj, disj, neg, same
 from ..witness import Witness
@@ -24,7 +24,7 @@ _TIMES = ("NotBefore", "now", "age")
 _ALIKE = ("EventSource", "Description", "ResourceType", "EventId", *_TIMES)
 
 
-class Beside:
+class VariantDecisions:
     """What a set of policies decides about events that differ from others in a few respects.
 
     It is translated together with the policies, before the first question. ``longer`` is about an event of
@@ -57,7 +57,7 @@ class Beside:
             self.alike_normal = conj((other.normal({}), proof.normal))
 
 
-def compared(search: Search, beside: Beside) -> Iterator[ProofFinding]:
+def paired_findings(search: Search, beside: VariantDecisions) -> Iterator[ProofFinding]:
     """Yield approvals of events that are held, or prepared for, if they differ a little."""
     if beside.longer is not None:
         yield from _unknown_duration(search, beside, beside.longer)
@@ -65,25 +65,25 @@ def compared(search: Search, beside: Beside) -> Iterator[ProofFinding]:
         yield from _unprepared(search, beside, beside.alike)
 
 
-def _unknown_duration(search: Search, beside: Beside, longer: Decisions) -> Iterator[ProofFinding]:
+def _unknown_duration(search: Search, beside: VariantDecisions, longer: Decisions) -> Iterator[ProofFinding]:
     duration, there = search.proof.inputs.event_field("DurationInSeconds")
     unknown = conj((there, same(duration, -1), beside.has_longer, neg(longer.approved)))
     hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
     for match, taken in search.deciding(unknown):
 
-        def confirm(shown: Shown) -> bool:
-            return search.proof.decide(lasting(shown.witness, beside.long)).output == HOLD
+        def confirm(shown: Example) -> bool:
+            return search.proof.decide(with_duration(shown.witness, beside.long)).output == HOLD
 
         shown = search.proof.shows(taken, confirm=confirm)
         which = "a longer one"
-        if isinstance(shown, Shown):
+        if isinstance(shown, Example):
             which = f"one of {_least(search.proof, shown.witness, beside.cuts, beside.long)} s and more"
         message = f"rule {match.path} approves {TYPES} whose duration is unknown (-1), though {which} is held"
         finding = at_rule("unknown-duration-approved", "error", match, message, hint)
         yield from search.shown(finding, taken, confirm=confirm)
 
 
-def lasting(witness: Witness, seconds: int) -> Witness:
+def with_duration(witness: Witness, seconds: int) -> Witness:
     """Return the same case with an event of another duration."""
     return witness.with_event({**witness.event, "DurationInSeconds": seconds})
 
@@ -92,20 +92,20 @@ def _least(proof: Proof, witness: Witness, cuts: list[int], longest: int) -> int
     """Return the duration from which on an event is held, of those at which a policy may change its mind."""
     least = longest
     for cut in reversed(cuts):
-        if proof.decide(lasting(witness, cut)).output != HOLD:
+        if proof.decide(with_duration(witness, cut)).output != HOLD:
             break
         least = cut
     return least
 
 
-def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[ProofFinding]:
+def _unprepared(search: Search, beside: VariantDecisions, alike: Decisions) -> Iterator[ProofFinding]:
     other = conj((alike.approved, prepared(alike), beside.alike_normal))
     formula = conj((other, neg(prepared(search.decisions)), search.proof.normal))
     hint = "give the rule the same prepare, or move it after the one that prepares"
     for match, taken in search.deciding(formula):
 
-        def confirm(shown: Shown) -> bool:
-            found = search.proof.solver.beside(shown.model, beside.inputs)
+        def confirm(shown: Example) -> bool:
+            found = search.proof.solver.other_witness(shown.model, beside.inputs)
             decision = None if found is None else search.proof.decide(found)
             return decision is not None and decision.output == APPROVE and bool(decision.prepare)
 
@@ -118,14 +118,14 @@ def _unprepared(search: Search, beside: Beside, alike: Decisions) -> Iterator[Pr
         yield from search.shown(finding, taken, confirm=confirm)
 
 
-def _differing(search: Search, beside: Beside, formula: Formula) -> list[str]:
+def _differing(search: Search, beside: VariantDecisions, formula: Formula) -> list[str]:
     """Return which single input can make the difference, all that rules read if it takes several."""
     read = [name for name in (*_ALIKE, "notice") if name in beside.read]
     found = []
     for name in read:
         others = [one for one in _ALIKE if one != name and not (name == "notice" and one in ("NotBefore", "now"))]
         if isinstance(
-            search.proof.shows(conj((formula, *(_equal(search, beside, one) for one in others))), usual=False), Shown
+            search.proof.shows(conj((formula, *(_equal(search, beside, one) for one in others))), usual=False), Example
         ):
             found.append(name)
     if "notice" in found:
@@ -133,7 +133,7 @@ def _differing(search: Search, beside: Beside, formula: Formula) -> list[str]:
     return found or read or ["time"]
 
 
-def _equal(search: Search, beside: Beside, name: str) -> Formula:
+def _equal(search: Search, beside: VariantDecisions, name: str) -> Formula:
     """Return where both events have the same value of an input."""
     one, other = search.proof.inputs, beside.inputs
     if name == "now":

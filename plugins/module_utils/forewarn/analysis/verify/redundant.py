@@ -61,7 +61,7 @@ class RedundancySearch:
         self._dead = {one.number for one in policy.every() if _within(one.path, dead)}
         self._proof = search.proof
         self._solver = search.proof.conditions_solver()
-        self._solver.add(policy.asked)
+        self._solver.add(policy.evaluated)
         self._removed: set[int] = set()  # numbers of matches
         self._known: dict[tuple[int, Treatment], Formula] = {}  # by a match and what it and those after it do
         self._found: list[ProofFinding] = []
@@ -92,10 +92,10 @@ class RedundancySearch:
                     continue
                 self._shorten(match, matches[:number])
                 if match.inner is not None:
-                    with self._solver.assuming():
-                        self._solver.add(match.met)
+                    with self._solver.scope():
+                        self._solver.add(match.holds)
                         self._block(match.inner, () if match.conditional else rest)
-            self._solver.add(neg(match.failed))
+            self._solver.add(neg(match.fails))
             self._solver.add(neg(self._ends(match)))
 
     def _never(self, formula: Formula) -> bool:
@@ -107,8 +107,8 @@ class RedundancySearch:
         """Return which events are treated otherwise without a match, when the ``rest`` is tried instead."""
 
         def decides(rule: MatchFormulas) -> Formula:
-            decided = conj((neg(rule.undecided), neg(self._where(rest, _treatment(rule)))))
-            return disj((conj((rule.undecided, neg(self._where(rest, _FAILS)))), decided))
+            decided = conj((neg(rule.output_fails), neg(self._where(rest, _treatment(rule)))))
+            return disj((conj((rule.output_fails, neg(self._where(rest, _FAILS)))), decided))
 
         question = _Question(decides, lambda _rule: neg(self._where(rest, _FAILS)), neg(self._where(rest, _ABSTAINS)))
         return self._of((match,), question, end=False)
@@ -118,8 +118,8 @@ class RedundancySearch:
 
         def decides(rule: MatchFormulas) -> Formula:
             if wanted == _FAILS:
-                return rule.undecided
-            return conj((neg(rule.undecided), self._alike(rule, wanted)))
+                return rule.output_fails
+            return conj((neg(rule.output_fails), self._alike(rule, wanted)))
 
         def fails(rule: MatchFormulas) -> Formula:
             return wanted == _FAILS and rule.number not in self._dead
@@ -140,16 +140,16 @@ class RedundancySearch:
                 inner = question.decides(match)
             else:
                 inner = self._of(match.inner, question, question.abstains if match.conditional else end)
-            failed = conj((match.failed, question.fails(match)))
-            end = disj((conj((match.met, inner)), failed, conj((neg(match.met), neg(match.failed), end))))
+            failed = conj((match.fails, question.fails(match)))
+            end = disj((conj((match.holds, inner)), failed, conj((neg(match.holds), neg(match.fails), end))))
         return end
 
     def _ends(self, match: MatchFormulas) -> Formula:
         """Return for which events, of those that a match does not fail for, no other is tried after it."""
         if match.inner is None or match.conditional:
-            return match.met
+            return match.holds
         every = _Question(lambda _rule: True, lambda _rule: True, abstains=True)
-        return conj((match.met, self._of(match.inner, every, end=False)))
+        return conj((match.holds, self._of(match.inner, every, end=False)))
 
     def _alike(self, rule: MatchFormulas, wanted: Treatment) -> bool:
         """Return whether a rule does what is wanted. A default rule that holds does not count: the rules that it
@@ -176,7 +176,7 @@ class RedundancySearch:
         """Return the rules that decide the events of a match without it; none if they are too many to name."""
         wanted = {_treatment(one) for one in _leaves((match,))}
         takers: list[MatchFormulas] = []
-        left: list[Formula] = [match.met]
+        left: list[Formula] = [match.holds]
         for one in _leaves(rest):
             if not any(self._alike(one, each) for each in wanted):
                 continue
@@ -203,14 +203,14 @@ class RedundancySearch:
         grouping = match.inner is not None and any(isinstance(part.form, Literal) for _outer, part in pairs)
         if len(pairs) > _MOST_OPERANDS or grouping:  # a group with only a literal left has no condition
             return
-        false = conj((neg(match.met), neg(match.failed)))
+        false = conj((neg(match.holds), neg(match.fails)))
         dropped: set[Place] = set()
         for outer, part in pairs:
             others = [one for one in outer.inner if one is not part and one.place not in dropped]
             if not others or any(start <= part.place[0] < end for start, end in dropped):
                 continue
             met, not_met = match.condition.without({*dropped, part.place})
-            matters = disj((neg(same(met, match.met)), neg(same(not_met, false))))
+            matters = disj((neg(same(met, match.holds)), neg(same(not_met, false))))
             if self._never(matters):
                 dropped.add(part.place)
                 source = " ".join(match.data["condition"]["source"][slice(*part.place)].split())
@@ -220,8 +220,8 @@ class RedundancySearch:
     def _why(self, one: _Shorter) -> str:
         """Return why an operand does not matter."""
         block_reached = one.earlier[0].reached if one.earlier else one.match.reached
-        left = [neg(disj((each.failed, self._ends(each)))) for each in one.earlier]
-        needed = self._proof.solver.core((self._policy.asked, one.matters), [block_reached, *left])
+        left = [neg(disj((each.fails, self._ends(each)))) for each in one.earlier]
+        needed = self._proof.solver.unsat_core((self._policy.evaluated, one.matters), [block_reached, *left])
         takers = [each.path for place, each in enumerate(one.earlier, 1) if place in needed]
         if 0 < len(takers) <= _MOST_NAMED:
             names = " and ".join(takers)

@@ -14,19 +14,19 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...policy.decision import HOLD, Decision, Verdict
-from ..proof import Shown
+from ..proof import Example
 from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
 from ..smt.solver import SolverResult
 from ..smt.terms import Formula, conj, disj, implies, neg
 from ..witness import Witness
 from .finding import ProofFinding
 from .search import WHEN, Search, at_rule
-from .unsatisfiable import never_met
+from .unsatisfiable import conflict_words
 
 _MOST_NAMED = 8  # rules in a message
 
 
-class Dead(NamedTuple):
+class DeadRule(NamedTuple):
     """A rule that never decides. ``above``: what events meet that reach its block; ``before``: the matches before it in
     the block that take events, each with those that it leaves.
     """
@@ -36,7 +36,7 @@ class Dead(NamedTuple):
     before: tuple[tuple[MatchFormulas, Formula], ...]
 
 
-class Failing(NamedTuple):
+class FallibleRule(NamedTuple):
     """A rule whose condition, explanation or limit (``what``) may have no value: where, and among which events.
 
     ``usual``: maybe for events that the service sends. ``witness`` is one of the events, None if there is none yet.
@@ -50,7 +50,7 @@ class Failing(NamedTuple):
     witness: Witness | None
 
 
-class Seen(NamedTuple):
+class RuleExample(NamedTuple):
     """An event for which a rule has a result. It reaches the rules before as well: their conditions do not hold."""
 
     match: MatchFormulas
@@ -65,16 +65,16 @@ class RuleSearch:
         self._search = search
         self._policy = policy
         self._solver = search.proof.conditions_solver()
-        self._solver.add(policy.asked)
-        self._dead: list[Dead] = []  # outermost ones
-        self._failing: list[Failing] = []
+        self._solver.add(policy.evaluated)
+        self._dead: list[DeadRule] = []  # outermost ones
+        self._failing: list[FallibleRule] = []
         self._total = sum(1 for _match in policy.every())
         self._marks: dict[int, Formula] = {}  # by the number of a match
-        self.seen: list[Seen] = []  # an event for each result that a rule can have
+        self.seen: list[RuleExample] = []  # an event for each result that a rule can have
 
     def findings(self) -> Iterator[ProofFinding]:
         """Yield the findings of all rules, in the order of the file."""
-        with self._solver.assuming():
+        with self._solver.scope():
             self._block(self._policy.matches, ())
         yield from map(self._why_dead, self._dead)
         for one in self._failing:
@@ -86,24 +86,24 @@ class RuleSearch:
         before: list[tuple[MatchFormulas, Formula]] = []
         for match in matches:
             self._search.progress(f"rules of {self._policy.name}", match.number, self._total)
-            alive = not self._see(match, "holds", match.met).never
+            alive = not self._see(match, "holds", match.holds).never
             if not alive:
-                self._dead.append(Dead(match, above, tuple(before)))
-            fails = self._fails(match, "condition", match.failed, match.reached)
+                self._dead.append(DeadRule(match, above, tuple(before)))
+            fails = self._fails(match, "condition", match.fails, match.reached)
             if alive:
-                self._fails(match, "explanation", conj((match.met, match.unexplained)), match.reached)
-                ungrouped = conj((match.met, neg(match.unexplained), match.ungrouped))
+                self._fails(match, "explanation", conj((match.holds, match.explanation_fails)), match.reached)
+                ungrouped = conj((match.holds, neg(match.explanation_fails), match.group_fails))
                 self._fails(match, "limit", ungrouped, match.reached)
             if match.inner is not None and alive:
-                with solver.assuming():
-                    solver.add(match.met)
-                    self._block(match.inner, (*above, *(left for _match, left in before), match.met))
+                with solver.scope():
+                    solver.add(match.holds)
+                    self._block(match.inner, (*above, *(left for _match, left in before), match.holds))
             if alive or fails:  # otherwise it takes nothing
-                left = neg(disj((match.failed, _ends(match))))
+                left = neg(disj((match.fails, _ends(match))))
                 solver.add(left)
                 before.append((match, left))
         if self.seen:  # what the last rule leaves shows that its condition does not hold
-            self._see(matches[-1], "does not hold", neg(matches[-1].met))
+            self._see(matches[-1], "does not hold", neg(matches[-1].holds))
 
     def _fails(self, match: MatchFormulas, what: str, formula: Formula, reached: Formula) -> bool:
         """Return whether an expression of a rule may have no value for the events that the solver assumes."""
@@ -111,8 +111,8 @@ class RuleSearch:
         if found.never:
             return False
         usual = not self._solver.ask(formula, self._search.proof.normal).never
-        among = reached if what == "condition" else conj((reached, match.met))
-        self._failing.append(Failing(match, what, conj((reached, formula)), among, usual, found.witness))
+        among = reached if what == "condition" else conj((reached, match.holds))
+        self._failing.append(FallibleRule(match, what, conj((reached, formula)), among, usual, found.witness))
         return True
 
     def _see(self, match: MatchFormulas, result: str, formula: Formula) -> SolverResult:
@@ -126,10 +126,10 @@ class RuleSearch:
                 found = better
                 break
         if found.witness is not None:
-            self.seen.append(Seen(match, result, found.witness))
+            self.seen.append(RuleExample(match, result, found.witness))
         return found
 
-    def _why_failing(self, one: Failing) -> Iterator[ProofFinding]:
+    def _why_failing(self, one: FallibleRule) -> Iterator[ProofFinding]:
         """Yield for which events an expression of a rule has no value."""
         search, match = self._search, one.match
         lacks = "names no group" if one.what == "limit" else "has no value"
@@ -142,7 +142,7 @@ class RuleSearch:
         if not one.usual and one.witness is not None:
             decision = search.proof.decide(one.witness)
             if any(verdict.error and verdict.rule == match.path for verdict in self._verdicts(decision)):
-                shown = Shown(one.witness, (decision,), None)
+                shown = Example(one.witness, (decision,), None)
                 yield search.by_example(replace(finding, severity="note"), shown, unusual=True)
                 return
         about = search.reads(match)
@@ -151,13 +151,13 @@ class RuleSearch:
     def _verdicts(self, decision: Decision) -> list[Verdict]:
         return [verdict for verdict in decision.verdicts if verdict.policy == self._policy.name]
 
-    def _why_dead(self, dead: Dead) -> ProofFinding:
+    def _why_dead(self, dead: DeadRule) -> ProofFinding:
         """Return what is wrong with a rule that never decides."""
         policy, match, path = self._policy, dead.match, dead.match.path
         takers = self._takers(dead)
-        if not takers and self._solver.ask(match.met).never:
+        if not takers and self._solver.ask(match.holds).never:
             message = (
-                f"rule {path} never applies: no event meets {never_met(self._search, self._solver, policy, match)}"
+                f"rule {path} never applies: no event meets {conflict_words(self._search, self._solver, policy, match)}"
             )
             hint = "correct the condition, or remove the rule"
             return at_rule("unsatisfiable-rule", "warning", match, message, hint)
@@ -168,10 +168,10 @@ class RuleSearch:
         hint = "" if default else f"move it before {takers[0]}, or remove it" if takers else "remove it"
         return at_rule("shadowed-rule", "note" if default else "error", match, message, hint)
 
-    def _takers(self, dead: Dead) -> list[str]:
+    def _takers(self, dead: DeadRule) -> list[str]:
         """Return the rules of the same block that take the events of a rule, as few as show it."""
         marks = [self._mark(match, left) for match, left in dead.before]
-        needed = self._solver.core((*dead.above, dead.match.met), marks)
+        needed = self._solver.unsat_core((*dead.above, dead.match.holds), marks)
         return [match.path for place, (match, _left) in enumerate(dead.before) if place in needed]
 
     def _mark(self, match: MatchFormulas, left: Formula) -> Formula:
@@ -188,7 +188,7 @@ def _ends(match: MatchFormulas) -> Formula:
     After a nested rule whose condition is a literal, or that has none, go the events that it does not take.
     """
     grouped = match.inner is not None and not match.conditional
-    return conj((match.met, _taken(match.inner or ()))) if grouped else match.met
+    return conj((match.holds, _taken(match.inner or ()))) if grouped else match.holds
 
 
 def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
@@ -196,7 +196,7 @@ def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
     left: Formula = True
     parts = []
     for match in matches:
-        ends = disj((match.failed, _ends(match)))
+        ends = disj((match.fails, _ends(match)))
         parts.append(conj((left, ends)))
         left = conj((left, neg(ends)))
     return disj(parts)

@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ...policy.artifact import Artifact
 from ...policy.decision import APPROVE
+from ..artifacts import Json
 from ..claims import Claim
 from ..event_space.policies import Reading
 from ..event_space.regions import ANY
-from ..proof import Confirm, Progress, Proof, Shown, Unproven, decision_dict, silent
+from ..proof import Example, ExampleCheck, NoProof, Progress, Proof, decision_dict, silent
 from ..smt.encode.decisions import Decisions, MatchFormulas, OutcomeFormula
 from ..smt.terms import Formula, conj, neg
 from ..wording import Wording
@@ -34,7 +35,7 @@ class Search:
         self.artifact: Artifact = proof.versions[0]
         self._reading = reading
         self._reads: dict[tuple[str, str], set[str]] = {}
-        self.cases: list[Shown] = []  # the events of all findings
+        self.cases: list[Example] = []  # the events of all findings
 
     @property
     def started(self) -> Formula:
@@ -53,7 +54,7 @@ class Search:
         *,
         among: Formula = True,
         about: Collection[str] = (),
-        confirm: Confirm | None = None,
+        confirm: ExampleCheck | None = None,
         brief: bool = False,
         preferred: Sequence[Formula] = (),
     ) -> Iterator[ProofFinding]:
@@ -69,7 +70,7 @@ class Search:
             return
         text = finding.message.replace(WHEN, ANY) if brief else finding.message
         finding = replace(finding, message=self._message(text, formula, among, about))
-        if isinstance(found, Unproven):
+        if isinstance(found, NoProof):
             message = "perhaps: " + _without_any(finding.message)
             why = found.why
             yield replace(finding, severity="note", certain=False, message=message, suggestion=why, cause=why)
@@ -78,7 +79,7 @@ class Search:
         else:
             yield self.with_case(finding, found)
 
-    def by_example(self, finding: ProofFinding, shown: Shown, *, unusual: bool) -> ProofFinding:
+    def by_example(self, finding: ProofFinding, shown: Example, *, unusual: bool) -> ProofFinding:
         """Return a finding with the engine's reason for one event, where no words say for which events it is.
 
         ``unusual``: the service sends none of them.
@@ -142,7 +143,7 @@ class Search:
                     yield match, conj((formula, self.decisions.approved, when, *map(neg, before)))
             before += (when for _match, when in approvals)
 
-    def with_case(self, finding: ProofFinding, shown: Shown) -> ProofFinding:
+    def with_case(self, finding: ProofFinding, shown: Example) -> ProofFinding:
         """Return a finding with the event that shows it."""
         self.cases.append(shown)
         decision = shown.decisions[0]
@@ -185,6 +186,6 @@ def at_rule(code: str, severity: Severity, match: MatchFormulas, message: str, s
     return ProofFinding(code, severity, match.policy["name"], match.path, *place, message, suggestion)
 
 
-def overall(code: str, severity: Severity, data: Mapping[str, Any], message: str, suggestion: str = "") -> ProofFinding:
+def overall(code: str, severity: Severity, data: Json, message: str, suggestion: str = "") -> ProofFinding:
     """Return a finding about a policy as a whole."""
     return ProofFinding(code, severity, data["name"], None, data["source"], 1, 1, message, suggestion)

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 from ...policy.decision import APPROVE
+from ..artifacts import Json
 from ..smt.terms import conj, neg
 from .finding import ProofFinding
 from .search import TYPES, Search, at_rule
@@ -17,7 +17,7 @@ from .search import TYPES, Search, at_rule
 _DELETING = ("Terminate", "Preempt")
 
 
-def not_freed(search: Search) -> Iterator[ProofFinding]:
+def unfreed_slots(search: Search) -> Iterator[ProofFinding]:
     """Yield the rules that take a slot for an event that deletes the VM."""
     limited = [found for found in search.outcomes(APPROVE) if "limit" in found[0].data]
     if not limited:
@@ -42,7 +42,7 @@ def not_freed(search: Search) -> Iterator[ProofFinding]:
         yield from search.shown(finding, conj((one.when, gone)))
 
 
-def never_taken(search: Search) -> Iterator[ProofFinding]:
+def conflicting_limits(search: Search) -> Iterator[ProofFinding]:
     """Yield the rules that approve the same events and limit different groups: such an event gets no slot."""
     limited = [found for found in search.outcomes(APPROVE) if "limit" in found[0].data]
     affects = search.proof.inputs.variable("affects_me").value
@@ -61,6 +61,6 @@ def never_taken(search: Search) -> Iterator[ProofFinding]:
         yield from search.shown(finding, conj(both))
 
 
-def _group(limit: Mapping[str, Any]) -> str:
+def _group(limit: Json) -> str:
     """Return the group of a limit of an artifact, for people."""
     return " ".join(limit["group"]["source"].split()) if "group" in limit else "the VM's own"

@@ -27,7 +27,7 @@ _MOST_NAMED = 6  # parts in a message
 _MOST_PARTS = 40  # each is a question about all others
 
 
-def never_met(search: Search, solver: Solver, policy: PolicyOutcomes, match: MatchFormulas) -> str:
+def conflict_words(search: Search, solver: Solver, policy: PolicyOutcomes, match: MatchFormulas) -> str:
     """Return why no event meets the condition of a rule, to be read after "no event meets".
 
     ``solver`` assumes no more than that the policy is asked.
@@ -74,7 +74,7 @@ class _Reason:
 
     def __init__(self, search: Search, policy: PolicyOutcomes, match: MatchFormulas) -> None:
         self._wording: Wording = search.wording
-        self._asked = policy.asked
+        self._evaluated = policy.evaluated
         self._reads = sorted(search.reads(match))
         self._expression = match.data["condition"]
 
@@ -94,13 +94,13 @@ class _Reason:
 
     def _allows(self, part: ConditionPart) -> str:
         """Return the values of one input for which a part is true; nothing if it is not about one input alone."""
-        found = (self._wording.values(name, _true(part), self._asked) for name in self._reads)
+        found = (self._wording.values(name, _true(part), self._evaluated) for name in self._reads)
         return next(filter(None, found), "")
 
     def _can_be(self, part: ConditionPart) -> str:
         """Return which values the only input of a part has at all."""
         names = set(_inputs(part.form))
-        only = self._wording.values(names.pop(), True, self._asked, there=True) if len(names) == 1 else ""
+        only = self._wording.values(names.pop(), True, self._evaluated, there=True) if len(names) == 1 else ""
         return only and f": there is only {only}"
 
 

@@ -5,27 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...compiler.testing.second_opinion import CODE as ENGINES_DIFFER
 from ...policy.artifact import Artifact
-from ..artifacts import without_invariants
+from ..artifacts import Json, without_invariants
 from ..event_space.policies import read
 from ..proof import Progress, Proof, silent
 from ..smt.effort import within_limits
 from ..smt.encode.inputs import CONSTRAINTS
-from .all_policies import together
-from .approves_before_others import before_others
-from .engines_differ import differing, shown_differently
+from .all_policies import joint_findings
+from .approves_before_others import approvals_before_others
+from .engines_differ import example_differences, rule_differences
 from .finding import CODES, ProofFinding
-from .paired_events import Beside, compared
+from .paired_events import VariantDecisions, paired_findings
 from .recovery import early, recovery
 from .redundant import RedundancySearch
 from .rules import RuleSearch
 from .search import Search
-from .slots import never_taken, not_freed
+from .slots import conflicting_limits, unfreed_slots
 
 __all__ = ["CODES", "Verification", "verify"]
 
@@ -42,10 +42,7 @@ class Verification:
 
 @within_limits
 def verify(
-    artifact: Artifact,
-    params: Mapping[str, Any] | None = None,
-    invariants: Sequence[Mapping[str, Any]] = (),
-    progress: Progress = silent,
+    artifact: Artifact, params: Json | None = None, invariants: Sequence[Json] = (), progress: Progress = silent
 ) -> Verification:
     """Look for findings.
 
@@ -58,28 +55,29 @@ def verify(
     search, beside = _search(artifact, given, invariants, progress)
     progress("decisions of all policies together", 0, 0)
     single = len(artifact.data["policies"]) == 1
-    found = [*together(search), *compared(search, beside), *before_others(artifact, given, progress)]
-    found += [*early(search), *not_freed(search), *never_taken(search)]
+    found = [*joint_findings(search), *paired_findings(search, beside)]
+    found += [*approvals_before_others(artifact, given, progress)]
+    found += [*early(search), *unfreed_slots(search), *conflicting_limits(search)]
     by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
-    found += _of_rules(search) if single else shown_differently(search)
+    found += _of_rules(search) if single else example_differences(search)
     for data in () if single else artifact.data["policies"]:
         declared = {entry["name"] for entry in data["params"]}
         one = without_invariants(artifact, [data])
         alone, beside = _search(one, {name: value for name, value in given.items() if name in declared}, (), progress)
         found += (replace(finding, alone=True) for finding in _of_rules(alone))
         if data.get("suppress"):
-            by_itself += [*together(alone), *compared(alone, beside), *early(alone), *not_freed(alone)]
-            by_itself += before_others(one, alone.proof.given, progress)
+            by_itself += [*joint_findings(alone), *paired_findings(alone, beside), *early(alone), *unfreed_slots(alone)]
+            by_itself += approvals_before_others(one, alone.proof.given, progress)
     findings = _suppressed(artifact, _once(found), by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
     return Verification(tuple(findings), search.proof.assumptions, search.proof.not_understood)
 
 
 def _search(
-    artifact: Artifact, given: Mapping[str, Any], invariants: Sequence[Mapping[str, Any]], progress: Progress
-) -> tuple[Search, Beside]:
+    artifact: Artifact, given: Json, invariants: Sequence[Json], progress: Progress
+) -> tuple[Search, VariantDecisions]:
     proof = Proof([artifact], given, invariants)
-    return Search(proof, read(artifact, given, invariants), progress), Beside(proof)
+    return Search(proof, read(artifact, given, invariants), progress), VariantDecisions(proof)
 
 
 def _of_rules(search: Search) -> list[ProofFinding]:
@@ -89,11 +87,11 @@ def _of_rules(search: Search) -> list[ProofFinding]:
         rules = RuleSearch(search, policy)
         about_rules = list(rules.findings())
         found += about_rules
-        found += differing(search, rules.seen)
+        found += rule_differences(search, rules.seen)
         dead = {one.rule for one in about_rules if one.rule and one.code in ("shadowed-rule", "unsatisfiable-rule")}
         found += RedundancySearch(search, policy, dead).findings()
     found += recovery(search)
-    return [*found, *shown_differently(search)]
+    return [*found, *example_differences(search)]
 
 
 def _once(found: list[ProofFinding]) -> list[ProofFinding]:

@@ -15,7 +15,7 @@ from ...analysis.diff.declarations import OLD, Declaration
 from ...analysis.diff.diff import Difference
 from ...analysis.diff.kinds import ALIKE, FEWER, INCOMPARABLE, KINDS, LESS, MORE, NO_CHANGE, UNPROVEN
 from ...analysis.event_space.regions import ANY
-from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, QueryAnswer
 from ...texts import escaped
 from ..output.console import Console
 from .common import show_assumptions
@@ -29,7 +29,7 @@ class Forbidden(NamedTuple):
     """A change that is forbidden, as an expression, and the events that change so."""
 
     expression: str
-    found: Answered
+    found: QueryAnswer
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for ``--format json``."""
@@ -141,7 +141,7 @@ def as_markdown(difference: Difference, old: str, new: str, forbidden: Sequence[
     why = f": {_plain(difference.unproven)}" if difference.unproven else ""
     lines = [f"**{_WORDS[difference.verdict]}**{why} (`{_plain(old)}` → `{_plain(new)}`)", ""]
     if difference.changes:
-        lines += ["| Change | Effect | When | Decided by | Kind |", "| --- | --- | --- | --- | --- |"]
+        lines += ["| Change | Effect | When | SpaceDecisions by | Kind |", "| --- | --- | --- | --- | --- |"]
     for change in difference.changes:
         by = "" if change.rule is None else f"{change.rule[0]}/{change.rule[1]}"
         for part in change.parts:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...analysis.query.answers import NONE, SOME, Answered, EventGroup
+from ...analysis.query.answers import NONE, SOME, EventGroup, QueryAnswer
 from ..output.console import Console
 from .common import explain_command, show_assumptions
 
@@ -17,7 +17,7 @@ UNUSUAL = "by its documentation the service does not send such events"
 UNCERTAIN = "perhaps: no event was found that shows this"
 
 
-def show_groups(found: Answered, console: Console, policies: Sequence[Sequence[Path | str]]) -> None:
+def show_groups(found: QueryAnswer, console: Console, policies: Sequence[Sequence[Path | str]]) -> None:
     """Write the events. ``policies`` are the files of each version, empty where the command cannot name them."""
     for group in found.groups:
         console.line(console.style(words(group), "bold"))
@@ -48,20 +48,20 @@ def notes(group: EventGroup) -> list[str]:
     return [*([] if group.usual else [UNUSUAL]), *([] if group.case is not None else [UNCERTAIN])]
 
 
-def show_basis(found: Answered, console: Console) -> None:
+def show_basis(found: QueryAnswer, console: Console) -> None:
     """Write what an answer rests on."""
     show_assumptions(console, found.assumptions, found.not_understood)
     show_no_value(found, console)
 
 
-def show_no_value(found: Answered, console: Console) -> None:
+def show_no_value(found: QueryAnswer, console: Console) -> None:
     """Write for which events the expression has no value, if for any."""
     if found.no_value:
         text = f"the expression has no value, and so does not hold, when {found.no_value}; test for it with has()"
         console.note(text)
 
 
-def show_verdict(found: Answered, console: Console, texts: dict[str, str]) -> None:
+def show_verdict(found: QueryAnswer, console: Console, texts: dict[str, str]) -> None:
     """Write the last line. ``texts`` has one for each verdict."""
     why = f": {found.why}" if found.why else ""
     colour = "green" if found.verdict == NONE else "yellow" if found.verdict == SOME else "red"

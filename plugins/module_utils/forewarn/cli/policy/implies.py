@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, QueryAnswer
 from ...analysis.query.implies import DISJOINT, EQUIVALENT, IMPLIES, exceptions
 from ...compiler.policies import load_policies
 from ...errors import InputError
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the events that contradict the claim; return 1 if there are any, or it is not proven."""
     one, other = _load(args.one, args.api_version), _load([args.other], args.api_version)
     given = from_options(args.param, (*one.params, *other.params))
-    found: tuple[Answered, ...] = analysed(
+    found: tuple[QueryAnswer, ...] = analysed(
         lambda progress: exceptions(args.relation, one, other, given, progress), relation=args.relation
     )
     proven = all(answer.verdict == NONE for answer in found)
@@ -99,6 +99,6 @@ def _files(places: Sequence[str]) -> list[str]:
     return [place for place in places if not place.startswith("git:") and not place.endswith(".json")]
 
 
-def _as_dict(answer: Answered) -> dict[str, object]:
+def _as_dict(answer: QueryAnswer) -> dict[str, object]:
     verdict = {NONE: "proven", SOME: "refuted", NOT_PROVEN: "not-proven"}[answer.verdict]
     return {**{name: one for name, one in answer.as_dict().items() if name != "no_value"}, "verdict": verdict}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, Answered
+from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, QueryAnswer
 from ...analysis.query.query import query
 from ...compiler.policies import load_policies
 from ...policy.params import from_options
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the events; return 1 if nothing is proven, or the answer is not the one that --expect names."""
     artifact = load_policies(args.paths, args.api_version)
     given = from_options(args.param, artifact.params)
-    found: Answered = analysed(
+    found: QueryAnswer = analysed(
         lambda progress: query([artifact], args.expression, given, progress), expression=args.expression
     )
     if args.json:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...analysis.replay.recordings import KINDS, RecordedDocument, RecordedEntry, read_journal, read_lines
-from ...analysis.replay.replay import Replay, Replayed
+from ...analysis.replay.replay import Replay, ReplayedEvent
 from ...analysis.replay.statistics import Statistics
 from ...compiler.policies import load_policies
 from ...errors import InputError
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     numbers = {"documents": 0, "backwards": 0}
     spans: list[datetime] = []
 
-    def replayed() -> Iterator[tuple[str, Replayed]]:
+    def replayed() -> Iterator[tuple[str, ReplayedEvent]]:
         for name in args.sources:
             with _opened(name, args.api_version, problems.bad_line, policies.time_dependent) as source:
                 replay = Replay(policies, params, vm if vm.name else replace(vm, name=source.vm_name))
@@ -220,7 +220,7 @@ class _Problems:
         self._line.clear()
         self._console.warning(text)
 
-    def progress(self, replay: Replay, source: Recording) -> Iterator[Replayed]:
+    def progress(self, replay: Replay, source: Recording) -> Iterator[ReplayedEvent]:
         """Yield the events of a source, and show the progress."""
 
         def text() -> str:

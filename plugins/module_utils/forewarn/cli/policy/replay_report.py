@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from ...analysis.replay.recordings import Past
-from ...analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Replayed, TimedDecision
+from ...analysis.replay.recordings import RecordedDecision
+from ...analysis.replay.replay import APPROVED, NOT_SENT, STARTED, D, DecisionCourse, ReplayedEvent, TimedDecision
 from ...analysis.replay.statistics import OUTCOMES, Statistics, by
 from ...events import format_time
 from ...texts import exact_text
@@ -24,24 +24,8 @@ _WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "
 _COLOURS = {"approve": "green", "hold": "yellow"}
 
 
-def as_dict(replayed: Replayed) -> dict[str, Any]:
+def as_dict(replayed: ReplayedEvent) -> dict[str, Any]:
     """Return the decisions about an event, then and now, for ``--json``."""
-    then = None
-    if replayed.outcome_then is not None:
-        then = {
-            "outcome": replayed.outcome_then,
-            "approved_at": time_text(replayed.approved_then),
-            "latency_seconds": replayed.latency_then_seconds,
-            "ahead_seconds": replayed.ahead_then_seconds,
-            "decisions": [{**past._asdict(), "at": time_text(past.at)} for past in replayed.then],
-        }
-    now = {
-        "outcome": replayed.outcome_now,
-        "approved_at": time_text(replayed.approved_now),
-        "latency_seconds": replayed.latency_seconds,
-        "ahead_seconds": replayed.ahead_seconds,
-        "decisions": [{**decided._asdict(), "at": time_text(decided.at)} for decided in replayed.now],
-    }
     return {
         "event": replayed.event.as_dict(),
         "vm": replayed.vm,
@@ -49,8 +33,18 @@ def as_dict(replayed: Replayed) -> dict[str, Any]:
         "last_seen": time_text(replayed.last_seen),
         "not_before": time_text(replayed.not_before),
         "changed": replayed.changed,
-        "then": then,
-        "now": now,
+        "then": _course_dict(replayed, replayed.then) if replayed.then.known else None,
+        "now": _course_dict(replayed, replayed.now),
+    }
+
+
+def _course_dict(replayed: ReplayedEvent, course: DecisionCourse[D]) -> dict[str, Any]:
+    return {
+        "outcome": course.outcome,
+        "approved_at": time_text(course.approved_at),
+        "latency_seconds": replayed.latency_seconds(course),
+        "ahead_seconds": replayed.ahead_seconds(course),
+        "decisions": [{**one._asdict(), "at": time_text(one.at)} for one in course.decisions],
     }
 
 
@@ -59,7 +53,9 @@ def time_text(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
-def show(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], statistics: Statistics) -> None:
+def show(
+    pairs: Iterable[tuple[str, ReplayedEvent]], summary: Callable[[], dict[str, Any]], statistics: Statistics
+) -> None:
     """Write the report, event by event."""
     console = Console(sys.stdout)
     page = Page(console)
@@ -68,7 +64,7 @@ def show(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, 
     _show_summary(console, page, summary(), statistics)
 
 
-def _show_event(page: Page, replayed: Replayed) -> None:
+def _show_event(page: Page, replayed: ReplayedEvent) -> None:
     event = replayed.event
     seen = "" if replayed.first_seen is None else f"{_second(replayed.first_seen)}  "
     page.segments(
@@ -77,19 +73,15 @@ def _show_event(page: Page, replayed: Replayed) -> None:
         (f"affects {resources_text(event.resources)}", ()),
         *([("CHANGED", ("bold", "yellow"))] if replayed.changed else []),
     )
-    then = _sent(replayed.approved_then, replayed.latency_then_seconds, replayed.ahead_then_seconds)
-    now = _sent(replayed.approved_now, replayed.latency_seconds, replayed.ahead_seconds)
-    _show_decisions(page, "then", replayed, replayed.then, then if replayed.outcome_then == APPROVED else "")
-    _show_decisions(page, "now", replayed, replayed.now, now if replayed.would_approve else "")
+    _show_decisions(page, "then", replayed, replayed.then)
+    _show_decisions(page, "now", replayed, replayed.now)
     page.line()
 
 
-def _show_decisions(
-    page: Page, label: str, replayed: Replayed, decisions: Sequence[Past] | Sequence[TimedDecision], sent: str
-) -> None:
+def _show_decisions(page: Page, label: str, replayed: ReplayedEvent, course: DecisionCourse[D]) -> None:
     """Write each new decision, with the time since the event was first seen, and whether an approval was sent."""
     before: tuple[object, ...] = ()
-    for decision in decisions:
+    for decision in course.decisions:
         if decision.status == "Started":
             continue
         news = (decision.output, decision.policy, decision.rule)
@@ -102,21 +94,24 @@ def _show_decisions(
             page.hanging(lead, f"{since}{_by(decision)}{reason}", _COLOURS.get(decision.output, "bold"))
             before = news
     if not before:
-        if decisions:
+        if course.decisions:
             page.hanging(f"  {label:<5} ", "it had already started when it was first seen")
         return
-    if sent:
+    if course.approved:
+        sent = _sent(course.approved_at, replayed.latency_seconds(course), replayed.ahead_seconds(course))
         page.hanging(" " * 8, sent)
-    elif label == "now" and replayed.outcome_now == NOT_SENT:
-        last = [decided for decided in replayed.now if decided.status != "Started" and decided.output == "approve"][-1]
+    elif label == "now" and course.outcome == NOT_SENT:
+        last = [
+            decided for decided in replayed.now.decisions if decided.status != "Started" and decided.output == "approve"
+        ][-1]
         page.hanging(" " * 8, f"not sent by this VM: {last.eligibility_reason}")
-    if label == "now" and replayed.would_approve:
-        hooks = max(decided.hooks for decided in replayed.now)
+    if label == "now" and course.approved:
+        hooks = max(decided.hooks for decided in replayed.now.decisions)
         if hooks:
             page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
 
 
-def _by(decision: Past | TimedDecision) -> str:
+def _by(decision: RecordedDecision | TimedDecision) -> str:
     name = by(decision)
     return decision.output if name is None else f"{decision.output} by {name}"
 

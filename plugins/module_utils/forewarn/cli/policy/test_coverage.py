@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...analysis.coverage.coverage import Gap, Gaps, find_gaps
-from ...analysis.coverage.suggestions import appended, as_yaml, created
+from ...analysis.coverage.suggestions import append_suggestions, as_yaml, new_test_file
 from ...analysis.proof import Progress
 from ...analysis.smt.terms import require
 from ...atomic_file import replace_file
@@ -57,11 +57,11 @@ class CoverageGaps(NamedTuple):
         if not suggestions:
             return
         if path.exists():
-            text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
+            text = append_suggestions(path.read_text(encoding="utf-8"), str(path), suggestions)
         else:
             policies = outcome.tested[0].tests.policies
             alike = [one.resolve() for one in policies_tested_by(path)] == [one.resolve() for one in policies]
-            text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
+            text = new_test_file([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
         replace_file(path, text.encode("utf-8"))
         problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")
 

@@ -105,8 +105,8 @@ def loops_allow(resources: Resources, truth: Callable[[Formula], bool], name: An
     for loop in resources.loops:
         value, error = loop.predicate(name)
         fails = truth(error)
-        if (fails and not truth(loop.failed)) or (
-            not fails and truth(same(value, loop.deciding)) and not truth(loop.decided)
+        if (fails and not truth(loop.fails)) or (
+            not fails and truth(same(value, loop.deciding)) and not truth(loop.decides)
         ):
             return False
     return True

@@ -40,7 +40,7 @@ class ModelDecoder:
         """Return the event of a model with its ``texts``, None where no names were found for all of its VMs."""
         values = ModelValues(model)
         self._problem.invented_names.clear()
-        has_lists = any(members.asked for members, _given, _defaults in self._params.lists().values())
+        has_lists = any(members.read for members, _given, _defaults in self._params.lists().values())
         invented = self._problem.invented_names if has_lists else None
         names = ResourceNames(values, inputs.resources, texts, invented).make()
         if names is None:
@@ -48,9 +48,9 @@ class ModelDecoder:
         api_version = inputs.api_version
         event: dict[str, Any] = {}
         for name in TEXT_FIELDS:
-            if not inputs.asked(name) and name in _USUAL and has_field(api_version, name):
+            if not inputs.reads(name) and name in _USUAL and has_field(api_version, name):
                 event[name] = _USUAL[name]
-            elif inputs.asked(name) and values.truth(inputs.text(name)[1]):
+            elif inputs.reads(name) and values.truth(inputs.text(name)[1]):
                 event[name] = texts.of(inputs.text(name)[0])
         event["Resources"] = ["_" + one for one in names] if api_version == API_VERSIONS[0] else names
         has_not_before = values.truth(inputs.has_not_before)
@@ -66,16 +66,16 @@ class ModelDecoder:
 
     def texts(self, model: Any, inputs: Inputs) -> FoundTexts | Lemma | BlockingClause:
         """Return the texts of a model, those of other VMs too: all are found together."""
-        terms = [inputs.text(name)[0] for name in TEXT_FIELDS if inputs.asked(name)]
+        terms = [inputs.text(name)[0] for name in TEXT_FIELDS if inputs.reads(name)]
         names = list(inputs.resources.names.values())
         for one in (inputs, *inputs.others):
             names.append(one.own_name)
-            terms += (one.vm_fact(name)[0] for name in one.read_facts())
-            terms += (value for _there, value in one.tags.asked.values())
+            terms += (one.vm_fact(name)[0] for name in one.facts_read())
+            terms += (value for _there, value in one.tags.read.values())
             params = self._params if one.params is None else one.params
             terms += (term for kind, term, _given in params.varying().values() if kind == "string")
             for members, _given, _defaults in params.lists().values():
-                terms += members.asked.values()
+                terms += members.read.values()
         return ModelTexts(self._problem.texts, ModelValues(model), self._problem.effort.spend).find(terms, names)
 
     def _given_params(self, values: ModelValues, inputs: Inputs, texts: FoundTexts) -> dict[str, Any]:
@@ -94,19 +94,19 @@ class ModelDecoder:
 
     def _members(self, values: ModelValues, members: Members, texts: FoundTexts) -> dict[str, bool]:
         """Return which texts are in a list: those that something asks for, and names that were invented."""
-        asked = {texts.of(one): values.truth(members.has(one)) for one in members.asked.values()}
+        asked = {texts.of(one): values.truth(members.has(one)) for one in members.read.values()}
         return {**asked, **dict.fromkeys(sorted(self._problem.invented_names), True)}
 
 
 def _vm(values: ModelValues, inputs: Inputs, texts: FoundTexts) -> Vm:
     tags: dict[str, str] | None = None
     if values.truth(inputs.tags.known):
-        asked = inputs.tags.asked
+        asked = inputs.tags.read
         tags = {key: texts.of(value) for key, (there, value) in asked.items() if values.truth(there)}
         others = (f"other{number or ''}" for number in itertools.count())
         while len(tags) < min(values.number(inputs.tags.count), _MOST_TAGS):
             tags.setdefault(next(one for one in others if one not in asked), "x")
-    known = (name for name in inputs.read_facts() if values.truth(inputs.vm_fact(name)[1]))
+    known = (name for name in inputs.facts_read() if values.truth(inputs.vm_fact(name)[1]))
     facts = {name: texts.of(inputs.vm_fact(name)[0]) for name in known}
     return Vm(name=texts.of(inputs.own_name) if values.truth(inputs.named) else None, tags=tags, **facts)
 

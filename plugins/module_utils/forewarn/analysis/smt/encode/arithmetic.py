@@ -11,7 +11,7 @@ from typing import Any
 from ....policy.functions.standard import INT_MAX, INT_MIN, UINT_MAX
 from ....policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
 from ..terms import between, conj, disj, floor_div, ite, neg, same
-from .arguments import Arguments
+from .form_encoder import Arguments
 from .problem import Encoding
 
 _RANGES = {

@@ -13,8 +13,7 @@ from ....policy.functions.patterns import compile_pattern
 from ....policy.functions.table import FUNCTIONS
 from ....policy.functions.timevalues import MAX_DURATION, MIN_DURATION, UNITS
 from ..terms import between, conj, disj, neg
-from .arguments import TOTAL, Arguments, is_python
-from .form_encoder import FormEncoder
+from .form_encoder import TOTAL, Arguments, FormEncoder, is_python
 from .functions import call, match_of
 from .logic import OPTIONAL, optional
 from .loops import filtered

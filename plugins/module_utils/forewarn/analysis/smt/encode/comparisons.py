@@ -11,7 +11,7 @@ from typing import Any
 
 from ....policy.functions.table import FUNCTIONS
 from ..terms import Formula, between, conj, disj, ite, neg, require, same
-from .arguments import Arguments
+from .form_encoder import Arguments
 from .inputs import Tags
 from .params import exact
 from .problem import NUMBERS, Encoding, OpaqueValue, Problem, TextList

@@ -8,14 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ....events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ....policy.decision import ABSTAIN, APPROVE, HOLD
 from ....policy.forms import read_form
 from ....policy.program import is_conditional
+from ...artifacts import Json
 from ...limits import named
 from ...policy_outcome import (
     DOUBT,
@@ -29,7 +30,7 @@ from ...policy_outcome import (
     PolicyOutcome,
     with_inner,
 )
-from ..terms import Formula, conj, disj, neg, same
+from ..terms import Formula, conj, disj, neg
 from .expressions import ExpressionEncoder
 from .inputs import Inputs
 from .logic import ConditionPart
@@ -39,23 +40,25 @@ from .problem import Encoding, Problem
 
 @dataclass(frozen=True, eq=False)
 class MatchFormulas(PolicyMatch["MatchFormulas"]):
-    """One match of a policy. ``met``, ``failed``, ``unexplained`` and ``ungrouped`` are about its condition, its
-    explanation and the group of its limit alone, without Booleans that ``Problem.define`` made; ``reached`` says where
-    it is tried. ``condition`` has the operands, ``limit_value`` is the group of its limit; both are None without one.
+    """One match of a policy, as formulas. Where it is evaluated, its condition ``holds`` or ``fails``.
+
+    ``explanation_fails`` and ``group_fails`` are about its explanation and the group of its limit. None of these
+    mentions a Boolean that ``Problem.define`` made; ``reached`` may, which says where it is evaluated. ``condition``
+    has the operands, ``limit_value`` is the group of its limit; both are None without one.
     """
 
-    met: Formula
-    failed: Formula
-    unexplained: Formula
-    ungrouped: Formula
+    holds: Formula
+    fails: Formula
+    explanation_fails: Formula
+    group_fails: Formula
     reached: Formula
     condition: ConditionPart | None
     limit_value: Encoding | None
 
     @property
-    def undecided(self) -> Formula:
+    def output_fails(self) -> Formula:
         """Where it holds the event although its condition holds, since something else of it has no value."""
-        return disj((self.unexplained, self.ungrouped))
+        return disj((self.explanation_fails, self.group_fails))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +71,14 @@ class OutcomeFormula(PolicyOutcome[MatchFormulas]):
 class PolicyOutcomes(NamedTuple):
     """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
 
-    ``asked``: where its rules are tried at all, without Booleans that ``Problem.define`` made.
+    ``evaluated``: where its rules are evaluated at all, without Booleans that ``Problem.define`` made.
     """
 
     name: str
-    data: Mapping[str, Any]
+    data: Json
     matches: tuple[MatchFormulas, ...]
     outcomes: tuple[OutcomeFormula, ...]
-    asked: Formula
+    evaluated: Formula
 
     def every(self) -> Iterator[MatchFormulas]:
         """Yield all matches in the order of the file."""
@@ -85,7 +88,7 @@ class PolicyOutcomes(NamedTuple):
 class Decisions:
     """What all policies of one version decide together. What is not held is approved."""
 
-    def __init__(self, inputs: Inputs, params: Params, policies: Sequence[Mapping[str, Any]], version: int = 0) -> None:
+    def __init__(self, inputs: Inputs, params: Params, policies: Sequence[Json], version: int = 0) -> None:
         self.inputs = inputs
         self.version = version
         accepted = params.accepted(version)
@@ -109,108 +112,79 @@ class Decisions:
 class _Walk:
     """Goes through the matches of one policy in the order of the file."""
 
-    def __init__(
-        self, inputs: Inputs, params: Params, data: Mapping[str, Any], version: int, accepted: Formula
-    ) -> None:
+    def __init__(self, inputs: Inputs, params: Params, data: Json, version: int, accepted: Formula) -> None:
         self._inputs, self._data, self._accepted = inputs, data, accepted
         self._problem: Problem = inputs.problem
         self._prefix = f"{data['name']} in version {version} for {inputs.number}"
-        self._translation = ExpressionEncoder(inputs, lambda name: params.value(version, data["name"], name))
-        self._translation.file = data["source"]
+        self._encoder = ExpressionEncoder(inputs, lambda name: params.value(version, data["name"], name))
+        self._encoder.file = data["source"]
         self._outcomes: list[OutcomeFormula] = []
         self._number = 0
 
     def outcomes(self) -> PolicyOutcomes:
         """Return the policy's matches and outcomes."""
-        extra = self._data.get("extra_values", {})
+        extra, is_one_of = self._data.get("extra_values", {}), self._inputs.is_one_of
         known = conj(
-            disj(
-                same(self._inputs.text(field)[0], self._problem.texts.code(text))
-                for text in (*texts, *extra.get(field, ()))
-            )
+            is_one_of(field, *texts, *extra.get(field, ()))
             for field, texts in (("EventType", EVENT_TYPE_SINCE), ("EventStatus", EVENT_STATUSES))
         )
-        asked = conj((self._accepted, known))
+        evaluated = conj((self._accepted, known))
         self._add(REFUSED, HOLD, None, neg(self._accepted))
         self._add(DOUBT, HOLD, None, conj((self._accepted, neg(known))))
-        matches, left, abstained = self._block(self._data["rule"], "", self._named("asked", asked))
+        matches, left, abstained = self._block(self._data["rule"], "", self._define("asked", evaluated))
         self._add(NO_RULE, ABSTAIN, None, disj((left, *abstained)))
-        return PolicyOutcomes(self._data["name"], self._data, matches, tuple(self._outcomes), asked)
+        return PolicyOutcomes(self._data["name"], self._data, matches, tuple(self._outcomes), evaluated)
 
     def _block(
-        self, block: Mapping[str, Any], prefix: str, alive: Formula
+        self, block: Json, prefix: str, alive: Formula
     ) -> tuple[tuple[MatchFormulas, ...], Formula, list[Formula]]:
         """Return the matches of a block, what none of them takes, and where the policy abstains."""
         for variable in block["variables"]:
-            self._translation.declare(variable["name"], variable["expr"])
+            self._encoder.declare(variable["name"], variable["expr"])
         matches, abstained = [], []
         for data in block["match"]:
             self._number += 1
             number, path, reached = self._number, prefix + data["id"], alive
-            condition, met, failed = self._condition(data)
-            unexplained, ungrouped = self._unexplained(data), self._ungrouped(data)
-            error, holds = self._named(f"{path} fails", failed), self._named(f"{path} holds", met)
-            here, fails = self._named(f"{path} met", conj((reached, holds))), conj((reached, error))
-            found = [(ERROR, HOLD, fails)]
-            alive = self._named(f"after {path}", conj((reached, neg(holds), neg(error))))
+            condition = None if data["condition"] is None else self._encoder.condition(data["condition"])
+            value, fails = Encoding(True) if condition is None else condition.value
+            holds = conj((neg(fails), value))
+            explained = "rule" in data or data.get("explanation") is None
+            explanation_fails = False if explained else self._encoder.error(data["explanation"])
+            group_fails, limit_group, limit_value = self._limit_group(data.get("limit", {}).get("group"))
+            failed, met = self._define(f"{path} fails", fails), self._define(f"{path} holds", holds)
+            here, failed_here = self._define(f"{path} met", conj((reached, met))), conj((reached, failed))
+            alive = self._define(f"after {path}", conj((reached, neg(met), neg(failed))))
             conditional = data["condition"] is not None and is_conditional(read_form(data["condition"]["form"]))
-            inner = None
+            found, inner = [(ERROR, HOLD, failed_here)], None
             if "rule" in data:
                 inner, left, more = self._block(data["rule"], path + ".", here)
                 abstained += more
                 if conditional:
                     abstained.append(left)
                 else:
-                    alive = self._named(f"after the rule of {path}", disj((alive, left)))
+                    alive = self._define(f"after the rule of {path}", disj((alive, left)))
             else:
-                found.append((RULE, data["output"], conj((here, neg(unexplained), neg(ungrouped)))))
-                found.append((EXPLANATION, HOLD, conj((here, unexplained))))
-                found.append((LIMIT, HOLD, conj((here, neg(unexplained), ungrouped))))
-            limit_group, limit_value = self._group(data)
-            formulas = (met, failed, unexplained, ungrouped, reached)
-            match = MatchFormulas(
-                *(self._data, path, data, number, conditional, limit_group, inner), *formulas, condition, limit_value
-            )
+                found.append((RULE, data["output"], conj((here, neg(explanation_fails), neg(group_fails)))))
+                found.append((EXPLANATION, HOLD, conj((here, explanation_fails))))
+                found.append((LIMIT, HOLD, conj((here, neg(explanation_fails), group_fails))))
+            place = (self._data, path, data, number, conditional, limit_group, inner)
+            formulas = (holds, fails, explanation_fails, group_fails, reached)
+            match = MatchFormulas(*place, *formulas, condition, limit_value)
             matches.append(match)
             for how, output, when in found:
                 self._add(how, output, match, when)
         return tuple(matches), alive, abstained
 
-    def _condition(self, data: Mapping[str, Any]) -> tuple[ConditionPart | None, Formula, Formula]:
-        """Return a match's condition, None without one, where it holds, and where it has no value."""
-        if data["condition"] is None:
-            return None, True, False
-        condition = self._translation.condition(data["condition"])
-        value, error = condition.value
-        return condition, conj((neg(error), value)), error
-
-    def _unexplained(self, data: Mapping[str, Any]) -> Formula:
-        """Return where a match's explanation has no value."""
-        if data.get("explanation") is None or "rule" in data:
-            return False
-        return self._translation.error(data["explanation"])
-
-    def _group(self, data: Mapping[str, Any]) -> tuple[str | None, Encoding | None]:
-        """Return what stands for the name of the group of a match's limit, and the name."""
-        if not _names_group(data):
-            return None, None
-        group = data["limit"]["group"]
-        return self._translation.expression_key(group), self._translation.value(group)
-
-    def _ungrouped(self, data: Mapping[str, Any]) -> Formula:
-        """Return where the group of a match's limit has no name."""
-        if not _names_group(data):
-            return False
-        value, error = self._translation.condition(named(data["limit"]["group"])).value
-        return disj((error, neg(value)))
+    def _limit_group(self, group: Json | None) -> tuple[Formula, str | None, Encoding | None]:
+        """Return where the group of a limit has no name, what stands for the name, and the name."""
+        if group is None:
+            return False, None, None
+        value, fails = self._encoder.condition(named(group)).value
+        return disj((fails, neg(value))), self._encoder.expression_key(group), self._encoder.value(group)
 
     def _add(self, how: str, output: str, match: MatchFormulas | None, when: Formula) -> None:
         if when is not False:
             self._outcomes.append(OutcomeFormula(self._data["name"], how, output, match, when))
 
-    def _named(self, what: str, formula: Formula) -> Formula:
+    def _define(self, what: str, formula: Formula) -> Formula:
         return self._problem.define(f"{what}, {self._prefix}", formula)
-
-
-def _names_group(data: Mapping[str, Any]) -> bool:
-    return "group" in data.get("limit", ())

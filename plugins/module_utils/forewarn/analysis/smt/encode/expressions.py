@@ -14,6 +14,7 @@ from typing import Any
 
 from ....policy import forms as f
 from ....policy.forms import Form, read_form
+from ...artifacts import Json
 from ..effort import Subexpression
 from ..terms import Formula
 from .calls import function_call, list_of, map_of, matches
@@ -32,23 +33,23 @@ _LIGHT = frozenset(  # functions that cost nothing beside what their arguments d
 class ExpressionEncoder(FormEncoder):
     """Encodes expressions of an artifact."""
 
-    def declare(self, name: str, expression: Mapping[str, Any]) -> None:
+    def declare(self, name: str, expression: Json) -> None:
         """Have a variable of the policy."""
         form = read_form(expression["form"])
         with self.within(FormScope(expression)):
             self.variables[name] = self.key(form), self.encode(form)
 
-    def value(self, expression: Mapping[str, Any]) -> Encoding:
+    def value(self, expression: Json) -> Encoding:
         """Return the encoding of an expression whose value in every model is a term's."""
         with self.within(FormScope(expression)):
             return self.plain(self.encode(read_form(expression["form"])))
 
-    def condition(self, expression: Mapping[str, Any]) -> ConditionPart:
+    def condition(self, expression: Json) -> ConditionPart:
         """Return an expression whose value is a bool, with its operands."""
         with self.within(FormScope(expression)):
             return condition_part(self, read_form(expression["form"]))
 
-    def error(self, expression: Mapping[str, Any]) -> Formula:
+    def error(self, expression: Json) -> Formula:
         """Return the formula that holds iff an expression has no value."""
         with self.within(FormScope(expression)):
             found = self.encode(read_form(expression["form"]))
@@ -56,7 +57,7 @@ class ExpressionEncoder(FormEncoder):
                 return found.error
             return self.plain(found).error
 
-    def expression_key(self, expression: Mapping[str, Any]) -> str:
+    def expression_key(self, expression: Json) -> str:
         """Return a text that is the same for expressions that have the same value."""
         return self.key(read_form(expression["form"]))
 

@@ -13,9 +13,9 @@ from ....policy.forms import Call
 from ....policy.functions.regex import compile_program
 from ....policy.functions.table import FUNCTIONS
 from ..terms import disj, ite, neg, same
-from .arguments import TOTAL, Arguments, is_python
 from .arithmetic import ARITHMETIC
 from .comparisons import COMPARISONS
+from .form_encoder import TOTAL, Arguments, is_python
 from .inputs import Tags
 from .patterns import samples
 from .problem import Encoding, OpaqueValue, TextList, failure
@@ -143,10 +143,7 @@ def _function_of_text(arguments: Arguments) -> Encoding | None:
 
 
 def match_of(
-    operand: Encoding,
-    program: list[Any],
-    plain: Callable[[Encoding], Encoding],
-    fresh: Callable[[], Encoding],
+    operand: Encoding, program: list[Any], plain: Callable[[Encoding], Encoding], fresh: Callable[[], Encoding]
 ) -> Encoding:
     """Return the encoding of whether a text has a match of a pattern, which is compiled.
 

@@ -56,19 +56,19 @@ class Tags:
         self._problem, self._whose = problem, whose
         self.known = problem.boolean(f"vm.tags are known{whose}")
         self.count = problem.integer(f"size(vm.tags){whose}", 0)
-        self.asked: dict[str, tuple[Any, Any]] = {}  # whether there is the tag, and its value
+        self.read: dict[str, tuple[Any, Any]] = {}  # whether there is the tag, and its value
 
     def tag(self, name: str) -> tuple[Any, Any]:
         """Return whether there is a tag, and its value."""
-        if name not in self.asked:
+        if name not in self.read:
             there = self._problem.boolean(f"has vm.tags[{name!r}]{self._whose}")
-            self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]{self._whose}", any_text)
-        return self.asked[name]
+            self.read[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]{self._whose}", any_text)
+        return self.read[name]
 
     def facts(self) -> list[Formula]:
         """Return what is true of all tags that something reads so far."""
         total: Any = 0
-        for there, _value in self.asked.values():
+        for there, _value in self.read.values():
             total = total + ite(there, 1, 0)
         return [self.count >= total]
 
@@ -149,7 +149,7 @@ class Inputs:
     @property
     def extent(self) -> tuple[int, ...]:
         """How much ``facts`` are about; it grows with what expressions read."""
-        return (*self.resources.extent, *(len(one.tags.asked) for one in (self, *self.others)))
+        return (*self.resources.extent, *(len(one.tags.read) for one in (self, *self.others)))
 
     def facts(self) -> list[Formula]:
         """Return what is true of lists and maps, once all expressions are translated."""
@@ -217,14 +217,14 @@ class Inputs:
             self._fields[key] = value, self.problem.boolean(self._of_vm(f"has {key}"))
         return self._fields[key]
 
-    def asked(self, field: str) -> bool:
+    def reads(self, field: str) -> bool:
         """Return whether something reads a field of the event that is a text."""
-        return field in self._fields or (self._base is not None and self._base.asked(field))
+        return field in self._fields or (self._base is not None and self._base.reads(field))
 
-    def read_facts(self) -> list[str]:
+    def facts_read(self) -> list[str]:
         """Return the facts about the VM that something read."""
         if self._base is not None and "vm" not in self._own:
-            return self._base.read_facts()
+            return self._base.facts_read()
         return [name for name in VM_FACTS if f"vm.{name}" in self._fields]
 
     # What the service sends

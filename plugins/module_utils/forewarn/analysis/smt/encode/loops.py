@@ -35,8 +35,8 @@ def quantifier(encoder: FormEncoder, form: f.All | f.Exists) -> Encoding:
     names = None if encoder.scope.in_name_loop else names_of(items.value)
     if names is not None:
         loop = names.loop(_element_key(encoder, form), _predicate(encoder, form), deciding=deciding)
-        error = disj((items.error, conj((neg(loop.decided), loop.failed))))
-        return Encoding(loop.decided if deciding else neg(loop.decided), error)
+        error = disj((items.error, conj((neg(loop.decides), loop.fails))))
+        return Encoding(loop.decides if deciding else neg(loop.decides), error)
     values = _each(encoder, form, items.value) if items.error is False else None
     return encoder.fresh(form) if values is None else joined(values, deciding=deciding)
 
@@ -62,7 +62,7 @@ def filtered(encoder: FormEncoder, form: f.Call) -> Encoding | None:
     names = None if encoder.scope.in_name_loop else names_of(items.value)
     if names is not None:
         found = names.loop(_element_key(encoder, loop), _predicate(encoder, loop), deciding=True)
-        some, error = found.decided, disj((items.error, found.failed))  # unlike that of exists(), it is not absorbed
+        some, error = found.decides, disj((items.error, found.fails))  # unlike that of exists(), it is not absorbed
     else:
         values = _each(encoder, loop, items.value)
         if values is None:
@@ -101,7 +101,7 @@ def _number(encoder: FormEncoder, form: f.Loop, items: Encoding) -> Encoding | N
     """Return the encoding of how many elements have a loop's predicate, None if not all of them are known."""
     if isinstance(items.value, Resources) and not encoder.scope.in_name_loop:
         found = items.value.count_of(_element_key(encoder, form), _predicate(encoder, form))
-        return Encoding(found.number, disj((items.error, found.failed)))
+        return Encoding(found.number, disj((items.error, found.fails)))
     values = _each(encoder, form, items.value)
     return None if values is None else Encoding(_sum(values), disj((items.error, *(one.error for one in values))))
 

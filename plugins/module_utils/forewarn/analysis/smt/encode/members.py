@@ -13,14 +13,14 @@ from .problem import Problem, any_text
 
 
 class Members:
-    """The texts of one list, which may be any. ``asked`` are those that something asks for, by what they are."""
+    """The texts of one list, which may be any. ``read`` are those that something asks for, by what they are."""
 
     def __init__(self, problem: Problem, name: str) -> None:
         z3 = require()
         self._problem, self._name = problem, name
         self._in = z3.Function(f"in {name}", z3.IntSort(problem.context), z3.BoolSort(problem.context))
         self._limits: list[tuple[Collection[str], Formula]] = []
-        self.asked: dict[str, Any] = {}
+        self.read: dict[str, Any] = {}
 
     def has(self, text: Any) -> Formula:
         """Return whether the list has a text: one of Python, or a term.
@@ -28,12 +28,12 @@ class Members:
         After the first question to the solver, a text that nothing has asked for is there if it is ``invented``.
         """
         key = f"{self._name}: {repr(text) if isinstance(text, str) else text.sexpr()}"
-        if self._problem.closed and key not in self.asked and isinstance(text, str):
+        if self._problem.closed and key not in self.read and isinstance(text, str):
             return text in self._problem.invented_names
         code = self._problem.texts.code(text)
         has = self._in(require().IntVal(code, self._problem.context) if is_constant(code) else code)
-        if key not in self.asked:
-            self.asked[key] = text
+        if key not in self.read:
+            self.read[key] = text
             self._problem.facts += (self._limited(text, has, *limit) for limit in self._limits)
         return has
 
@@ -46,13 +46,13 @@ class Members:
         other = self._problem.texts.variable(f"what is in {self._name} beside {sorted(allowed)}", any_text)
         beside = conj((self.has(other), neg(self._is_one(other, allowed))))
         self._problem.facts.append(disj((limit[1], beside)))
-        self._problem.facts += (self._limited(text, self.has(text), *limit) for text in list(self.asked.values()))
+        self._problem.facts += (self._limited(text, self.has(text), *limit) for text in list(self.read.values()))
         self._limits.append(limit)
         return limit[1]
 
     def equals(self, texts: Collection[str]) -> Formula:
         """Return whether the list has these texts of those that are asked for, and no others."""
-        return conj(same(self.has(one), self._is_one(one, texts)) for one in list(self.asked.values()))
+        return conj(same(self.has(one), self._is_one(one, texts)) for one in list(self.read.values()))
 
     def _limited(self, text: Any, has: Formula, allowed: Collection[str], is_within: Formula) -> Formula:
         return implies(conj((has, is_within)), self._is_one(text, allowed))

@@ -11,7 +11,7 @@ is not known to it, unless it is given.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from ....policy.functions.timevalues import (
     MIN_TIMESTAMP,
 )
 from ....policy.params import check_bounds, convert
-from ...artifacts import ParamDeclaration, declared_params
+from ...artifacts import Json, ParamDeclaration, declared_params
 from ..terms import Formula, between, conj, disj, implies, ite, require, same
 from .members import Members
 from .problem import Encoding, OpaqueValue, Problem, TextList, any_text
@@ -61,13 +61,7 @@ class Params:
     default.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        versions: Sequence[Sequence[Mapping[str, Any]]],
-        fixed: Mapping[str, Any],
-        whose: str = "",
-    ) -> None:
+    def __init__(self, problem: Problem, versions: Sequence[Sequence[Json]], fixed: Json, whose: str = "") -> None:
         self._problem, self._whose, self._versions = problem, whose, len(versions)
         self._params: dict[str, _Param] = {}
         self.assumptions: list[str] = []
@@ -121,7 +115,7 @@ class Params:
             if one.members is not None
         }
 
-    def usual(self, given: Mapping[str, Any]) -> list[Formula]:
+    def usual(self, given: Json) -> list[Formula]:
         """Return that each parameter has its default, or the JSON value given for it."""
         found = []
         for name, (kind, _term, is_given) in self.varying().items():
@@ -179,7 +173,7 @@ class Params:
         """Return whether a host gives a parameter; without several defaults it is as if each did."""
         return True if len(defaults) <= 1 else self._problem.boolean(f"params.{name} is given{self._whose}")
 
-    def _list(self, name: str, members: Members, given: Formula, entries: Sequence[Mapping[str, Any]]) -> TextList:
+    def _list(self, name: str, members: Members, given: Formula, entries: Sequence[Json]) -> TextList:
         """Return the list that a policy reads, of a parameter that is a list of texts."""
         default = entries[0]["default"] if entries else ()
 
@@ -210,7 +204,7 @@ class Params:
                 parts.append(implies(param.given, self._within(param, entry)))
         return conj(parts)
 
-    def _within(self, param: _Param, entry: Mapping[str, Any]) -> Formula:
+    def _within(self, param: _Param, entry: Json) -> Formula:
         """Return whether a declaration allows a value."""
         if param.members is not None and "each" in entry:
             return param.members.within(entry["each"])
@@ -260,7 +254,7 @@ def _allowed(places: Sequence[ParamDeclaration]) -> str:
     return found if len(defaults) == 1 else f"{found}; where it is not given, its default is {' or '.join(defaults)}"
 
 
-def _limits(entry: Mapping[str, Any]) -> str:
+def _limits(entry: Json) -> str:
     if "enum" in entry:
         return ", ".join(map(str, entry["enum"]))
     if entry["type"] == "bool":

@@ -19,6 +19,7 @@ LAST_CHARACTER = 0x2FFFF  # of SMT-LIB's strings (the theory of Unicode strings,
 _TOP = 0x110000  # the bound after the last character of Unicode
 _MOST_CHARACTERS = 60  # instructions that read one
 _MOST_WAYS = 3_000
+_MOST_SAMPLES = 4
 # States beside the instructions that read a character: before the text, after characters that a match does not begin
 # with, after a match, and after the text.
 _START, _BEFORE, _AFTER, _END = -1, -2, -3, -4
@@ -147,12 +148,12 @@ class _Automaton:
         return self._z3.StringVal(f"\\u{{{point:x}}}", self._context)
 
 
-def samples(program: list[Any], most: int = 4) -> list[str]:
+def samples(program: list[Any]) -> list[str]:
     """Return texts that a compiled pattern (policy.regex) has a match in, the shortest first."""
     found: list[str] = []
     paths: list[tuple[int, str]] = [(0, "")]
     for _turn in range(2000):
-        if not paths or len(found) >= most:
+        if not paths or len(found) >= _MOST_SAMPLES:
             break
         at, text = paths.pop(0)
         instruction = program[at]

@@ -10,8 +10,7 @@ from typing import Any
 from ....policy import forms as f
 from ....policy.functions.dynamic import Dyn
 from ..terms import neg
-from .arguments import is_python
-from .form_encoder import FormEncoder
+from .form_encoder import FormEncoder, is_python
 from .inputs import Tags
 from .problem import Encoding, OpaqueValue, failure
 

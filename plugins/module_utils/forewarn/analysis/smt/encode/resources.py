@@ -27,17 +27,17 @@ class NameLoop(NamedTuple):
 
     predicate: Callable[[Any], Encoding]
     deciding: bool
-    decided: Any
-    failed: Any
+    decides: Any
+    fails: Any
 
 
 class NameCount(NamedTuple):
-    """How many entries of the list have a predicate, which has a value for each name unless ``failed``."""
+    """How many entries of the list have a predicate, which has a value for each name unless it ``fails``."""
 
     key: str
     predicate: Callable[[Any], Encoding]
     number: Any
-    failed: Formula
+    fails: Formula
 
     def counts(self, name: Any) -> Formula:
         """Return whether a name has the predicate."""
@@ -147,7 +147,7 @@ class Resources:
         """Return how many entries have a predicate."""
         if key not in self.counts:
             can_fail = predicate(self._another(f"of {key}")).error is not False
-            failed = self.loop(key, predicate, deciding=True).failed if can_fail else False
+            failed = self.loop(key, predicate, deciding=True).fails if can_fail else False
             number = self._problem.integer(f"number of {key}", 0)
             self.counts[key] = NameCount(key, predicate, number, failed)
         return self.counts[key]
@@ -189,8 +189,8 @@ class Resources:
             there = self.has(name)
             for loop in self.loops:
                 value, error = loop.predicate(name)
-                facts.append(implies(conj((there, neg(error), same(value, loop.deciding))), loop.decided))
-                facts.append(implies(conj((there, error)), loop.failed))
+                facts.append(implies(conj((there, neg(error), same(value, loop.deciding))), loop.decides))
+                facts.append(implies(conj((there, error)), loop.fails))
             for one in self.counts.values():
                 facts.append(implies(there, ite(one.counts(name), one.number > 0, one.number < self.count)))
             for own, affected in self._affects.values():
