@@ -14,7 +14,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.deci
     describe,
     reading_of,
 )
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.cel.inference import evaluate, plain
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.cel.inference import evaluate, plain_json
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.policies import find_artifact
@@ -34,9 +34,9 @@ def decide(
 ) -> list[dict[str, Any]]:
     """Return the decision of policies on each event of a document, or of a result of the module scheduled_events."""
     try:
-        policy_set = _policy_set(plain(policies, "policies"), params, api_version)
-        given = plain(document, "the document")
-        reading = reading_of(given, policy_set.api_version, plain(vm, "vm"), now)
+        policy_set = _policy_set(plain_json(policies, "policies"), params, api_version)
+        given = plain_json(document, "the document")
+        reading = reading_of(given, policy_set.api_version, plain_json(vm, "vm"), now)
         decisions = policy_set.decide(reading.document, reading.facts)
         return [describe(decision, assess(decision, reading.facts)) for decision in decisions]
     except (ForewarnError, ValueError) as error:
@@ -46,7 +46,7 @@ def decide(
 def cel(values: Mapping[str, Any], expression: str, types: Mapping[str, str] | None = None) -> Any:
     """Type-check a CEL expression over the entries of a mapping, and return its value."""
     try:
-        wanted: dict[str, str] = plain({} if types is None else types, "types")
+        wanted: dict[str, str] = plain_json({} if types is None else types, "types")
         return evaluate(values, str(expression), wanted)
     except (ForewarnError, EvaluationError) as error:
         raise AnsibleFilterError(f"forewarn.azure.cel: {error}") from error
@@ -60,7 +60,7 @@ def _policy_set(policies: Any, params: Mapping[str, Any] | None, api_version: st
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
             raise InputError("policies is neither a path, nor a list of paths, nor the content of an artifact.")
         artifact = find_artifact([path.expanduser() for path in paths_of(paths)], api_version, cache())
-    return PolicySet(artifact, plain(params or {}, "params"))
+    return PolicySet(artifact, plain_json(params or {}, "params"))
 
 
 class FilterModule:

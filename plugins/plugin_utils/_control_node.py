@@ -13,7 +13,7 @@ from ansible import constants as C  # noqa: N812 - its usual name
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ..module_utils.forewarn.compiler.cel.inference import plain
+from ..module_utils.forewarn.compiler.cel.inference import plain_json
 from ..module_utils.forewarn.errors import InputError
 from ..module_utils.forewarn.fleet.cache import Cache
 
@@ -21,7 +21,7 @@ from ..module_utils.forewarn.fleet.cache import Cache
 def options_of(args: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a task by its argument spec, with defaults, as JSON values. Raises AnsibleActionFail."""
     try:
-        given = plain(dict(args), "the options")
+        given = plain_json(dict(args), "the options")
     except InputError as error:
         raise AnsibleActionFail(str(error)) from error
     validation = ArgumentSpecValidator(arguments).validate(given)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import product
 from pathlib import Path
@@ -120,7 +120,7 @@ def cases() -> list[Case]:
         )
         notice = timedelta(minutes=minutes)
         if status == "Started":
-            event, notice = replace(event, not_before=None), timedelta(0)
+            event, notice = event._replace(not_before=None), timedelta(0)
         found.append(Case(event, notice, mine))
     return found
 

@@ -79,7 +79,7 @@ def test_the_recorded_live_migration() -> None:
         duration_in_seconds=5,
     )
     assert scheduled == Document(2, (event,), (), LATEST_API_VERSION)
-    assert started.events == (dataclasses.replace(event, event_status="Started", not_before=None),)
+    assert started.events == (event._replace(event_status="Started", not_before=None),)
 
 
 def test_what_the_service_defines() -> None:

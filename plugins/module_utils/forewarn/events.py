@@ -14,11 +14,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Dict
+from typing import Any, Dict, NamedTuple
 
 from .errors import ServiceError
 
@@ -83,14 +82,14 @@ _ISO8601 = re.compile(
 )
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NO_FIELDS: Mapping[str, Any] = {}
 
 
 class DocumentError(ServiceError):
     """The body is not a Scheduled Events document. Nothing follows from it, not even that no event is listed."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One scheduled event (SE-10 … SE-19).
 
     A field is None where the document had none, or nothing readable, or where the api-version lacks it.
@@ -109,7 +108,7 @@ class Event:
     description: str | None = None
     event_source: str | None = None
     duration_in_seconds: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, Any] = _NO_FIELDS
     problems: tuple[str, ...] = ()
 
     @property
@@ -165,8 +164,7 @@ class Event:
         return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """What one poll returned. ``problems`` lists what was skipped; ``incarnation`` is None for an empty body.
 
     Incarnations are to be compared for inequality only (SE-10): they jump, and start again after a day of silence.
@@ -178,8 +176,7 @@ class Document:
     api_version: str = LATEST_API_VERSION
 
 
-@dataclass(frozen=True)
-class Vm:
+class Vm(NamedTuple):
     """The machine that asks, from ``/metadata/instance``; a field is None where it is not known.
 
     ``name`` is the resource name (``compute.name``), the one that Resources lists (SE-14), not the host name.
@@ -191,7 +188,7 @@ class Vm:
     size: str | None = None
     scale_set: str | None = None
     fault_domain: str | None = None
-    tags: Mapping[str, str] | None = field(default=None, hash=False)
+    tags: Mapping[str, str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is known, by name: texts, and ``tags`` as a mapping of texts."""
@@ -199,7 +196,7 @@ class Vm:
         return known if self.tags is None else {**known, "tags": dict(self.tags)}
 
 
-VM_FACTS = tuple(name for name in Vm.__dataclass_fields__ if name != "tags")  # those that are one text each
+VM_FACTS = tuple(name for name in Vm._fields if name != "tags")  # those that are one text each
 
 
 def has_field(api_version: str, name: str) -> bool:
@@ -322,7 +319,7 @@ def _listed_twice(events: dict[str, Event], first: Event, problems: list[str]) -
     problem = f"EventId {first.event_id} is listed more than once"
     if problem not in first.problems:
         problems.append(problem)
-        events[first.key] = replace(first, problems=(*first.problems, problem))
+        events[first.key] = first._replace(problems=(*first.problems, problem))
 
 
 class _Ambiguous(Dict[str, Any]):

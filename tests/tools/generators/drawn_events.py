@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -130,7 +129,7 @@ def elsewhere(one: Seen, chance: random.Random) -> Seen | None:
     if not names:
         return None
     facts = _vm(chance, True, names) if chance.random() < 0.5 else {**vars(one.facts.vm), "name": chance.choice(names)}
-    return one._replace(facts=replace(one.facts, vm=Vm(**facts)))
+    return one._replace(facts=one.facts._replace(vm=Vm(**facts)))
 
 
 def _now(chance: random.Random) -> datetime:

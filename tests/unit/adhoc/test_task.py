@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -61,11 +60,11 @@ def test_control_node_reads_what_the_vm_read(content: dict[str, Any], name: str 
         "read_at": format_time(_NOW),
         "document_incarnation": document.incarnation,
         "events": [task.describe_event(event, vm.name, _NOW) for event in document.events],
-        "vm": asdict(vm),
+        "vm": vm._asdict(),
         "problems": list(document.problems),
     }
     reading = read(json.loads(json.dumps(result)))
-    assert reading.document == replace(document, events=tuple(replace(event, extra={}) for event in document.events))
+    assert reading.document == document._replace(events=tuple(event._replace(extra={}) for event in document.events))
     assert reading.facts == Facts(now=_NOW, vm=vm)
 
 
@@ -113,7 +112,7 @@ def test_prepare_hooks_are_left_to_the_runner() -> None:
     hooked = assess(plain._replace(prepare=({"run": ["/bin/true"]},)), facts)
     assert (hooked.send, hooked.code) == (False, "needs-runner")
     assert hooked.reason == "rule drain has hooks to run before the approval, which only the runner on the VM does"
-    started = plain._replace(event=replace(event, event_status="Started"), prepare=({"run": ["/bin/true"]},))
+    started = plain._replace(event=event._replace(event_status="Started"), prepare=({"run": ["/bin/true"]},))
     assert assess(started, facts).code == "started"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -45,7 +44,7 @@ def test_first_match_wins() -> None:
     rules = (when("event.EventType == 'Freeze'", "hold", id="a"), when("true", "approve", id="b"))
     decision = decide(policy_set(policy(*rules)))
     assert (decision.output, decision.policy, decision.rule) == ("hold", "web", "a")
-    assert (decide(policy_set(policy(*rules)), replace(FREEZE, event_type="Reboot")).rule) == "b"
+    assert (decide(policy_set(policy(*rules)), FREEZE._replace(event_type="Reboot")).rule) == "b"
 
 
 def test_match_without_condition_always_applies() -> None:
@@ -80,7 +79,7 @@ def test_one_hold_outweighs_every_approve(order: int) -> None:
 
 
 def test_events_are_decided_separately_and_in_order() -> None:
-    events = tuple(replace(FREEZE, event_id=f"e{n}", duration_in_seconds=n) for n in range(4))
+    events = tuple(FREEZE._replace(event_id=f"e{n}", duration_in_seconds=n) for n in range(4))
     decisions = policy_set(policy(when("event.DurationInSeconds < 2", "approve"))).decide(Document(1, events), FACTS)
     assert [decision.event for decision in decisions] == list(events)
     assert [decision.output for decision in decisions] == ["approve", "approve", "hold", "hold"]
@@ -105,7 +104,7 @@ def test_events_are_decided_separately_and_in_order() -> None:
     ],
 )
 def test_error_in_a_reached_rule_holds(condition: str, text: str) -> None:
-    event = replace(FREEZE, description=None, duration_in_seconds=None)
+    event = FREEZE._replace(description=None, duration_in_seconds=None)
     data = policy(when("false", "hold"), when(condition, "approve", id="fails"), APPROVE)
     decision = decide(policy_set(data), event)
     line = data["rule"]["match"][1]["condition"]["line"]
@@ -117,7 +116,7 @@ def test_error_in_a_reached_rule_holds(condition: str, text: str) -> None:
 
 
 def test_error_that_is_absorbed_is_none() -> None:
-    event = replace(FREEZE, description=None)
+    event = FREEZE._replace(description=None)
     assert decide(policy_set(policy(when("event.Description == '' || true", "approve"))), event).output == "approve"
     assert (
         decide(policy_set(policy(when("event.Description == '' && false", "hold"), APPROVE)), event).output == "approve"
@@ -195,7 +194,7 @@ def test_variable_that_nothing_asks_for_cannot_fail() -> None:
     ],
 )
 def test_unknown_type_or_status_holds(change: dict[str, Any], text: str) -> None:
-    decision = decide(policy_set(policy(APPROVE)), replace(FREEZE, **change))
+    decision = decide(policy_set(policy(APPROVE)), FREEZE._replace(**change))
     assert decision.output == "hold"
     assert text in decision.reason
 
@@ -203,14 +202,14 @@ def test_unknown_type_or_status_holds(change: dict[str, Any], text: str) -> None
 def test_declared_extra_value_is_known() -> None:
     name = "SpotRebalanceRecommendation"
     data = policy(when(f"event.EventType == '{name}'", "approve"), extra_values={"EventType": [name]})
-    event = replace(FREEZE, event_type=name)
+    event = FREEZE._replace(event_type=name)
     assert decide(policy_set(data), event).output == "approve"
     assert decide(policy_set(data, policy(APPROVE, name="unaware")), event).policy == "unaware"
-    assert decide(policy_set(data), replace(event, event_status="Done")).output == "hold"
+    assert decide(policy_set(data), event._replace(event_status="Done")).output == "hold"
 
 
 def test_event_with_problems_holds_whatever_the_policies_say() -> None:
-    event = replace(FREEZE, problems=("NotBefore 'soon' is not a time",))
+    event = FREEZE._replace(problems=("NotBefore 'soon' is not a time",))
     decision = decide(policy_set(policy({**APPROVE, "prepare": [{"run": ["/bin/true"]}]})), event)
     assert (decision.output, decision.prepare) == ("hold", ())
     assert "NotBefore 'soon' is not a time" in decision.reason
@@ -254,14 +253,14 @@ def test_fields_that_the_api_version_lacks_are_absent() -> None:
     ],
 )
 def test_variables_of_rules(expression: str, event: dict[str, Any]) -> None:
-    facts = replace(FACTS, first_seen={FREEZE.key: NOW - timedelta(seconds=90)})
-    decision = decide(policy_set(policy(when(expression, "approve"))), replace(FREEZE, **event), facts)
+    facts = FACTS._replace(first_seen={FREEZE.key: NOW - timedelta(seconds=90)})
+    decision = decide(policy_set(policy(when(expression, "approve"))), FREEZE._replace(**event), facts)
     assert decision.output == "approve", decision.reason
 
 
 def test_notice_without_not_before_is_unknown() -> None:
     """SE-16: a blank NotBefore of an event that has not started is not «now»."""
-    decision = decide(policy_set(policy(when("notice < duration('1h')", "approve"))), replace(FREEZE, not_before=None))
+    decision = decide(policy_set(policy(when("notice < duration('1h')", "approve"))), FREEZE._replace(not_before=None))
     assert decision.output == "hold"
     assert "notice is not known" in decision.reason
 
@@ -269,7 +268,7 @@ def test_notice_without_not_before_is_unknown() -> None:
 def test_event_is_looked_at_as_it_was_given() -> None:
     """The parser makes no two events of one id; were they made by hand, each is decided by its own fields."""
     rules = policy_set(policy(when("event.DurationInSeconds < 9", "approve")))
-    short, long = FREEZE, replace(FREEZE, event_id=FREEZE.event_id.lower(), duration_in_seconds=600)
+    short, long = FREEZE, FREEZE._replace(event_id=FREEZE.event_id.lower(), duration_in_seconds=600)
     outputs = [decision.output for decision in rules.decide(Document(1, (short, long)), FACTS)]
     assert outputs == ["approve", "hold"]
     assert rules.explain(long, Document(1, (short,)), FACTS)[0].verdict.output == "abstain"
@@ -338,8 +337,8 @@ def test_conditional_rule_without_match_ends_every_outer_search() -> None:
         ("after", "not reached"),
     ]
     assert trace.verdict == decision.verdicts[0]
-    assert decide(policies, replace(FREEZE, event_type="Reboot")).rule == "after"
-    assert decide(policies, replace(FREEZE, duration_in_seconds=1)).rule == "group.freezes.brief"
+    assert decide(policies, FREEZE._replace(event_type="Reboot")).rule == "after"
+    assert decide(policies, FREEZE._replace(duration_in_seconds=1)).rule == "group.freezes.brief"
     group.append(sibling)
     deep = {"id": "a", "rule": [{"id": "b", "condition": "true", "rule": group}, sibling]}
     assert [v.output for v in decide(policy_set(policy(deep, sibling))).verdicts] == ["abstain"]
@@ -445,7 +444,7 @@ def test_params_reach_every_policy_that_declares_them() -> None:
 
 def test_step_limit_holds_and_nothing_absorbs_it() -> None:
     busy = "event.Resources.all(a, event.Resources.all(b, a + b != ''))"
-    event = replace(FREEZE, resources=tuple(f"vm{n}" for n in range(MAX_STEPS // 100)))
+    event = FREEZE._replace(resources=tuple(f"vm{n}" for n in range(MAX_STEPS // 100)))
     for condition in (busy, f"{busy} || true", f"{busy} && false", f"[1].exists(x, {busy})", f"variables.v || {busy}"):
         decision = decide(policy_set(policy(when(condition, "approve"), variables={"v": "false"})), event)
         assert decision.output == "hold", condition
@@ -454,7 +453,7 @@ def test_step_limit_holds_and_nothing_absorbs_it() -> None:
 
 def test_step_limit_covers_all_rules_of_a_policy() -> None:
     size = MAX_STEPS // 3
-    event = replace(FREEZE, resources=tuple(f"vm{n}" for n in range(size)))
+    event = FREEZE._replace(resources=tuple(f"vm{n}" for n in range(size)))
     rule = when("event.Resources.all(a, a == 'x' || a != 'y') && false", "hold")
     policies = policy_set(policy(rule, rule, rule, {**rule, "id": "last"}, APPROVE))
     decision = decide(policies, event)
@@ -465,7 +464,7 @@ def test_step_limit_covers_all_rules_of_a_policy() -> None:
 
 
 def test_large_document() -> None:
-    events = tuple(replace(FREEZE, event_id=f"e{n}", resources=tuple(f"vm{i}" for i in range(100))) for n in range(100))
+    events = tuple(FREEZE._replace(event_id=f"e{n}", resources=tuple(f"vm{i}" for i in range(100))) for n in range(100))
     rules = policy_set(policy(when("events.exists(e, e.EventId == 'e99') && 'vm99' in event.Resources", "approve")))
     decisions = rules.decide(Document(1, events), FACTS)
     assert {decision.output for decision in decisions} == {"approve"}
@@ -486,8 +485,7 @@ def test_threads_decide_as_one_does() -> None:
     documents = []
     for n in range(40):
         events = [
-            replace(
-                FREEZE,
+            FREEZE._replace(
                 event_id=f"e{n}-{i}",
                 duration_in_seconds=n * i % 13,
                 resources=tuple(f"web_{(n + k) % 5}" for k in range(i)),
@@ -495,7 +493,7 @@ def test_threads_decide_as_one_does() -> None:
             )
             for i in range(5)
         ]
-        documents.append((Document(n, tuple(events)), replace(FACTS, now=NOW + timedelta(seconds=n))))
+        documents.append((Document(n, tuple(events)), FACTS._replace(now=NOW + timedelta(seconds=n))))
     expected = [rules.decide(*document) for document in documents]
     assert {decision.output for decisions in expected for decision in decisions} == {"approve", "hold"}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -92,11 +91,11 @@ def moments(chance: Random, document: Document, facts: Facts) -> Iterator[tuple[
     """Yield a document as a runner asks about it: the same one as time passes, as another VM, and a copy of it."""
     vm = facts.vm
     yield document, facts
-    yield document, replace(facts, now=facts.now + timedelta(seconds=chance.choice((0, 1, 600))))
-    yield document, replace(facts, vm=Vm(chance.choice((None, "web_0", "db_0")), zone="1", tags=None))
-    yield replace(document), replace(facts, vm=vm, first_seen={})
+    yield document, facts._replace(now=facts.now + timedelta(seconds=chance.choice((0, 1, 600))))
+    yield document, facts._replace(vm=Vm(chance.choice((None, "web_0", "db_0")), zone="1", tags=None))
+    yield document._replace(), facts._replace(vm=vm, first_seen={})
     events = document.events[::-1] * chance.choice((1, 2))
-    yield replace(document, events=events), replace(facts, now=facts.now - timedelta(days=1))
+    yield document._replace(events=events), facts._replace(now=facts.now - timedelta(days=1))
     yield document, facts
 
 
@@ -117,10 +116,10 @@ def compare(artifact: Artifact, params: dict[str, Any], chance: Random, count: i
     for seen in drawn_events.pool(chance, artifact.api_version, count):
         document = seen.document
         if chance.random() < 0.1:
-            document = replace(document, problems=("Events[9] is 1, not an object: skipped",))
+            document = document._replace(problems=("Events[9] is 1, not an object: skipped",))
         if chance.random() < 0.1:
-            first = replace(document.events[0], resources=(), problems=("Resources is missing, not a list of names",))
-            document = replace(document, events=(first, *document.events[1:]))
+            first = document.events[0]._replace(resources=(), problems=("Resources is missing, not a list of names",))
+            document = document._replace(events=(first, *document.events[1:]))
         for listed, facts in moments(chance, document, seen.facts):
             assert told(policies.decide(listed, facts)) == told(decisions(artifact, params, listed, facts))
             compared += 1

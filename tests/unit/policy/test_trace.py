@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -57,7 +56,7 @@ def test_a_value_is_written_as_cel_writes_it(expression: str, shown: str) -> Non
 def test_optional_value_is_shown_as_its_content(condition: str, recorded: tuple[str, str]) -> None:
     """And not as the bool that tells whether it has one."""
     rules = policy({"condition": condition, "output": "approve"})
-    (decision,) = policy_set(rules).decide(Document(1, (replace(FREEZE, duration_in_seconds=None),)), FACTS)
+    (decision,) = policy_set(rules).decide(Document(1, (FREEZE._replace(duration_in_seconds=None),)), FACTS)
     assert [value for value in decision.values if value.expression == recorded[0]] == [recorded]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -147,7 +146,7 @@ def test_a_record_survives_being_written_down(event: Event, state: str, data: st
 def test_a_time_with_a_fraction_survives_too() -> None:
     moment = EVENT.not_before
     assert moment is not None
-    event = replace(EVENT, not_before=moment + timedelta(microseconds=125000))
+    event = EVENT._replace(not_before=moment + timedelta(microseconds=125000))
     assert EventRecord.of(EventRecord(7, event, FIRST_SEEN).as_row()).event == event
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -307,7 +306,7 @@ def test_unsent_approval_is_not_counted_as_failed(bench: Bench, kind: str, count
 def test_retry_requires_an_approval_that_still_stands(bench: Bench) -> None:
     bench.document = listing(event())
     bench.approval_fault = lambda ids: http_fault(503)
-    bench.then(0.5, document=listing(replace(event(), duration_in_seconds=-1), incarnation=3))
+    bench.then(0.5, document=listing(event()._replace(duration_in_seconds=-1), incarnation=3))
     bench.rule = lambda listed, facts: HOLD if listed.duration_in_seconds == -1 else APPROVE
     bench.run(10)
     assert len(bench.posts) == 1

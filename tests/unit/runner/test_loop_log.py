@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -52,7 +51,7 @@ def test_a_decision_line_has_all_that_explains_it(bench: Bench) -> None:
     ],
 )
 def test_a_decision_line_ends_with_the_description(bench: Bench, description: str | None, shown: str | None) -> None:
-    bench.document = listing(replace(event(), description=description))
+    bench.document = listing(event()._replace(description=description))
     bench.run(3)
     (line,) = bench.lines("decision")
     assert line.get("description") == shown
@@ -62,7 +61,7 @@ def test_a_decision_line_ends_with_the_description(bench: Bench, description: st
 
 def test_no_description_forges_a_line(bench: Bench) -> None:
     bench.form = "text"
-    bench.document = listing(replace(event(), description="up\n2026-05-04T12:00:00.000Z info forged \x1b[2J"))
+    bench.document = listing(event()._replace(description="up\n2026-05-04T12:00:00.000Z info forged \x1b[2J"))
     bench.run(3)
     lines = bench.stream.getvalue().splitlines()
     assert any(line.endswith('"up\\n2026-05-04T12:00:00.000Z info forged \\u001b[2J"') for line in lines)

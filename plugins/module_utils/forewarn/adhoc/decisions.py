@@ -97,14 +97,14 @@ def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None 
         facts = Facts(now=datetime.now(timezone.utc))
         reading = VmReading(parse_document(text, api_version), facts)
     if now is not None:
-        reading = replace(reading, facts=replace(reading.facts, now=_time(str(now))))
-    return reading if vm is None else replace(reading, facts=replace(reading.facts, vm=_vm(vm)))
+        reading = replace(reading, facts=reading.facts._replace(now=_time(str(now))))
+    return reading if vm is None else replace(reading, facts=reading.facts._replace(vm=_vm(vm)))
 
 
 def _vm(vm: Any) -> Vm:
     fields = {"name": vm} if isinstance(vm, str) else vm
-    if not isinstance(fields, dict) or not fields.keys() <= Vm.__dataclass_fields__.keys():
-        raise InputError(f"vm is neither a name nor a mapping of {', '.join(sorted(Vm.__dataclass_fields__))}.")
+    if not isinstance(fields, dict) or not fields.keys() <= set(Vm._fields):
+        raise InputError(f"vm is neither a name nor a mapping of {', '.join(sorted(Vm._fields))}.")
     for name, value in fields.items():
         if name == "tags" and value is not None:
             if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):

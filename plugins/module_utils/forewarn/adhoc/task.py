@@ -10,7 +10,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -106,7 +105,7 @@ def perform(
                 document_incarnation=document.incarnation,
                 events_digest=digest(events),
                 events=events,
-                vm=asdict(vm),
+                vm=vm._asdict(),
                 problems=list(document.problems),
                 vm_problems=vm_problems,
                 approved=[],
@@ -203,7 +202,7 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
         vm = Vm()
         problems.append(f"the instance metadata could not be read: {fault}")
     if override:
-        vm = replace(vm, name=override)
+        vm = vm._replace(name=override)
     if vm.name is None:
         problems.append("the name of this VM is unknown, so it is unknown which events affect it: set vm_name")
     return vm, problems

@@ -16,7 +16,7 @@ from ..policy.decision import HOLD, Decision
 from .artifacts import Json, extra_values
 from .claims import Claim, claims
 from .engine import Engine
-from .event_space.concrete import SAMPLE_TIMES
+from .event_space.case import SAMPLE_TIMES
 from .policy_outcome import FAILED
 from .smt.effort import set_aside
 from .smt.encode.decisions import Decisions

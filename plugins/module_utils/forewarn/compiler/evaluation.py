@@ -34,7 +34,7 @@ _MOST_EXACT = 2**53  # beyond, readers of JSON lose digits of a number
 
 
 class EvaluationResult(NamedTuple):
-    """The value of an expression for one event, or why it has none, and the values that it read on the way."""
+    """The value of an expression for one event, or its error, and the values of its parts."""
 
     value: Any
     error: EvaluationError | None
@@ -94,7 +94,7 @@ class EventExpression:
         self._declarations = self._declare(visible)
 
     def evaluate(self, document: Document | None, event: Event | None, facts: Facts) -> EvaluationResult:
-        """Return the value for an event of a document; without them, what is about an event is not known."""
+        """Return the value for an event of a document; without them, everything about an event is unknown."""
         if document is None or event is None:
             roots = DocumentView(Document(None, ()), facts)
             known = {"now": roots.now, "vm": roots.vm, "params": self._params}

@@ -124,7 +124,7 @@ def is_test(path: Path) -> bool:
 
 
 def is_library(path: Path) -> bool:
-    """Return whether a file is a library. One that cannot be read is none: whoever reads it says why."""
+    """Return whether a file is a library. A file that cannot be read is none; its reader reports why."""
     try:
         content = read_bytes(path)
     except InputError:

@@ -120,7 +120,7 @@ def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) 
 
 
 class _LibraryCompiler:
-    """Compiles libraries, each once, whoever imports it."""
+    """Compiles libraries, each of them once."""
 
     def __init__(self, api_version: str) -> None:
         self._api_version = api_version

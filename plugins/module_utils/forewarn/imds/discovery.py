@@ -14,10 +14,9 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Callable
+from typing import Callable, NamedTuple
 
 _MAX_FILE_BYTES = 1024 * 1024
 _SERVICE = bytes((169, 254, 169, 254))
@@ -33,8 +32,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.ASCII | re.DOTALL)
 _STATEMENT = re.compile(r'#[^\n]*|"(?:\\.|[^"\\])*"?|[;{}]|[^;{}"#]+', re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Lease:
+class Lease(NamedTuple):
     """One lease: the address in option 245, or None if it is unusable, and whether it routes 169.254.169.254."""
 
     address: str | None

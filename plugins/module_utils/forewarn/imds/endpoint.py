@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import InputError
 
@@ -24,8 +24,7 @@ _URL = re.compile(
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """A base address. ``host`` is without brackets; ``prefix`` is empty or a path that starts with a slash."""
 
     host: str

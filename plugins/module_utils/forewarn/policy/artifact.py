@@ -9,9 +9,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import API_VERSIONS
@@ -24,11 +23,10 @@ _SECRETS = r"(?i)^(https?://)[^/?#]*@"
 _MAX_SIZE = 16 * 1024 * 1024  # bytes
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """``data`` is the checked JSON; ``digest`` is ``sha256:…`` over its canonical form, without ``source``."""
 
-    data: Mapping[str, Any] = field(repr=False, hash=False)
+    data: Mapping[str, Any]
     digest: str
     api_version: str
 

@@ -9,7 +9,6 @@ Named tuples where possible: a dataclass costs each start of the runner half a m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -40,13 +39,15 @@ def joint_group(groups: Collection[str], *, prepares: bool) -> str:
     return min(groups, key=GROUPS.index, default=held)
 
 
-@dataclass(frozen=True)
-class Facts:
+_NEVER_SEEN: Mapping[str, datetime] = {}
+
+
+class Facts(NamedTuple):
     """The facts known besides the document. ``first_seen`` maps ``Event.key`` to an aware time; unknown means now."""
 
     now: datetime
-    vm: Vm = field(default_factory=Vm)
-    first_seen: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    vm: Vm = Vm()
+    first_seen: Mapping[str, datetime] = _NEVER_SEEN
 
 
 class Value(NamedTuple):

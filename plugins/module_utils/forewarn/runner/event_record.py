@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -253,7 +252,7 @@ def with_known_fields(before: Event, event: Event) -> Event:
     if event.event_status != "Started":  # NotBefore is blank then
         names.append("not_before")
     values = {name: getattr(before, name) for name in names if getattr(before, name) is not None}
-    return replace(event, **values, resources=before.resources or event.resources)
+    return event._replace(**values, resources=before.resources or event.resources)
 
 
 def _stamp(value: Sequence[Any] | None) -> Stamp | None:

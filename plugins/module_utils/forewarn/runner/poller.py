@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..events import Document, Vm
 from ..imds.client import Client
@@ -146,7 +145,7 @@ class VmIdentity(RequestStatus):
         """Keep the answer of the instance metadata."""
         self.note_success()
         self._known = True
-        self.vm = vm if self._name is None else replace(vm, name=self._name)
+        self.vm = vm if self._name is None else vm._replace(name=self._name)
         self._client.close()
         if self.vm.name is None:
             self._log.error(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -154,7 +153,7 @@ class Reconciler:
         self.recover_nameless(vm, now)
         if changed or hidden != self._hidden or self._outdated(vm):
             self._hidden = hidden
-            self._document_with_hidden = replace(document, events=document.events + hidden) if hidden else document
+            self._document_with_hidden = document._replace(events=document.events + hidden) if hidden else document
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
         eligibilities = self._apply_decisions(vm.name, now)
         for record in started:  # now that its notify hooks are known

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..events import Document, Event
@@ -29,22 +28,22 @@ LONGEST_GAP_SECONDS = 10.0
 EMPTY_SECONDS = 60.0
 
 
-@dataclass
 class TrackedEvent:
     """One listed event. Times are monotonic seconds."""
 
-    record: EventRecord
-    first_seen: float
-    last_seen: float
-    retry: RetryPolicy  # of the approval
-    approvable_since: float | None = None
-    approved_at: float | None = None
-    simulated: bool = False  # a dry run has reported its approval
-    needs_own_request: bool = False  # one with other events was refused
-    refused: bool = False  # the service refused the approval of this event as it is in this document
-    unanswered_before: bool = False  # whether an approval had no answer before the latest was sent
-    last_logged: tuple[object, ...] = field(default=())
-    planned_decision: Decision | None = None  # whose hooks the plan has
+    def __init__(self, record: EventRecord, first_seen: float, last_seen: float, retry: RetryPolicy) -> None:
+        self.record = record
+        self.first_seen = first_seen
+        self.last_seen = last_seen
+        self.retry = retry  # of the approval
+        self.approvable_since: float | None = None
+        self.approved_at: float | None = None
+        self.simulated = False  # a dry run has reported its approval
+        self.needs_own_request = False  # one with other events was refused
+        self.refused = False  # the service refused the approval of this event as it is in this document
+        self.unanswered_before = False  # whether an approval had no answer before the latest was sent
+        self.last_logged: tuple[object, ...] = ()
+        self.planned_decision: Decision | None = None  # whose hooks the plan has
 
     def forget_approval(self, retry: RetryPolicy) -> None:
         """Let the event be approved anew: the approval was of other content."""

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from forewarn.runner import event_record as states
 from tools.worlds.stage import Stage, verdict
@@ -214,7 +212,7 @@ def test_simultaneous_ends_share_one_recovery(stage: Stage) -> None:
 
 def test_unannounced_start_recovers_only_marked_rules(stage: Stage) -> None:
     for event_id, when in (("A", "prepared"), ("B", "started")):
-        record = stage.scheduler.records.open(replace(stage.event(event_id, None), event_status="Started"), False)
+        record = stage.scheduler.records.open(stage.event(event_id, None)._replace(event_status="Started"), False)
         record.confirmed = True
         stage.scheduler.plan(record, [verdict("", f"start-{event_id}", recover_when=when)])
         stage.scheduler.note_started(record)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -132,7 +131,7 @@ def test_changed_content_restarts_the_preparation(stage: Stage) -> None:
     record = stage.listed("A", "drain flush", "undrain")
     stage.work()
     stage.end("drain")
-    changed = replace(record.event, event_type="Redeploy")
+    changed = record.event._replace(event_type="Redeploy")
     assert record.update_content(changed)
     record.event = changed
     stage.scheduler.reset_preparation(record)
@@ -168,7 +167,7 @@ def test_earlier_not_before_ends_a_hook_in_time(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain", not_before=900.0)
     stage.work()
     assert stage.latest("drain").timeout_at == 30.0
-    record.event = replace(record.event, not_before=datetime.fromtimestamp(EPOCH + 20.0, timezone.utc))
+    record.event = record.event._replace(not_before=datetime.fromtimestamp(EPOCH + 20.0, timezone.utc))
     stage.work(5.0)
     stage.work(11.9)
     assert stage.running() == ["drain"]

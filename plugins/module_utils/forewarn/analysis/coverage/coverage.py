@@ -10,7 +10,7 @@ there is an event that the engine decided so. What the tests cover is what the e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
@@ -238,7 +238,7 @@ def _with_name(name: str | None, witness: Witness) -> Witness | None:
     old, names = witness.facts.vm.name, witness.event.get("Resources", [])
     if old is None or name is None or name in names:
         return None
-    facts = replace(witness.facts, vm=replace(witness.facts.vm, name=name))
+    facts = witness.facts._replace(vm=witness.facts.vm._replace(name=name))
     event = {**witness.event, "Resources": [name if one == old else one for one in names]}
     return witness._replace(facts=facts).with_event(event)
 
@@ -247,7 +247,7 @@ def _without_tags(witness: Witness) -> Witness | None:
     """Return the case of a VM whose tags are unknown instead of none."""
     if witness.facts.vm.tags != {}:
         return None
-    return witness._replace(facts=replace(witness.facts, vm=replace(witness.facts.vm, tags=None)))
+    return witness._replace(facts=witness.facts._replace(vm=witness.facts.vm._replace(tags=None)))
 
 
 def _with_notice(witness: Witness) -> Witness | None:

@@ -13,7 +13,6 @@ from ...policy.evaluation_error import EvaluationError
 from ...policy.program import ROOTS
 from ..artifacts import Json
 from .case import Case
-from .concrete import roots
 
 
 class Atom(NamedTuple):
@@ -37,7 +36,7 @@ class Atom(NamedTuple):
 
     def value_in(self, case: Case) -> Any:
         """Return the value in a case. Raises EvaluationError."""
-        return self.value(roots(case, self.params))
+        return self.value(case.roots(self.params))
 
     def has_value_in(self, case: Case) -> bool:
         """Return whether it has a value in a case."""

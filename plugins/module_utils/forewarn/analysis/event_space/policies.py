@@ -14,7 +14,6 @@ from ...policy.artifact import Artifact
 from ...policy.params import bind
 from ..artifacts import Json, extra_values
 from ..policy_outcome import with_inner
-from .atoms import Term
 from .expressions import Reader, ReadMatch
 from .param_domains import param_domains
 from .space import Space, slices
@@ -23,16 +22,13 @@ from .symbols import EVENT_STATUS, EVENT_TYPE, Param
 
 
 class Invariant(NamedTuple):
-    """A claim; ``terms`` has its expression for each decision, ``approve`` and ``hold``: they say what it reads.
-
-    Where it may use further names (``known`` of its entry, values by names), there is a term for each combination.
-    """
+    """A claim; ``reads`` are the names of the inputs that its expression reads."""
 
     name: str
     source: str  # file
     line: int
     column: int
-    terms: Mapping[str, Term]
+    reads: frozenset[str]
 
 
 class ReadPolicy(NamedTuple):
@@ -134,13 +130,12 @@ def _read(artifact: Artifact, symbols: SymbolTable, given: Json, further: Sequen
 
 def _claim(entry: Json, source: str, symbols: SymbolTable, fixed: Json) -> Invariant:
     expression = entry["expression"]
-    terms: dict[str, Term] = {}
+    reads: set[str] = set()
     for decision, more in itertools.product(("approve", "hold"), entry.get("known", ({},))):
         known = {"decision": decision, "approve": "approve", "hold": "hold", **more}
-        case = " ".join((decision, *map(str, more.values())))
-        terms[case] = Reader(symbols, fixed).term(expression, known)
+        reads |= Reader(symbols, fixed).term(expression, known).reads()
     file = expression.get("file", source)
-    return Invariant(entry["name"], file, expression["line"], expression["column"], terms)
+    return Invariant(entry["name"], file, expression["line"], expression["column"], frozenset(reads))
 
 
 def _fixed(data: Json, varying: Mapping[str, Json], given: Json) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from ...errors import InputError
 from ..witness import Witness
-from . import concrete
 from .case import FURTHER_DOWN, LEADER, NOT_LISTED, spelling
 from .class_sets import Cell, ClassSets, without
 from .domains import MISSING, DomainValue
@@ -122,7 +121,7 @@ class Space(ClassSets):
 
     def witness(self, number: int) -> Witness:
         """Return an event of a class. What an opaque dimension says is true of it only by chance."""
-        return concrete.witness(case_of(zip(self.dimensions, self.values(number).values())), self.api_version)
+        return case_of(zip(self.dimensions, self.values(number).values())).witness(self.api_version)
 
 
 def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]:

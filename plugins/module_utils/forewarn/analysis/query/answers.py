@@ -161,14 +161,8 @@ def _about(proof: Proof, readings: Sequence[Reading], formula: Formula, *, earli
 
     With ``earlier``, also those that the rules before these read.
     """
-    found = {
-        name
-        for reading in readings
-        for invariant in reading.invariants
-        if invariant.source == SOURCE
-        for term in invariant.terms.values()
-        for name in term.reads()
-    }
+    invariants = (invariant for reading in readings for invariant in reading.invariants)
+    found = set().union(*(one.reads for one in invariants if one.source == SOURCE))
     for decisions, reading in zip(proof.decisions, readings):
         deciding = {
             (one.policy, one.rule)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from io import BufferedIOBase
@@ -130,7 +129,7 @@ def read_journal(entries: Iterable[RecordedEntry], api_version: str, report: Rep
                     yield _complete(*listed, decisions, approved, doubts)
                 decisions, approved = [], []
                 problems = tuple(str(problem) for problem in fields.get("problems") or ())
-                listed = at, replace(document, problems=(*document.problems, *problems))
+                listed = at, document._replace(problems=(*document.problems, *problems))
         except (LookupError, TypeError, ValueError, OverflowError, DocumentError) as error:
             report(entry.where, _words(error))
     if listed is not None:
@@ -156,10 +155,10 @@ def _complete(
     for key in doubts.keys() - {event.key for event in document.events}:
         del doubts[key]
     events = tuple(
-        replace(event, problems=(doubts[event.key],)) if event.key in doubts and not event.problems else event
+        event._replace(problems=(doubts[event.key],)) if event.key in doubts and not event.problems else event
         for event in document.events
     )
-    return RecordedDocument(at, replace(document, events=events), None, tuple(decisions), tuple(approved))
+    return RecordedDocument(at, document._replace(events=events), None, tuple(decisions), tuple(approved))
 
 
 def _past(at: datetime, fields: Mapping[str, Any]) -> RecordedDecision:

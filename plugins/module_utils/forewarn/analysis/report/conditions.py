@@ -15,7 +15,6 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from ..event_space.atoms import Atom, Term
-from ..event_space.concrete import roots
 from ..event_space.space import Space
 from ..event_space.symbol_table import case_of
 
@@ -102,7 +101,7 @@ class Evaluation:
         if key not in self._roots:
             dimensions = [self.space.by_name[name] for name in atom.dims]
             self._roots[key] = [
-                roots(case_of(zip(dimensions, values)), atom.params)
+                case_of(zip(dimensions, values)).roots(atom.params)
                 for values in itertools.product(*(dimension.values for dimension in dimensions))
             ]
         return self._roots[key]

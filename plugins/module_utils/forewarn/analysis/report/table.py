@@ -20,7 +20,6 @@ from ...policy.decision import APPROVE, HOLD
 from ..artifacts import Json
 from ..engine import Engine
 from ..event_space.case import Case
-from ..event_space.concrete import witness
 from ..event_space.policies import Reading, ReadPolicy, read_together
 from ..event_space.space import Space
 from ..event_space.symbol_table import case_of
@@ -252,7 +251,7 @@ class _TableBuilder:
 
     def _examples(self) -> tuple[list[dict[str, Any]] | None, dict[str, Any], list[dict[str, Any]]]:
         """Return the groups with the part that each combination of their values adds, the base, and the parts."""
-        base = witness(Case(), self._api_version).as_dict()
+        base = Case().witness(self._api_version).as_dict()
         groups: list[dict[str, Any]] = []
         deltas: list[dict[str, Any]] = []
         for dims in self._groups():
@@ -262,8 +261,7 @@ class _TableBuilder:
                 return None, base, []
             parts_of = []
             for values in itertools.product(*choices):
-                case = case_of(zip(dimensions, values))
-                delta = _delta(base, witness(case, self._api_version).as_dict())
+                delta = _delta(base, case_of(zip(dimensions, values)).witness(self._api_version).as_dict())
                 if delta not in deltas:
                     deltas.append(delta)
                 parts_of.append(deltas.index(delta))

@@ -118,13 +118,8 @@ class Search:
     def claim_reads(self, claim: Claim) -> set[str]:
         """Return the names of the inputs that a claim reads."""
         place = claim.name, claim.source, claim.line, claim.column
-        return {
-            name
-            for one in self._reading.invariants
-            if (one.name, one.source, one.line, one.column) == place
-            for term in one.terms.values()
-            for name in term.reads()
-        }
+        claims = self._reading.invariants
+        return set().union(*(one.reads for one in claims if (one.name, one.source, one.line, one.column) == place))
 
     def outcomes(self, output: str) -> Iterator[tuple[OutcomeFormula, MatchFormulas]]:
         """Yield the outcomes of rules with an output."""

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     def replayed() -> Iterator[tuple[str, ReplayedEvent]]:
         for name in args.sources:
             with _opened(name, args.api_version, problems.bad_line, policies.time_dependent) as source:
-                replay = Replay(policies, params, vm if vm.name else replace(vm, name=source.vm_name))
+                replay = Replay(policies, params, vm if vm.name else vm._replace(name=source.vm_name))
                 for event in problems.progress(replay, source):
                     if since is None or event.last_seen is None or event.last_seen >= since:
                         statistics.add(event)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks calls of functions and methods: most by their overloads, some by rules of their own."""
+"""Checks calls of functions and methods: most by their overloads, some by special rules."""
 
 from __future__ import annotations
 
@@ -196,11 +196,11 @@ def _check_namespaced(context: CheckContext, node: SyntaxNode, name: str, presen
     return _check_arguments(context, qualified, overloads, context.check_all(qualified.children, present))
 
 
-# Functions with rules of their own
+# Functions with special rules
 
 
 class _SpecialFunction(NamedTuple):
-    """A function with a check of its own, and how many arguments it takes, without a receiver or a namespace."""
+    """A function with a special check, and how many arguments it takes, a receiver or a namespace not counted."""
 
     check_arguments: Check
     least: int

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The type checker: a syntax tree and declarations in, the typed form out, and every mistake on the way.
+"""The type checker: it turns a syntax tree into a typed form by declarations, and reports every mistake.
 
-It refuses by name whatever it cannot vouch for. An operand that is already reported has the type ``unknown``, which
-fits everything, so that a mistake is reported once.
+It refuses what it cannot check. An operand with a mistake has the type ``unknown``, which fits everything, so that a
+mistake is reported once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def check_node(context: CheckContext, node: SyntaxNode, present: Present) -> Typ
 
 
 def _assert_never(kind: NoReturn) -> NoReturn:
-    """Let the type checker complain of a kind of node that ``check_node`` does not know (typing has it since 3.11)."""
+    """Make mypy report a kind of node that ``check_node`` lacks. (Python has it in typing since 3.11.)"""
     raise AssertionError(f"no check of {kind}")
 
 

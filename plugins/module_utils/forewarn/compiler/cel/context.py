@@ -24,7 +24,7 @@ class CheckContext:
 
     ``findings`` grow; a form is usable only if there is no error among them. ``locals`` are the variables of loops and
     of cel.bind(), the innermost last. ``cost`` counts the evaluated nodes, each as often as ``iterations``: the product
-    of the lengths of the lists that the loops around it go over.
+    of the lengths of the lists of the loops around it.
     """
 
     def __init__(self, declarations: Declarations, source: str, check_node: Check) -> None:
@@ -50,7 +50,7 @@ class CheckContext:
         self.cost += self.iterations
 
     def fork(self) -> CheckContext:
-        """Return a context with the same variables, whose findings nobody reads."""
+        """Return a context with the same variables, whose findings are ignored."""
         quiet = CheckContext(self.declarations, self.source, self._check_node)
         quiet.locals = list(self.locals)
         return quiet

@@ -63,7 +63,7 @@ CODES = {
 
 @dataclass(frozen=True)
 class CheckResult:
-    """``form`` and ``type`` are None if there is an error among the findings."""
+    """A checked expression: ``form`` (policy/forms.py) and ``type`` are None if a finding is an error."""
 
     form: list[Any] | None
     type: Type | None
@@ -80,7 +80,7 @@ class ExpressionError(InputError):
 
 
 def check(source: str, declarations: Declarations, expect: Type | None = None) -> CheckResult:
-    """Check an expression. ``expect`` is the type it must have, if any."""
+    """Check an expression, whose type must be ``expect`` if that is given. Mistakes are findings of the result."""
 
     def check_result(context: CheckContext, node: SyntaxNode) -> TypedForm:
         result = context.check(node)
@@ -121,7 +121,7 @@ def check_with(
 class CompiledExpression:
     """A compiled expression by itself: call it with a value for each declared variable.
 
-    Timestamps and durations are nanoseconds. Raises policy.functions.EvaluationError where CEL has an error.
+    Timestamps and durations are nanoseconds. Raises EvaluationError where CEL has an error.
     """
 
     source: str

@@ -53,7 +53,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
         declared = types.get(name)
         if name not in values:
             raise InputError(f"{name} is declared as {declared}, and has no value.")
-        value = plain(values[name], name)
+        value = plain_json(values[name], name)
         try:
             if declared is None:
                 variables[name], given[name] = infer(value, name, records), value
@@ -62,7 +62,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
         except ValueError as error:
             raise InputError(f"{name}: {error}") from error
     expression = compile_expression(source, variables, records=records)
-    return _shown(expression(given), str(expression.type))
+    return _to_playbook(expression(given), str(expression.type))
 
 
 def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) -> Type:
@@ -99,7 +99,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) ->
     return Type("record", name=place)
 
 
-def plain(value: Any, what: str) -> Any:
+def plain_json(value: Any, what: str) -> Any:
     """Return JSON values without subclasses of str and dict such as Ansible's: the evaluator is strict about types.
 
     Raises InputError, naming ``what``, for values that JSON does not have.
@@ -110,10 +110,10 @@ def plain(value: Any, what: str) -> Any:
         raise InputError(f"{what}: {error}.", "Write dates, times and durations as quoted texts.") from error
 
 
-def _shown(value: Any, type_: str) -> Any:
+def _to_playbook(value: Any, type_: str) -> Any:
     """Return a value as playbooks hold it: times and durations, internally nanoseconds, become texts."""
     if isinstance(value, Dyn):
-        return _shown(value.value, value.type)
+        return _to_playbook(value.value, value.type)
     outer = type_.partition("(")[0]
     if outer == "timestamp":
         return timevalues.format_timestamp(value)
@@ -124,8 +124,8 @@ def _shown(value: Any, type_: str) -> Any:
     if outer == "optional":
         raise InputError("the expression yields an optional value, which a playbook cannot hold.", "Use orValue(…).")
     if outer == "list":
-        return [_shown(item, inner_types(type_)[0]) for item in value]
+        return [_to_playbook(item, inner_types(type_)[0]) for item in value]
     if outer == "map":
         key_type, value_type = inner_types(type_)
-        return {_shown(key, key_type): _shown(item, value_type) for key, item in value.items()}
+        return {_to_playbook(key, key_type): _to_playbook(item, value_type) for key, item in value.items()}
     return value

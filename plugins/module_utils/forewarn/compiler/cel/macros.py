@@ -5,7 +5,7 @@
 
 Beside them are the loops of extensions: ``sortBy``, and those with two variables.
 
-A loop with two variables goes over the entries of a list or map, which are pairs, with a loop of one variable.
+Its form is a loop with one variable, over the entries of a list or map, which are pairs.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _Loop:
 
     @property
     def element(self) -> Type:
-        """The type of what a loop with one variable goes over."""
+        """The type of the variable of a loop with one variable."""
         return self.type.of[0] if self.type.of else t.UNKNOWN
 
     def declare_element(self, name: str) -> None:
@@ -155,7 +155,7 @@ class _Loop:
         self._present = without_name(self._present, name)
 
     def check_condition(self, node: SyntaxNode, where: str) -> Form:
-        """Return the form of a condition, on which what is checked after it may rely."""
+        """Return the form of a condition. The fields that it guards exist in what is checked after it."""
         value = self.context.check(node, self._present)
         self._present |= when_true(node)
         return self.context.to_bool(node, value, where)

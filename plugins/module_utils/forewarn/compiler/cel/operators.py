@@ -49,7 +49,7 @@ def check(context: CheckContext, node: SyntaxNode, present: Present) -> TypedFor
 
 
 def _type_in_any_case(node: SyntaxNode) -> Type:
-    """Return the type of the result of an operator whose operands have mistakes."""
+    """Return the type that an operator has even if its operands have mistakes."""
     return t.BOOL if node.value in COMPARISONS or node.value in ("in", "!") else t.UNKNOWN
 
 
@@ -113,7 +113,7 @@ def _membership(context: CheckContext, node: SyntaxNode, operands: list[TypedFor
 
 
 def _never_among(listed: SyntaxNode, element: Type) -> bool:
-    """Return whether a literal in a list of several types can never be what is looked for: a mistake in a policy."""
+    """Return whether a literal in a list of several types can never equal the element: a mistake in a policy."""
     literals = [item for item in listed.children if item.kind == "literal" and item.type is not None]
     return listed.kind == "list" and any(not t.comparable(item.type or element, element) for item in literals)
 

@@ -89,7 +89,7 @@ def index(context: CheckContext, node: SyntaxNode, container: TypedForm, key: Ty
     if type_.kind == "list" and key.type == t.INT:
         size = call(t.INT, node, "size", container.form)
         above = call(t.BOOL, node, "ge", key.form, ["lit", "int", node.start, node.end, 0])
-        # The list is looked at in any case: where it has no value, this has none.
+        # The list is evaluated first: its error is the error of all.
         present = conjunction(node, call(t.BOOL, node, "lt", key.form, size), above)
     elif type_.kind == "map" and t.DYN not in (type_.of[0], key.type):
         present = call(t.BOOL, node, "in", key.form, container.form)

@@ -22,7 +22,7 @@ def matching_overload(overloads: Sequence[Overload], types: Sequence[Type]) -> O
 
 
 def possible_overloads(overloads: Sequence[Overload], types: Sequence[Type]) -> list[Overload]:
-    """Return the overloads that may take values of these types, some of which are known only when they are there."""
+    """Return the overloads that may take values of these types, some of which are known only at run time."""
     return [one for one in overloads if _takes(one, types, ("nothing", "dyn"))]
 
 

@@ -111,7 +111,7 @@ def parse(source: str) -> SyntaxNode:
 
 def grammar_tree(source: str) -> Any:
     """Return the tree of cel-python's grammar, which cel-python can evaluate, too. Raises CelSyntaxError."""
-    from lark.exceptions import LexError, ParseError, UnexpectedInput
+    from lark.exceptions import LexError, ParseError, UnexpectedInput  # here: a control node may lack it
 
     try:
         return _parser().parse(source)

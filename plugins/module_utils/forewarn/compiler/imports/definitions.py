@@ -32,7 +32,7 @@ class Definition:
 class Definitions:
     """Definitions by kind and name, in the order in which they are declared.
 
-    They are not ``complete`` if something is missing that was to be imported: then nobody knows which names there are.
+    They are not ``complete`` if an import could not be read: then it is unknown which names there are.
     """
 
     found: Mapping[tuple[str, str], Definition] = field(default_factory=dict)
@@ -61,14 +61,14 @@ class Definitions:
 
 
 class EntryDefinitions(NamedTuple):
-    """What one entry of ``imports`` brings: the library's own definitions, and those that it imports itself."""
+    """The definitions of one entry of ``imports``: the library's own, and those that it imports itself."""
 
     node: YamlNode
     definitions: Definitions
 
 
 class Imports(NamedTuple):
-    """What all entries of ``imports`` bring."""
+    """The definitions of the entries of ``imports``, of each one and of all."""
 
     each: tuple[EntryDefinitions, ...] = ()
     every: Definitions = Definitions()

@@ -121,7 +121,7 @@ def _remove_leftovers(cache: Path) -> None:
 
 
 def _is_private(directory: Path) -> bool:
-    """Create a directory if needed. Return whether only we can write to it: its files decide what is approved."""
+    """Create a directory if needed. Return whether only this user can write to it: its files decide on approvals."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = directory.stat()
@@ -168,7 +168,7 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
         GIT_ALLOW_PROTOCOL=_PROTOCOLS,
         GIT_LITERAL_PATHSPECS="1",
         GIT_NO_REPLACE_OBJECTS="1",
-        # Nobody is asked for a password: that would wait for ever. Without a terminal ssh cannot ask either.
+        # Never ask for a password: that would wait for ever. Without a terminal ssh cannot ask either.
         GIT_TERMINAL_PROMPT="0",
         GIT_ASKPASS="",
         SSH_ASKPASS_REQUIRE="never",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the libraries that policies import, and those that these import: each file once, whoever imports it."""
+"""Reads the libraries that policies import, and those that these import, each file once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Importer:
         self._taken: dict[str, Hashable] = {name: key for key, name in self._names.items()}
         self._libraries: dict[Hashable, Library] = {}
         self._open: list[Library] = []  # those whose imports are being read
-        self._refused: dict[Hashable, ImportedFileError] = {}  # whoever asks again need not wait for the network again
+        # So that only the first import of a file waits for the network.
+        self._refused: dict[Hashable, ImportedFileError] = {}
         self.missing: list[Path] = []  # files of this machine that are imported and not there
 
     def given(self, path: PolicyPath) -> Library:

@@ -320,7 +320,7 @@ class _Compiler:
     def _add_yaml_hint(
         self, finding: ExpressionFinding, node: Scalar, source: str, expect: Type | None
     ) -> ExpressionFinding:
-        """Return a finding with a hint about YAML, where what YAML made of a text is the likely reason."""
+        """Return a finding with a hint about YAML, where YAML's reading of the text is the likely reason."""
         line = self.file.source.text[node.end :].partition("\n")[0]
         hint = ""
         if finding.code == "syntax" and re.match(r"\s+#", line) and finding.end >= len(source.rstrip()):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What files have in common by its name, and say different things of: policies, parameters, groups and libraries."""
+"""Compares what several files declare by one name: policies, parameters, groups and libraries."""
 
 from __future__ import annotations
 

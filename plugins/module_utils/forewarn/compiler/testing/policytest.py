@@ -266,7 +266,7 @@ class _TestFileRunner:
         self, policies: PolicySet, decisions: Sequence[Decision], case: PolicyTest, step: Step, facts: Facts
     ) -> None:
         for decision in decisions:
-            if not decision.verdicts:  # an event in doubt: no rule was asked
+            if not decision.verdicts:  # an event in doubt: no rule was evaluated
                 continue
             for trace in policies.explain(decision.event, step.document, facts):
                 rules = {rule.rule: rule for rule in self.coverage[trace.policy].rules}

@@ -168,7 +168,7 @@ class _Observer(Builder):
     _begun = False  # the first form that is built is the whole expression
 
     def build(self, form: Form) -> Closure:
-        """Return the closure of a form, one that takes notes for a whole expression."""
+        """Return the closure of a form; that of a whole expression records its outcome."""
         whole, self._begun = not self._begun, True
         closure = super().build(form)
         if not whole:
@@ -245,9 +245,9 @@ class SecondOpinion:
     def _their_outcome(
         self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]
     ) -> Outcome | None:
-        """Return cel-python's result; None if it is not asked (again), lacks something, or breaks down."""
+        """Return cel-python's result; None if the question is old or exempt, or cel-python cannot answer."""
         source, form = expression["source"], read_form(expression["form"])
-        if "record(" in form.type:  # of which it is only told the fields that the expression names
+        if "record(" in form.type:  # cel-python gets only the fields that the expression names
             return None
         types = _types(form)
         read = {_source_name(name): _named_fields(value, types[name], source) for name, value in values.items()}

@@ -304,7 +304,8 @@ def _limits(written: Any) -> tuple[ExpectedLimit, ...]:
 
 
 def _unwrap(event: AnyMapping[str, Any]) -> AnyMapping[str, Any]:
-    return event.get("value", event)  # type: ignore[no-any-return]  # a mapping, by the schema
+    fields: AnyMapping[str, Any] = event.get("value", event)
+    return fields
 
 
 def _merge_input(below: AnyMapping[str, Any], above: AnyMapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Formats YAML files of policies and tests: indentation, blank lines, white space, line ends, and nothing else.
 
-Comments stay, and every text keeps the way it is quoted. Lines that this cannot be sure about stay as they are.
+Comments stay, and every text keeps the way it is quoted. A change that would change the content is left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _try_format(text: str, indentation: bool, blank_lines: bool, last_line_end: 
     }
     result = "\n".join(line if number in content else line.rstrip(" \t") for number, line in enumerate(lines))
     if blank_lines:
-        with suppress(yaml.YAMLError):  # the indentation was wrong, and whoever compares both texts will see that
+        with suppress(yaml.YAMLError):  # the indentation was wrong, which the comparison of both texts finds
             result = _normalize_blank_lines(result)
     if last_line_end and (not result.endswith("\n") or blank_lines):
         result = result.rstrip("\n") + "\n"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the lines of a YAML file hang together: which begins an entry of what, and which belong to a text above them.
+"""The structure of the lines of a YAML file: the blocks that lines begin entries of, and the texts that they belong to.
 
 The text has line ends of LF alone. Lines and columns count from 0.
 """

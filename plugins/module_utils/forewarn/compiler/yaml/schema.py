@@ -103,7 +103,7 @@ class _Reporter:
         for error in ordered:
             node, label = self._locate(error.path)
             if error.keyword != "type" and error.path in mistyped:
-                continue  # of a value that has the wrong type, nothing else need be said
+                continue  # a value of the wrong type has one finding
             if isinstance(node, Mapping) and error.keyword == "additionalProperties":
                 self._report_unknown_keys(error, node)
             elif isinstance(node, Mapping) and error.keyword in ("required", "oneOf", "dependentRequired"):

@@ -10,7 +10,6 @@ would have to be recovered; recoveries that are due run all the same, except tho
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -36,7 +35,6 @@ MOST_RUNNING = 16
 CEILING = 64
 
 
-@dataclass
 class RunningHook:
     """A hook that runs. Times are monotonic seconds.
 
@@ -44,13 +42,21 @@ class RunningHook:
     ``end_at`` is when a prepare hook is ended because ``not_before`` is near, if that is before it times out.
     """
 
-    record: EventRecord
-    run: Run
-    times_out_at: float
-    sharing: Sequence[tuple[EventRecord, Run]]
-    not_before: datetime | None
-    interrupted: bool = False
-    end_at: float | None = None
+    def __init__(
+        self,
+        record: EventRecord,
+        run: Run,
+        times_out_at: float,
+        sharing: Sequence[tuple[EventRecord, Run]],
+        not_before: datetime | None,
+    ) -> None:
+        self.record = record
+        self.run = run
+        self.times_out_at = times_out_at
+        self.sharing = sharing
+        self.not_before = not_before
+        self.interrupted = False
+        self.end_at: float | None = None
 
 
 class RunningHooks:

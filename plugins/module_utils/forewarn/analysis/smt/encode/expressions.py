@@ -14,15 +14,16 @@ from typing import Any
 
 from ....policy import forms as f
 from ....policy.forms import Form, read_form
+from ....policy.functions.dynamic import Dyn
 from ...artifacts import Json
 from ..effort import Subexpression
-from ..terms import Formula
+from ..terms import Formula, neg
 from .calls import function_call, list_of, map_of, matches
-from .form_encoder import FormEncoder, FormScope
+from .form_encoder import FormEncoder, FormScope, is_python
+from .inputs import Tags
 from .logic import ConditionPart, choice, condition_part, logic
 from .loops import exists_one, filter_counted_by, filter_tested_by, quantifier
-from .problem import SORTS, Encoding
-from .references import bind, bound, dynamic, field, has, literal, local, policy_variable, variable
+from .problem import SORTS, Encoding, OpaqueValue, failure
 from .text_functions import TextFunction
 
 _LIGHT = frozenset(  # functions that cost nothing beside what their arguments do
@@ -82,18 +83,93 @@ def _is_loop(form: Form) -> bool:
     return isinstance(form, (f.All, f.Exists, f.ExistsOne))
 
 
+def _literal(_encoder: FormEncoder, form: f.Literal) -> Encoding:
+    """Return the encoding of a literal."""
+    return Encoding(form.value)
+
+
+def _variable(encoder: FormEncoder, form: f.Variable) -> Encoding:
+    """Return the encoding of a variable that every expression may read; records are read by their fields."""
+    if form.name in encoder.known:
+        return encoder.known[form.name]
+    encoder.problem.inputs_read.add(form.name)
+    if form.name in ("notice", "age", "now", "affects_me", "leader"):
+        return encoder.inputs.variable(form.name)
+    return encoder.fresh(form)
+
+
+def _policy_variable(encoder: FormEncoder, form: f.PolicyVariable) -> Encoding:
+    """Return the encoding of a variable of the policy."""
+    return encoder.variables[form.name][1]
+
+
+def _local(encoder: FormEncoder, form: f.Local) -> Encoding:
+    """Return the encoding of the element of a loop."""
+    return encoder.scope.locals.get(form.number) or Encoding(OpaqueValue(encoder.key(form)))
+
+
+def _bind(encoder: FormEncoder, form: f.Bind) -> Encoding:
+    """Return the encoding of a call of cel.bind()."""
+    value = encoder.key(form.value), encoder.encode(form.value)
+    with encoder.within(encoder.scope._replace(bound={**encoder.scope.bound, form.number: value})):
+        return encoder.encode(form.body)
+
+
+def _bound(encoder: FormEncoder, form: f.Bound) -> Encoding:
+    """Return the encoding of the variable of a call of cel.bind()."""
+    values = encoder.scope.bound
+    return values[form.number][1] if form.number in values else encoder.fresh(form)
+
+
+def _dynamic(encoder: FormEncoder, form: f.Dynamic) -> Encoding:
+    """Return the encoding of a value whose type is known only when the expression runs."""
+    operand = encoder.encode(form.operand)
+    if is_python(operand):
+        return Encoding(Dyn(form.operand.type, operand.value))
+    return Encoding(OpaqueValue(encoder.key(form)), encoder.plain(operand).error)
+
+
+def _field(encoder: FormEncoder, form: f.Field) -> Encoding:
+    """Return the encoding of a field."""
+    if form.record == "params":
+        return encoder.parameter(form.name)
+    if form.record in ("event", "vm"):
+        value, there = _input(encoder, form)
+        return failure(form.type) if there is False else Encoding(value, neg(there))
+    return encoder.fresh(form)
+
+
+def _has(encoder: FormEncoder, form: f.Has) -> Encoding:
+    """Return the encoding of whether a field is there."""
+    if form.record in ("event", "vm"):
+        return Encoding(_input(encoder, form)[1])
+    operand = encoder.encode(form.operand)
+    if isinstance(operand.value, Tags):
+        return Encoding(operand.value.tag(form.name)[0], operand.error)
+    if isinstance(operand.value, dict) and is_python(operand):
+        return Encoding(form.name in operand.value)
+    return Encoding(True) if form.record == "params" else encoder.fresh(form)
+
+
+def _input(encoder: FormEncoder, form: f.Access) -> tuple[Any, Any]:
+    if form.record == "vm":
+        return encoder.inputs.vm_fact(form.name)
+    encoder.problem.inputs_read.add(form.name)
+    return encoder.inputs.event_field(form.name)
+
+
 _ENCODERS: Mapping[type[Form], Callable[[FormEncoder, Any], Encoding]] = {
-    f.Literal: literal,
+    f.Literal: _literal,
     f.List: list_of,
     f.Map: map_of,
-    f.Variable: variable,
-    f.PolicyVariable: policy_variable,
-    f.Local: local,
-    f.Bind: bind,
-    f.Bound: bound,
-    f.Dynamic: dynamic,
-    f.Field: field,
-    f.Has: has,
+    f.Variable: _variable,
+    f.PolicyVariable: _policy_variable,
+    f.Local: _local,
+    f.Bind: _bind,
+    f.Bound: _bound,
+    f.Dynamic: _dynamic,
+    f.Field: _field,
+    f.Has: _has,
     f.And: logic,
     f.Or: logic,
     f.If: choice,
