@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -411,17 +410,14 @@ def test_events_keep_the_documents_order() -> None:
     assert [event.event_id for event in document(*({**MIGRATION, "EventId": name} for name in ids)).events] == ids
 
 
-def test_the_types_are_frozen_and_hashable() -> None:
+def test_the_types_are_frozen() -> None:
     event = one(NewField=[1])
     result = document(MIGRATION)
     for value, field in ((event, "event_type"), (result, "events"), (Vm("web_0"), "name")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        with pytest.raises(AttributeError):
             setattr(value, field, None)
     with pytest.raises(TypeError):
         event.extra["NewField"] = 2  # type: ignore[index]  # that is what is tried
-    assert len({event, one(NewField=[1]), one(EventType="Reboot")}) == 2
-    assert len({result, document(MIGRATION), document()}) == 2
-    assert hash(Vm("web_0", tags={"a": "b"})) == hash(Vm("web_0", tags={"a": "c"}))
 
 
 # What is too much

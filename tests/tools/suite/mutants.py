@@ -104,7 +104,7 @@ PACKAGES: Mapping[str, Package] = {
         ("event_space/*.py", *(f"report/{name}.py" for name in ("conditions", "decisions", "changes"))),
         "analysis/event_space/test_event_space_{}.py",
         _tests(
-            "event_space_concrete event_space_domains event_space_param_domains event_space_regions "
+            "event_space_case event_space_domains event_space_param_domains event_space_regions "
             "event_space_resources event_space map_words coverage table proof_classes"
         ),
         _BELOW_ANALYSIS,

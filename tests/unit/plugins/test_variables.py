@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from operator import ne
 from pathlib import Path
 from types import ModuleType
 
@@ -31,6 +32,10 @@ def test_known_names_are_those_of_role_and_playbooks(variables: ModuleType, repo
     assert variables.known() == options | set(variables.OF_PLAYBOOKS)
 
 
+def differing_letters(one: str | None, other: str | None) -> int:
+    return sum(map(ne, one or "", other or "")) if len(one or "") == len(other or "") else 99
+
+
 def test_every_misspelling_yields_the_intended_name(variables: ModuleType) -> None:
     """A letter is dropped, doubled, added, replaced, or swapped with the next, or another case is used."""
     known = variables.known()
@@ -39,7 +44,8 @@ def test_every_misspelling_yields_the_intended_name(variables: ModuleType) -> No
         wrong = misspelled(name) - known
         found = variables.unknown(wrong)
         assert found.keys() == wrong
-        assert {meant for slip, meant in found.items()} == {name}
+        # A replaced letter may be one slip from two names: forewarn_hoots.
+        assert all(meant == name or differing_letters(slip, meant) == 1 for slip, meant in found.items())
         tried += len(wrong)
     assert tried > 5000
 

@@ -114,6 +114,8 @@ EVENTS = st.builds(
     description=TEXTS,
     event_source=TEXTS,
     duration_in_seconds=st.none() | st.integers(-1, 2**63 - 1),
+    extra=st.just({}),
+    problems=st.just(()),
 )
 
 

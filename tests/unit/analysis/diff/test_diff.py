@@ -349,7 +349,7 @@ def test_verdict_rests_on_events_the_engine_decides(
     tmp_path: Path, before: tuple[str, ...], after: tuple[str, ...], verdict: str
 ) -> None:
     old, new = (
-        _PERHAPS.format(condition=json.dumps(_NEVER), output=output, always_exists=sure, rest=rest)
+        _PERHAPS.format(condition=json.dumps(_NEVER), output=output, sure=sure, rest=rest)
         for output, sure, rest in (before, after)
     )
     found = difference(tmp_path, old, new)

@@ -72,7 +72,7 @@ def test_rule_deciding_a_findings_event_is_compared(
     tmp_path: Path, said: Counter[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the events of each way that a rule can go: here nothing but the finding's event asks about it."""
-    monkeypatch.setattr("forewarn.analysis.verify.verify.differing", lambda *_arguments: [])
+    monkeypatch.setattr("forewarn.analysis.verify.verify.rule_differences", lambda *_arguments: [])
     found = verified(tmp_path, POLICY + "invariants: [{name: held, expression: decision == hold}]\n")
     assert [one.code for one in found if one.code == "invariant-violated"]
     assert said[BRIEF, "value", True] >= 1
@@ -80,7 +80,7 @@ def test_rule_deciding_a_findings_event_is_compared(
 
 @pytest.mark.usefixtures("wrong")
 def test_event_that_cel_python_decides_differently_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.analysis.verify.verify.differing", lambda *_arguments: [])
+    monkeypatch.setattr("forewarn.analysis.verify.verify.rule_differences", lambda *_arguments: [])
     text = POLICY + "invariants: [{name: held, expression: decision == hold}]\n"
     (found,) = findings(tmp_path, text)
     assert found.rule == "brief"

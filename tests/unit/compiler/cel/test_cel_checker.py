@@ -374,7 +374,7 @@ def test_optional_index_evaluates_both_operands(source: str) -> None:
         expression({"s": ""})
 
 
-def test_an_element_of_nothing_is_an_alternative_of_every_type() -> None:
+def test_element_of_nothing_fits_every_type() -> None:
     assert compile_expression("optional.of(1).or([][0]).value()", {})({}) == 1
     with pytest.raises(EvaluationError, match="out of range"):
         compile_expression("optional.none().or([][0]).hasValue()", {})({})

@@ -12,7 +12,7 @@ character then maps to the scalar's start), never correctness.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 _BREAK = re.compile("\r\n|\r|\n")
@@ -163,8 +163,10 @@ class _Line:
     after: int  # past its line break
 
 
-def _leading_spaces(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+def _least_indentation(lines: Sequence[str]) -> int:
+    """Return the least indentation of lines in spaces, blank lines not counted; of blank lines alone, the greatest."""
+    indentations = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip(" ")]
+    return min(indentations) if indentations else max(map(len, lines), default=0)
 
 
 def _block(text: str, start: int, end: int, value: str) -> Iterator[_Character]:
@@ -179,10 +181,8 @@ def _block(text: str, start: int, end: int, value: str) -> Iterator[_Character]:
         lines.append(line)
         position = line.after
     written = [text[line.start : line.end] for line in lines]
-    spaces = [_leading_spaces(line) for line in written if line.strip(" ")] or [max(map(len, written), default=0)]
-    # What is indented least begins a line of the value: folding joins only lines without spaces before them.
-    kept = min((_leading_spaces(line) for line in value.split("\n") if line.strip(" ")), default=0)
-    indent = min(spaces) - kept
+    # The line that is indented least begins a line of the value: folding joins only lines without spaces before them.
+    indent = _least_indentation(written) - _least_indentation(value.split("\n"))
     header = text[start : header_end.start()]
     indicators = header.split("#")[0]
     previous: _Line | None = None
