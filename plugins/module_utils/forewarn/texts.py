@@ -1,11 +1,12 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts for people: what comes from outside, without characters that hide or rearrange it; spans of time."""
+"""Texts for people: what comes from outside, without characters that hide or rearrange it; spans of time, and URLs."""
 
 from __future__ import annotations
 
 import math
+import re
 
 # Characters without a visible form that Python counts as printable: the code points with Default_Ignorable_Code_Point
 # of Unicode's DerivedCoreProperties.txt in the categories Mn and Lo, and the blank Braille pattern.
@@ -67,3 +68,12 @@ def exact_text(duration_seconds: float) -> str:
     """Return a measured time span for people, below a minute to a tenth of a second: ``4.8 s``."""
     tenths = round(duration_seconds, 1)
     return f"{tenths:g} s" if tenths < 60 else duration_text(tenths)
+
+
+def redacted_url(url: str) -> str:
+    """Return a URL for people, without user, password and values of the query."""
+    address, question, query = url.partition("#")[0].partition("?")
+    address = re.sub(r"//[^/]*@", "//", address, count=1)
+    parts = (part.partition("=") for part in query.split("&"))
+    names = [f"{name}=…" if equals else "…" for name, equals, _value in parts]  # without '=' all of it may be a value
+    return address + question + ("&".join(names) if question else "")

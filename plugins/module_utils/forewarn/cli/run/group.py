@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from ...errors import InputError
 from ...policy.engine import PolicySet
-from ...runner.groups.settings import GroupSettings, group_settings
 from ...runner.state import trust
+
+if TYPE_CHECKING:
+    from ...runner.groups.settings import GroupSettings
 
 OPTIONS = ("group", "group_members", "group_store")
 
@@ -24,6 +27,8 @@ def read_group(args: argparse.Namespace) -> GroupSettings | None:
         return None
     if members is not None and not all(isinstance(member, str) and member for member in members):
         raise InputError("group_members is not a list of names of VMs.")
+    from ...runner.groups.settings import group_settings  # here: most have none, and a start must be fast
+
     try:
         settings = group_settings(name, members, store)
     except InputError as error:

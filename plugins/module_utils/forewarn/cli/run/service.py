@@ -39,14 +39,13 @@ from ...runner.telemetry.heartbeat import vm_name as earlier_vm_name
 from ...runner.telemetry.journald import open_log
 from ...runner.telemetry.log import Log
 from ...runner.telemetry.metrics import Metrics
-from ...runner.telemetry.metrics_server import MetricsServer
-from ...runner.telemetry.probe_server import ProbeServer
 from ...runner.telemetry.readiness import Readiness
 from ...runner.telemetry.systemd import Notifier
 from .setup import SINK_FORMATS, Setup
 
 if TYPE_CHECKING:
     from ...runner.sink.sink import SinkSettings
+    from ...runner.telemetry.http_listener import HttpListener
 
 # How long to wait at the end until the log is written; a reader that stalls gets no more of it.
 LOG_PATIENCE_SECONDS = 0.25
@@ -181,10 +180,14 @@ def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> R
 def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
     """Serve metrics and probes, if configured. Raises InputError at once if that is not possible."""
     with ExitStack() as stack:
-        servers: list[MetricsServer | ProbeServer] = []
+        servers: list[HttpListener] = []
         if args.metrics_listen is not None and not args.once:
+            from ...runner.telemetry.metrics_server import MetricsServer  # here: many have none
+
             servers.append(MetricsServer(args.metrics_listen, runner.recorder.metrics.render, runner.health.health))
         if readiness is not None:
+            from ...runner.telemetry.probe_server import ProbeServer  # here: many have none
+
             servers.append(ProbeServer(args.probe_listen, readiness.alive, readiness.ready))
         for server in servers:
             server.start()

@@ -18,9 +18,9 @@ from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve
 from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
-from ...policy.structure import stays_here
-from ...runner.hooks.commands import redacted_url
+from ...policy.structure import secret_in_clear
 from ...runner.state import directories, dry_runs, trust
+from ...texts import redacted_url
 from ..service_options import refuse_empty_name
 from . import config as run_config  # at the top: an upgrade may have replaced this file by the time it is used
 from .group import check_limits, read_group
@@ -123,7 +123,7 @@ def _check_sink(args: argparse.Namespace) -> None:
         hint = "Write it like https://collector.example.com/logs, and put a secret into sink_credential."
         raise InputError(f"sink_url is {redacted_url(args.sink_url)!r}.", hint)
     secret = args.sink_bearer_file or args.sink_credential
-    if secret and args.sink_url.lower().startswith("http:") and not stays_here(args.sink_url):
+    if secret and secret_in_clear(args.sink_url):
         raise InputError("sink_url would send a secret without encryption.", "Use https, or leave the secret out.")
     if args.sink_format not in (None, *SINK_FORMATS):
         raise InputError(f"sink_format is {args.sink_format!r}.", f"Use one of {', '.join(SINK_FORMATS)}.")

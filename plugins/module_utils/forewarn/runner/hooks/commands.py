@@ -27,6 +27,7 @@ from ...policy.bodies import of_occasion
 from ...policy.decision import HOOK_TIMEOUT_SECONDS
 from ...policy.interpolated import holds_values, written
 from ...policy.structure import stays_here
+from ...texts import redacted_url
 from ..state.trust import check_program as _check_program
 from . import credentials
 
@@ -367,12 +368,3 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
         **({"once": True} if (hook.get("retry") or {}).get("attempts") == 1 else {}),
         **({"secret_field": _SECRET_FIELDS[hook["template"]]} if hook.get("template") in _SECRET_FIELDS else {}),
     }
-
-
-def redacted_url(url: str) -> str:
-    """Return a URL for people, without user, password and values of the query."""
-    address, question, query = url.partition("#")[0].partition("?")
-    address = re.sub(r"//[^/]*@", "//", address, count=1)
-    parts = (part.partition("=") for part in query.split("&"))
-    names = [f"{name}=…" if equals else "…" for name, equals, _value in parts]  # without '=' all of it may be a value
-    return address + question + ("&".join(names) if question else "")

@@ -14,9 +14,10 @@ from typing import Any, Callable, NamedTuple
 from ... import hook_kinds
 from ...errors import InputError
 from ...policy.interpolated import holds_values
+from ...texts import redacted_url
 from ..state import trust
 from . import credentials
-from .commands import HTTP, RUN, UNIT, find_program, kind, redacted_url
+from .commands import HTTP, RUN, UNIT, find_program, kind
 
 
 class HookNeed(NamedTuple):

@@ -12,6 +12,7 @@ import json
 import os
 from typing import Any, Callable, NamedTuple
 
+from ...texts import redacted_url
 from ..clocks import Clocks
 from ..hooks import commands
 from ..hooks.executor import Executor, HookResult
@@ -240,7 +241,7 @@ class Sink:
         position = self._position
         self._metrics.set("forewarn_sink_entries_behind", float(behind))
         self._facts["sink"] = {
-            "url": commands.redacted_url(self._settings.url),
+            "url": redacted_url(self._settings.url),
             "format": self._settings.format,
             "stream": None if position is None else position.stream,
             "acknowledged": None if position is None else position.acknowledged,
