@@ -130,8 +130,8 @@ def _check(params: Mapping[str, Any]) -> None:
 
 def _pause() -> str | None:
     """Return why nothing may be approved on this VM now, as its operator has paused that, or None."""
-    found = pause.look(pause.SERVICE_STATE)
-    return found.in_words() if found is not None and found.lasts(time.time()) else None
+    found = pause.read_pause(pause.SERVICE_STATE)
+    return found.describe() if found is not None and found.is_active(time.time()) else None
 
 
 def _client(
