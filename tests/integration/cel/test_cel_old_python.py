@@ -27,7 +27,8 @@ EXPRESSIONS = SIZE.cel_evaluations // 12
 SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.builder import Builder
+from forewarn.policy.environment import Scope
 from forewarn.policy.functions.dynamic import plain
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...policy.bodies import as_asked
 from ...policy.decision import (
     ABSTAIN,
     APPROVE,
@@ -23,6 +22,7 @@ from ...policy.decision import (
     RECOVER_WHEN,
     joint_group,
 )
+from ...policy.hook_body import with_body_source
 from ..artifacts import Json
 from ..hook_wording import hook_text, seconds_text
 from ..limits import LimitTerms, limit_terms
@@ -166,7 +166,7 @@ def _recovery(data: Json) -> RecoverTerms:
 
 def hook_of(data: Json) -> Hook:
     """Return a hook of an artifact, with its timeout if it is the default."""
-    content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **as_asked(data)}
+    content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **with_body_source(data)}
     if "run" in data:
         action: tuple[str, ...] = ("run", data["run"][0])
     elif "unit" in data:

@@ -118,7 +118,7 @@ class HookCompiler:
             value = self._text(node)
         else:
             value = node.data()
-        if value is None or isinstance(value, dict):  # an interpolated text is checked when it has its value
+        if value is None or isinstance(value, dict):  # a text with an expression is checked when it has its value
             return value
         problem = option.problem(value)
         if problem is not None and _of_the_schema_type(option, value):

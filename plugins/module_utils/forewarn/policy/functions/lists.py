@@ -4,7 +4,7 @@
 """CEL's functions on lists and sets (cel-go's extensions lists and sets, Kubernetes' list library), and loops' entries.
 
 Elements may be of any type. What takes time with the square of the elements is limited by MAX_PAIRS, and counts as
-steps of a loop (``comparisons``).
+steps of a loop (``count_comparisons``).
 """
 
 from __future__ import annotations
@@ -157,15 +157,15 @@ def merged(maps: list[dict[Any, Any]]) -> dict[Any, Any]:
     return map_of([entry for one in maps for entry in one.items()])
 
 
-def comparisons(arguments: Sequence[Any]) -> int:
-    """Return how many elements a call of a function in COMPARING compares with each other, at the most."""
+def count_comparisons(arguments: Sequence[Any]) -> int:
+    """Return how many elements a call of a function in QUADRATIC compares with each other, at the most."""
     values = [one.value if isinstance(one, Dyn) else one for one in arguments]
     sizes = [len(value) for value in values if isinstance(value, list)]
     return sizes[0] * sizes[-1] if sizes else 0
 
 
 _SETS = ("contains", "equivalent", "intersects")
-COMPARING = frozenset(
+QUADRATIC = frozenset(
     ("distinct", "dyn distinct", *(f"sets_{name}" for name in _SETS), *(f"dyn sets.{name}" for name in _SETS))
 )
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {

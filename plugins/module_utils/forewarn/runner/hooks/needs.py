@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 from ... import hook_kinds
 from ...errors import InputError
-from ...policy.interpolated import holds_values
+from ...policy.hook_program import has_expressions
 from ..state import trust
 from . import credentials
 from .commands import HTTP, RUN, UNIT, find_program, kind, redacted_url
@@ -111,7 +111,7 @@ def _of_kind(
         problem = f"this runner has no kind {name}: roll it out again, together with the policies that use it"
         yield HookNeed(name, name, "", "", problem)
         return
-    options = {key: value for key, value in hook["options"].items() if not holds_values(value)}
+    options = {key: value for key, value in hook["options"].items() if not has_expressions(value)}
     needs = known.needs(known.complete(options))
     for wanted in needs.programs:
         yield program(wanted)
