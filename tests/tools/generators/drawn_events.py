@@ -128,7 +128,9 @@ def elsewhere(one: Seen, chance: random.Random) -> Seen | None:
     names = [name for name in one.document.events[0].resources if name.lower() != own]
     if not names:
         return None
-    facts = _vm(chance, True, names) if chance.random() < 0.5 else {**vars(one.facts.vm), "name": chance.choice(names)}
+    facts = (
+        _vm(chance, True, names) if chance.random() < 0.5 else {**one.facts.vm._asdict(), "name": chance.choice(names)}
+    )
     return one._replace(facts=one.facts._replace(vm=Vm(**facts)))
 
 

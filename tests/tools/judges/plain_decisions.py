@@ -180,7 +180,7 @@ def _roots(event: Event, document: Document, facts: Facts, params: Mapping[str, 
     if facts.vm.name is not None:
         place = event.place_of(facts.vm.name)
         affects_me, leader = place is not None, place == 0
-    vm = {name: fact for name, fact in vars(facts.vm).items() if fact is not None}
+    vm = {name: fact for name, fact in facts.vm._asdict().items() if fact is not None}
     return (
         _fields(event),
         ABSENT if document.problems else [_fields(one) for one in document.events],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
-from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve
+from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve_endpoint
 from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
@@ -97,7 +97,7 @@ def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
     """Check the addresses that requests go to and come from."""
     named = environ.get(ENVIRONMENT_VARIABLE) if args.endpoint is None else args.endpoint
     if named != AUTO:  # the address in the DHCP lease of this machine is trusted
-        endpoint = resolve(args.endpoint, environ)
+        endpoint = resolve_endpoint(args.endpoint, environ)
         trust.check_endpoint(endpoint, bool(args.allow_endpoint))
     if args.hook_proxy is not None and not re.fullmatch(_PROXY, args.hook_proxy):
         raise InputError(f"hook_proxy is {args.hook_proxy!r}.", "Write it like http://proxy.example.com:3128.")
