@@ -32,7 +32,7 @@ from forewarn.policy.environment import Closure, Env, Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Form, read_form
 from forewarn.policy.functions import timevalues as tv
-from forewarn.policy.functions.dynamic import plain
+from forewarn.policy.functions.dynamic import to_plain
 
 MISSING = object()  # a variable or field without a value
 
@@ -87,7 +87,7 @@ class Ours:
         """Evaluate; a variable that is MISSING is left out."""
         given = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            return Outcome("value", plain(self._closure(self._scope.environment(given))))
+            return Outcome("value", to_plain(self._closure(self._scope.environment(given))))
         except EvaluationError as error:
             return Outcome("error", str(error))
 
