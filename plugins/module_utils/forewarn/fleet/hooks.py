@@ -69,7 +69,7 @@ def sandbox_of(hooks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]
         kind = hook_kinds.find(hook["kind"]) if "kind" in hook else None
         if kind is not None:
             options = {name: value for name, value in hook["options"].items() if not has_expressions(value)}
-            needs = kind.needs(kind.complete(options))
+            needs = kind.needs(kind.with_defaults(options))
             categories.update(needs.sandbox)
             writable.update(needs.writable)
     return sorted(categories), sorted(writable)

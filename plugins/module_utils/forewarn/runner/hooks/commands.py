@@ -196,7 +196,7 @@ def _kind_command(
     problems = kind_.problems(hook["options"])
     if problems:  # a text may hold a value that the kind cannot use
         raise HookError("; ".join(problems))
-    for program in kind_.needs(kind_.complete(hook["options"])).programs:
+    for program in kind_.needs(kind_.with_defaults(hook["options"])).programs:
         _trusted_program(program, check_program)
     request = {
         "kind": hook["kind"],

@@ -112,7 +112,7 @@ def _of_kind(
         yield HookNeed(name, name, "", "", problem)
         return
     options = {key: value for key, value in hook["options"].items() if not has_expressions(value)}
-    needs = known.needs(known.complete(options))
+    needs = known.needs(known.with_defaults(options))
     for wanted in needs.programs:
         yield program(wanted)
     for path in needs.sockets:
