@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.analysis.report.decisions import Region, SpaceDecisions
-from forewarn.policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, Decision, joint_group
+from forewarn.policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, Decision, strictest_group
 from forewarn.policy.hook_program import has_expressions
 
 
@@ -54,7 +54,7 @@ def combine(regions: Sequence[Region]) -> JointDecision:
         None if deciding is None else deciding.rule,
         None if deciding is None else deciding.how,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
-        joint_group(groups, prepares=bool(hooks["prepare"])),
+        strictest_group(groups, prepares=bool(hooks["prepare"])),
         hooks["prepare"],
         hooks["recover"],
         hooks["notify"],

@@ -16,7 +16,7 @@ from typing import Any
 from forewarn.events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event, format_time
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.builder import Builder
-from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts, Limit, Value, Values, Verdict, joint_group
+from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts, Limit, Value, Values, Verdict, strictest_group
 from forewarn.policy.environment import ABSENT, Closure, Env
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Call, Form, Matches, Variable
@@ -88,7 +88,7 @@ def _decision(
     prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
     if len(acting) > 1:
         approver = min((verdict.approver for verdict in acting), key=APPROVERS.index)
-        group = joint_group([verdict.group for verdict in acting], prepares=bool(prepare))
+        group = strictest_group([verdict.group for verdict in acting], prepares=bool(prepare))
     return Decision(
         event,
         output=deciding.output,

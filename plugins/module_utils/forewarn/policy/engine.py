@@ -28,7 +28,7 @@ from .decision import (
     Value,
     Values,
     Verdict,
-    joint_group,
+    strictest_group,
 )
 from .evaluation_error import EvaluationError
 from .params import bind, check_names
@@ -200,7 +200,7 @@ class PolicySet:
         limits = (verdict.limit for verdict in acting if verdict.limit is not None)
         return decision._replace(
             approver=min((verdict.approver for verdict in acting), key=APPROVERS.index),
-            group=joint_group([verdict.group for verdict in acting], prepares=bool(prepare)),
+            group=strictest_group([verdict.group for verdict in acting], prepares=bool(prepare)),
             prepare=prepare,
             recover=tuple(hook for verdict in acting for hook in verdict.recover),
             notify=tuple(hook for verdict in acting for hook in verdict.notify),

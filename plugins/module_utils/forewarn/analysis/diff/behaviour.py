@@ -20,7 +20,7 @@ from ...policy.decision import (
     HOLD,
     HOOK_TIMEOUT_SECONDS,
     RECOVER_WHEN,
-    joint_group,
+    strictest_group,
 )
 from ...policy.hook_body import with_body_source
 from ..artifacts import Json
@@ -132,7 +132,7 @@ def behaviour(outcomes: Sequence[PolicyOutcome[M]]) -> Behaviour:
     return Behaviour(
         HOLD if deciding is None else deciding.output,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
-        joint_group([entry.get("group", GROUPS[0]) for entry in data], prepares=prepares),
+        strictest_group([entry.get("group", GROUPS[0]) for entry in data], prepares=prepares),
         tuple(one for one in map(_preparation, data) if one != _preparation({})),
         tuple(one for one in map(_recovery, data) if one != _recovery({})),
         tuple(hook_of(hook) for entry in data for hook in entry.get("notify", ())),

@@ -18,7 +18,7 @@ from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve_endpoint
 from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
-from ...policy.structure import stays_here
+from ...policy.structure import is_local_url
 from ...runner.hooks.commands import redacted_url
 from ...runner.state import directories, dry_runs, trust
 from ..service_options import refuse_empty_name
@@ -123,7 +123,7 @@ def _check_sink(args: argparse.Namespace) -> None:
         hint = "Write it like https://collector.example.com/logs, and put a secret into sink_credential."
         raise InputError(f"sink_url is {redacted_url(args.sink_url)!r}.", hint)
     secret = args.sink_bearer_file or args.sink_credential
-    if secret and args.sink_url.lower().startswith("http:") and not stays_here(args.sink_url):
+    if secret and args.sink_url.lower().startswith("http:") and not is_local_url(args.sink_url):
         raise InputError("sink_url would send a secret without encryption.", "Use https, or leave the secret out.")
     if args.sink_format not in (None, *SINK_FORMATS):
         raise InputError(f"sink_format is {args.sink_format!r}.", f"Use one of {', '.join(SINK_FORMATS)}.")

@@ -26,7 +26,7 @@ from ...events import Event, format_time
 from ...policy.decision import HOOK_TIMEOUT_SECONDS
 from ...policy.hook_body import content_for_occasion
 from ...policy.hook_program import has_expressions, option_source
-from ...policy.structure import stays_here
+from ...policy.structure import is_local_url
 from ..state.trust import check_program as _check_program
 from . import credentials
 
@@ -361,7 +361,7 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
         "url": url,
         "shown": redacted_url(url),
         "timeout_seconds": timeout_seconds,
-        "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
+        "proxy": None if is_local_url(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
         "bearer_file": secret,
         **({"once": True} if (hook.get("retry") or {}).get("attempts") == 1 else {}),
