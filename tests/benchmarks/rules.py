@@ -159,7 +159,7 @@ def forewarn(artifact: Artifact) -> Contender:
         roots = DocumentView(case.document, Facts(NOW, ME)).roots(case.event, params)
 
         def decide() -> str | None:
-            answer = program.answer(roots)
+            answer = program.evaluate(roots)
             if answer.error is not None:
                 raise AssertionError(answer.error)
             return None if answer.match is None else answer.match.rule

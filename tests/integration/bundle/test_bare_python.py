@@ -18,7 +18,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from forewarn.imds.client import Client
-from forewarn.imds.discovery import discover
+from forewarn.imds.discovery import discover_endpoint
 from forewarn.imds.errors import PassingFault
 
 now = [0.0]
@@ -26,13 +26,13 @@ options = {"clock": lambda: now[0], "sleep": lambda seconds: now.append(now.pop(
 with Client(sys.argv[1], read_timeout=2, first_read_timeout=30, **options) as client:
     document = client.read_once()
     client.approve([event.event_id for event in document.events])
-    print(document.events[0].event_id, client.instance().name, len(client.read_once().events))
+    print(document.events[0].event_id, client.read_instance().name, len(client.read_once().events))
     for kind in ("garbage", "garbage", "timeout"):
         try:
             client.read_once()
         except PassingFault as fault:
             print(fault.kind == kind or fault)
-assert discover(Path(sys.argv[2])) == "http://168.63.129.16"
+assert discover_endpoint(Path(sys.argv[2])) == "http://168.63.129.16"
 assert not [name for name in sys.modules if name.split(".")[0] in ("requests", "yaml", "celpy", "logging")]
 """
 

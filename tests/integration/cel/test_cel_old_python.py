@@ -27,8 +27,9 @@ EXPRESSIONS = SIZE.cel_evaluations // 12
 SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from forewarn.policy.evaluate import Builder, Scope
-from forewarn.policy.functions.dynamic import plain
+from forewarn.policy.builder import Builder
+from forewarn.policy.environment import Scope
+from forewarn.policy.functions.dynamic import to_plain
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
 data = json.load(open(sys.argv[2]))
@@ -38,7 +39,7 @@ for source, form, given, expected in data["cases"]:
     scope = Scope(scope_names)
     closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(form))
     try:
-        outcome = ["value", repr(plain(closure(scope.environment(given))))]
+        outcome = ["value", repr(to_plain(closure(scope.environment(given))))]
     except EvaluationError as error:
         outcome = ["error", str(error)]
     if outcome != expected:

@@ -257,8 +257,8 @@ def pausing(playbooks: Playbooks, name: str) -> Path:
 
 def paused(state: Path) -> str | None:
     """Return the reason of the pause of a state directory, None without one."""
-    found = pause.look(str(state))
-    return None if found is None or not found.lasts(time.time()) else found.reason
+    found = pause.read_pause(str(state))
+    return None if found is None or not found.is_active(time.time()) else found.reason
 
 
 @pytest.mark.parametrize("reason", in_turn(REASONS), ids=lambda reason: str(REASONS.index(reason)))

@@ -163,7 +163,7 @@ def send_again_without_an_answer(patch: pytest.MonkeyPatch) -> None:
             return exchange(self, *given)
 
     patch.setattr(WorldTransport, "exchange", again)
-    patch.setattr(Client, "_allow", lambda self, _not_after: self.limiter.take())
+    patch.setattr(Client, "_admit_approval", lambda self, _not_after: self.limiter.take())
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ IMPORTED = {
     "hook_kinds": "declaration",
     "imds": "azure client endpoint errors identity limiter retry transport",
     "policy": (
-        "approval artifact bodies decision engine evaluate evaluation_error forms functions interpolated params "
-        "pause program structure trace view"
+        "approval artifact builder decision engine environment evaluation_error forms functions hook_body "
+        "hook_program params pause program structure trace view"
     ),
     "policy.functions": "dynamic lists regex standard timevalues",
     "runner": (

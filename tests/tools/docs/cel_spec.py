@@ -24,7 +24,7 @@ from forewarn.compiler.cel.expression import ExpressionError, compile_expression
 from forewarn.compiler.cel.types import Type
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.functions import timevalues as tv
-from forewarn.policy.functions.dynamic import plain
+from forewarn.policy.functions.dynamic import to_plain
 
 VALUE, ERROR, REFUSED_ERROR, REFUSED, WRONG = "value", "error", "refused error", "refused", "wrong"
 
@@ -76,7 +76,7 @@ def _outcome(case: Case) -> tuple[str, str]:
         return REFUSED_ERROR if wanted[0] == "error" else REFUSED, error.findings[0].message
     bindings = {name: read_value(value) for name, value in case.get("bindings", {}).items() if name in variables}
     try:
-        got = plain(expression(bindings))
+        got = to_plain(expression(bindings))
     except EvaluationError as error:
         return ERROR if wanted[0] == "error" else WRONG, f"error: {error}"
     right = wanted[0] == "value" and _same(got, read_value(wanted[1]))

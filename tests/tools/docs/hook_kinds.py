@@ -114,7 +114,7 @@ def _option_schema(option: Option) -> dict[str, Any]:
 
 
 def _page(kind: HookKind) -> str:
-    needs = kind.needs(kind.complete(_example(kind)))
+    needs = kind.needs(kind.with_defaults(_example(kind)))
     lines = [
         _LICENCE,
         "<!-- Written by tests/tools/docs/hook_kinds.py -->",

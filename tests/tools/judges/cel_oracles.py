@@ -27,11 +27,12 @@ from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import CelSyntaxError, Declarations, Type
 from forewarn.compiler.testing import cel_python
 from forewarn.compiler.testing.outcome import Outcome
-from forewarn.policy.evaluate import Builder, Closure, Env, Scope
+from forewarn.policy.builder import Builder
+from forewarn.policy.environment import Closure, Env, Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Form, read_form
 from forewarn.policy.functions import timevalues as tv
-from forewarn.policy.functions.dynamic import plain
+from forewarn.policy.functions.dynamic import to_plain
 
 MISSING = object()  # a variable or field without a value
 
@@ -86,7 +87,7 @@ class Ours:
         """Evaluate; a variable that is MISSING is left out."""
         given = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            return Outcome("value", plain(self._closure(self._scope.environment(given))))
+            return Outcome("value", to_plain(self._closure(self._scope.environment(given))))
         except EvaluationError as error:
             return Outcome("error", str(error))
 
@@ -104,7 +105,7 @@ class Ours:
 class _Noting(Builder):
     """Notes every error of every part."""
 
-    fuse = False
+    fuses_parts = False
 
     def __init__(self, scope: Scope, expression: Mapping[str, Any]) -> None:
         super().__init__(scope, expression)

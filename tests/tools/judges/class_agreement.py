@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.analysis.report.decisions import Region, SpaceDecisions
-from forewarn.policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, Decision, joint_group
-from forewarn.policy.interpolated import holds_values
+from forewarn.policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES, Decision, strictest_group
+from forewarn.policy.hook_program import has_expressions
 
 
 class JointDecision(NamedTuple):
@@ -54,7 +54,7 @@ def combine(regions: Sequence[Region]) -> JointDecision:
         None if deciding is None else deciding.rule,
         None if deciding is None else deciding.how,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
-        joint_group(groups, prepares=bool(hooks["prepare"])),
+        strictest_group(groups, prepares=bool(hooks["prepare"])),
         hooks["prepare"],
         hooks["recover"],
         hooks["notify"],
@@ -84,15 +84,15 @@ def alike(written: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any
     for hook in written:
         if left and _same(hook, left[0]):
             left.pop(0)
-        elif not _holds_values(hook):
+        elif not _has_expressions(hook):
             return False
     return not left
 
 
 def _same(written: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    if not _holds_values(written):
+    if not _has_expressions(written):
         return written == asked
-    fixed = {name: value for name, value in written["options"].items() if not holds_values(value)}
+    fixed = {name: value for name, value in written["options"].items() if not has_expressions(value)}
     others = {key: value for key, value in written.items() if key != "options"}
     return (
         fixed.items() <= asked.get("options", {}).items()
@@ -101,5 +101,5 @@ def _same(written: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
     )
 
 
-def _holds_values(hook: Mapping[str, Any]) -> bool:
-    return any(holds_values(value) for value in hook.get("options", {}).values())
+def _has_expressions(hook: Mapping[str, Any]) -> bool:
+    return any(has_expressions(value) for value in hook.get("options", {}).values())

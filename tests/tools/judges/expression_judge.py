@@ -12,7 +12,8 @@ from typing import Any
 from forewarn.analysis.smt.encode.problem import Encoding
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
-from forewarn.policy.evaluate import UNSET, Builder, Scope, guarded
+from forewarn.policy.builder import Builder
+from forewarn.policy.environment import UNSET, Scope, guard
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
 from forewarn.policy.program import ROOTS
@@ -41,7 +42,7 @@ class Expression:
         self.source = source
         self.form = check(source, policy_declarations("2020-07-01", PARAMS, types, {})).form
         if self.form is not None:
-            self._closure = guarded(Builder(self.scope, {"source": source}).build(read_form(self.form)))
+            self._closure = guard(Builder(self.scope, {"source": source}).build(read_form(self.form)))
 
     def outcome(self, roots: dict[str, Any]) -> Any:
         """Return the value, or FAILS."""

@@ -15,14 +15,15 @@ from typing import Any
 
 from forewarn.events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event, format_time
 from forewarn.policy.artifact import Artifact
-from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts, Limit, Value, Values, Verdict, joint_group
-from forewarn.policy.evaluate import ABSENT, Builder, Closure, Env
+from forewarn.policy.builder import Builder
+from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts, Limit, Value, Values, Verdict, strictest_group
+from forewarn.policy.environment import ABSENT, Closure, Env
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import Call, Form, Matches, Variable
 from forewarn.policy.functions.timevalues import from_datetime
 from forewarn.policy.params import bind
 from forewarn.policy.program import Match, Program
-from forewarn.policy.trace import _SHOWN, _open_locals, _render, asks_for_optional
+from forewarn.policy.trace import _TRACED, _free_locals, _render, tests_optional
 
 PHASES = ("prepare", "recover", "notify")
 Roots = tuple[Any, ...]
@@ -31,13 +32,13 @@ Roots = tuple[Any, ...]
 class Recording(Builder):
     """Appends to item 1 of the environment what is evaluated: a Value each."""
 
-    fuse = False
+    fuses_parts = False
 
     def build(self, form: Form) -> Closure:
         closure = super().build(form)
         bare_record = isinstance(form, Variable) and form.type.startswith("record(")
         test = isinstance(form, (Call, Matches)) and form.type == "bool"
-        if bare_record or not (test or isinstance(form, _SHOWN)) or _open_locals(form):
+        if bare_record or not (test or isinstance(form, _TRACED)) or _free_locals(form):
             return closure
         text = " ".join(self.expression["source"][form.start : form.end].split())
 
@@ -47,7 +48,7 @@ class Recording(Builder):
             except EvaluationError as error:
                 env[1].append(Value(text, f"error: {error}"))
                 raise
-            if asks_for_optional(form, text):
+            if tests_optional(form, text):
                 env[1] += [] if value else [Value(text, "optional.none()")]
                 return value
             plain = isinstance(value, (bool, str))
@@ -87,7 +88,7 @@ def _decision(
     prepare = tuple(hook for verdict in acting for hook in verdict.prepare)
     if len(acting) > 1:
         approver = min((verdict.approver for verdict in acting), key=APPROVERS.index)
-        group = joint_group([verdict.group for verdict in acting], prepares=bool(prepare))
+        group = strictest_group([verdict.group for verdict in acting], prepares=bool(prepare))
     return Decision(
         event,
         output=deciding.output,
@@ -119,7 +120,7 @@ def _verdict(
             return Verdict(name, "hold", None, doubt, source)
     program = Recorded(policy, Recording)
     roots = _roots(event, document, facts, bind(policy["params"], given, name))
-    match, error, reason, limit_group, failed = program.answer(roots)
+    match, error, reason, limit_group, failed = program.evaluate(roots)
     if match is None:
         return Verdict(name, "abstain", None, "no rule matches", source)
     data, values = match.data, _values(program, match, roots)
@@ -136,8 +137,8 @@ def _verdict(
         asked = "" if condition is None else f": {_one_line(condition['source'])}"
         reason = f"rule {match.rule} applies{asked}"
     hooks = {phase: tuple(data.get(phase, ())) for phase in PHASES}
-    if match.hooks_hold_values:
-        hooks.update(program.hooks_of(match, roots))
+    if match.hooks_have_expressions:
+        hooks.update(program.resolve_hooks(match, roots))
     limit = data.get("limit")
     return Verdict(
         name,
@@ -161,7 +162,7 @@ def _verdict(
 
 def _values(program: Program, match: Match, roots: Roots) -> tuple[Value, ...]:
     env = program.environment([], roots)
-    if match.try_condition(env) is True:
+    if match.evaluate_condition(env) is True:
         with suppress(EvaluationError):
             for closure in (match.explanation, match.limit_group):
                 if closure is not None:

@@ -96,7 +96,7 @@ class Question:
         return same(code(term), code(value))
 
     def is_outcome(self, outcome: Any) -> Formula:
-        """Return that the expression has an outcome: a value as ``policy.evaluate`` has it, or FAILS."""
+        """Return that the expression has an outcome: a value as ``policy.builder`` has it, or FAILS."""
         value, error = self._value
         if outcome is FAILS:
             return error

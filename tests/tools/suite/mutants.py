@@ -67,13 +67,13 @@ PACKAGES: Mapping[str, Package] = {
         FOREWARN,
         (
             "events.py",
-            *(f"policy/{name}.py" for name in ("approval", "decision", "engine", "evaluate", "interpolated")),
-            *(f"policy/{name}.py" for name in ("params", "program", "trace", "view")),
+            *(f"policy/{name}.py" for name in ("approval", "decision", "builder", "engine", "environment")),
+            *(f"policy/{name}.py" for name in ("hook_program", "params", "program", "trace", "view")),
             *(f"policy/functions/{name}.py" for name in ("dynamic", "lists")),
         ),
         "policy/test_{}*.py",
         _tests(
-            "engine evaluate limits imported trace forms scopes approval_groups events params approval "
+            "engine builder limits imported trace forms scopes approval_groups events params approval "
             "cel_arguments cel_lists plan content_changes nested_rules recording_evaluator artifact plain_decisions "
             "events_properties"
         ),

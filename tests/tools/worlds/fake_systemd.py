@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.hook_kinds.work import Done, HookFailedError
+from forewarn.hook_kinds.work import HookFailedError, ProgramResult
 
 _JOB_SECONDS = 0.3
 
@@ -101,7 +101,7 @@ class FakeSystemd:
 
     # What systemctl is asked
 
-    def run(self, *words: str) -> Done:
+    def run(self, *words: str) -> ProgramResult:
         """Answer systemctl. Raises HookFailedError where it fails."""
         self.calls += 1
         if self.calls == self.killed_at:
@@ -110,10 +110,10 @@ class FakeSystemd:
         names = list(words[words.index("--") + 1 :]) if "--" in words else []
         verb = words[2]
         if verb == "show":
-            return Done(0, "\n\n".join(map(self._shown, names)) + "\n", "")
+            return ProgramResult(0, "\n\n".join(map(self._shown, names)) + "\n", "")
         if verb == "list-unit-files":
             files = [name for name, unit in self.units.items() if unit.triggers and "@" not in name]  # not instances
-            return Done(0, "".join(f"{name} enabled enabled\n" for name in files), "")
+            return ProgramResult(0, "".join(f"{name} enabled enabled\n" for name in files), "")
         if verb == "daemon-reload":
             self.reloads += 1
             self._loaded = frozenset(path.parent.name[: -len(".d")] for path in self.drop_ins.glob("*.d/*.conf"))
@@ -126,7 +126,7 @@ class FakeSystemd:
                 self._stop(name)
             elif verb == "reset-failed" and self.units[name].state == "failed":
                 self.units[name].state, self.units[name].result = "inactive", "success"
-        return Done(0, "", "")
+        return ProgramResult(0, "", "")
 
     def start(self, name: str) -> bool:
         """Start a unit, and what it requires, as anybody may; return whether that is not refused."""

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import pytest
 from forewarn.hook_kinds import checkpoint, haproxy_api, systemd, systemd_blocks, work
 from forewarn.hook_kinds.process import PREPARE, perform
-from forewarn.hook_kinds.work import Done, Reply, Work
+from forewarn.hook_kinds.work import HttpReply, ProgramResult, Work
 from tools.worlds.fake_systemd import FakeSystemd, FakeUnit
 
 EVENT = {"EventId": "E1", "EventType": "Reboot"}
@@ -60,7 +60,7 @@ class World:
         """Run a program; return what it writes."""
         raise NotImplementedError(words)
 
-    def request(self, method: str, url: str) -> Reply:
+    def request(self, method: str, url: str) -> HttpReply:
         """Answer a request."""
         raise NotImplementedError(method, url)
 
@@ -81,11 +81,11 @@ class World:
         self.steps, self.breaks = 0, breaks
         self.meddle = self.undo if phase == PREPARE else self.again
 
-        def program(_work: Work, *words: str, **_given: object) -> Done:
+        def program(_work: Work, *words: str, **_given: object) -> ProgramResult:
             self.step()
-            return Done(0, self.program(words), "")
+            return ProgramResult(0, self.program(words), "")
 
-        def request(_work: Work, method: str, url: str, *_given: object, **_more: object) -> Reply:
+        def request(_work: Work, method: str, url: str, *_given: object, **_more: object) -> HttpReply:
             self.step()
             return self.request(method, url)
 
@@ -109,8 +109,8 @@ class Probe(World):
     options: ClassVar = {"wait": 3.0}
     since = 1.0
 
-    def request(self, method: str, url: str) -> Reply:
-        return Reply(503 if self.now >= self.since else 200, "")
+    def request(self, method: str, url: str) -> HttpReply:
+        return HttpReply(503 if self.now >= self.since else 200, "")
 
     def undo(self) -> None:
         self.since = self.now + 1.0
@@ -249,21 +249,21 @@ class Patroni(World):
     def recovered(self) -> bool:
         return self.now >= self.writable_from
 
-    def request(self, method: str, url: str) -> Reply:
+    def request(self, method: str, url: str) -> HttpReply:
         if method == "POST":
             self.leader, self.writable_from = "n2", self.now + _LASTS
-            return Reply(200, "")
+            return HttpReply(200, "")
         if url.endswith("/cluster"):
             roles = {name: "leader" if name == self.leader else "replica" for name in ("n1", "n2")}
             members = {name: {"role": role, "api_url": f"http://{name}/patroni"} for name, role in roles.items()}
-            return Reply(200, {"members": [{"name": name, **member} for name, member in members.items()]})
+            return HttpReply(200, {"members": [{"name": name, **member} for name, member in members.items()]})
         if url.endswith("/leader"):
-            return Reply(200 if self.leader == "n1" else 503, {})
+            return HttpReply(200 if self.leader == "n1" else 503, {})
         name = url.split("/")[2]
         other = "n1" if name == "n2" else "n2"
         leads = name == self.leader and self.now >= self.writable_from
         streams = [{"application_name": other, "state": "streaming"}] if leads else []
-        return Reply(200, {"state": "running", "role": "primary" if leads else "replica", "replication": streams})
+        return HttpReply(200, {"state": "running", "role": "primary" if leads else "replica", "replication": streams})
 
 
 class Slurm(World):

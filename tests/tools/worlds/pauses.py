@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from forewarn.cli.approval_pause import hand_over
-from forewarn.policy.pause import DIRECTORY, FILE_NAME, Pause, look
+from forewarn.policy.pause import DIRECTORY, FILE_NAME, Pause, read_pause
 from tools.worlds.runner_world import World
 
 
@@ -29,7 +29,7 @@ def damage(world: World, directory: str, content: bytes = b"{") -> None:
 
 def resume(world: World, directory: str) -> None:
     """Let a pause end early, if there is any."""
-    found = look(directory)
+    found = read_pause(directory)
     known = found is not None and found.problem is None
     ended = found if known and found is not None else Pause("pause-mended", "bob", "x", world.wall, world.wall + 1.0)
     hand_over(directory, ended._replace(ended_by="bob"))

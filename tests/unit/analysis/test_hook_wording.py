@@ -17,7 +17,7 @@ from forewarn.analysis.hook_wording import hook_text, hook_texts, quoted, second
 from forewarn.cli.output.console import one_line
 from forewarn.compiler.yaml.schema import load
 from forewarn.policy.decision import HTTP_TEMPLATES
-from forewarn.policy.structure import MOST_ATTEMPTS
+from forewarn.policy.structure import MAX_ATTEMPTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.suite.sizes import examples
@@ -35,7 +35,7 @@ SECONDS = st.one_of(
 RETRIES = st.fixed_dictionaries(
     {},
     optional={
-        "attempts": st.integers(1, MOST_ATTEMPTS),
+        "attempts": st.integers(1, MAX_ATTEMPTS),
         "delay_seconds": SECONDS,
         "max_delay_seconds": SECONDS,
     },

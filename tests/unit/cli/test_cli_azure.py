@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EndpointLog:
     monkeypatch.setattr(azure, "ASSET_TAG_PATH", str(tag))
     monkeypatch.delenv("FOREWARN_ENDPOINT")
     monkeypatch.delenv("FOREWARN_PLATFORM", raising=False)
-    monkeypatch.setattr(discovery, "discover", lambda: None)  # no lease names another
+    monkeypatch.setattr(discovery, "discover_endpoint", lambda: None)  # no lease names another
     monkeypatch.setattr(service_options, "Client", asked.client)
     monkeypatch.setattr(run_command, "Client", asked.client)
     return asked

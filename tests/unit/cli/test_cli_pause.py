@@ -41,7 +41,7 @@ def paused(directory: Path, **changed: Any) -> Pause:
     found = Pause("pause-1", "alice", "release 4.2", 1.0e9, 4.0e9)._replace(until=1.0e9 + 60, **changed)
     path = directory / pause.DIRECTORY
     path.mkdir(mode=0o700, exist_ok=True)
-    (path / pause.FILE_NAME).write_bytes(pause.encoded(found))
+    (path / pause.FILE_NAME).write_bytes(pause.encode_pause(found))
     return found
 
 
@@ -56,7 +56,7 @@ def test_it_says_who_paused_until_when_and_why(at: Path, capsys: pytest.CaptureF
     assert (found["result"], found["replaced"], found["state"]) == ("no-runner", False, str(at))
     assert found["pause"]["reason"] == "release 4.2"
     assert found["pause"]["by"]
-    kept = pause.look(str(at))
+    kept = pause.read_pause(str(at))
     assert kept is not None
     assert kept.until - kept.began == pytest.approx(5400.0, abs=0.01)
     assert (at / "pause" / "pause.json").stat().st_mode & 0o777 == 0o600
@@ -92,7 +92,7 @@ def test_a_mistake_pauses_nothing(
         code = int(end.code or 0)
     assert code == 2
     assert message in capsys.readouterr().err
-    assert pause.look(str(at)) is None
+    assert pause.read_pause(str(at)) is None
 
 
 def test_lone_dry_run_does_not_get_the_pause(at: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from forewarn.hook_kinds.work import HookFailedError, NotYetError, Work
+from forewarn.hook_kinds.work import HookFailedError, NotReadyError, Work
 
 
 def scripted(*answers: str | Exception) -> Callable[[], str]:
@@ -27,11 +27,11 @@ def scripted(*answers: str | Exception) -> Callable[[], str]:
 def test_unreachable_software_is_awaited_and_reported() -> None:
     said: list[str] = []
     work = Work({}, {}, 20, say=said.append)
-    work.wait(scripted(NotYetError("nobody answers"), NotYetError("nobody answers"), "1 job", ""), every=0.01)
+    work.wait(scripted(NotReadyError("nobody answers"), NotReadyError("nobody answers"), "1 job", ""), every=0.01)
     assert said == ["waiting: nobody answers", "waiting: 1 job"]
 
 
-@pytest.mark.parametrize("last", ["1 job is left", NotYetError("1 job is left")])
+@pytest.mark.parametrize("last", ["1 job is left", NotReadyError("1 job is left")])
 def test_last_missing_condition_is_the_reason(last: str | Exception) -> None:
     work = Work({}, {}, 0.7, say=lambda _text: None)
     with pytest.raises(HookFailedError, match=r"^1 job is left, after 0 s$"):

@@ -18,7 +18,7 @@ import pytest
 from forewarn import hook_kinds
 from forewarn.hook_kinds import process
 from forewarn.hook_kinds.declaration import DURATION, INTEGER, TEXT, HookKind, Option
-from forewarn.hook_kinds.effect import EffectSeen, nothing, there
+from forewarn.hook_kinds.effect import EffectStatus, complete, no_action
 from forewarn.hook_kinds.work import HookFailedError, Work
 
 
@@ -134,12 +134,12 @@ def test_unwritable_memory_stops_the_preparation(tmp_path: Path) -> None:
 # The process
 
 
-def fails(at: Work) -> EffectSeen:
+def fails(at: Work) -> EffectStatus:
     raise HookFailedError(f"{at.options['server']} is still busy")
 
 
-def says(at: Work) -> EffectSeen:
-    return there(f"{at.outcome} {at.probe_address} {at.event['EventType']}")
+def says(at: Work) -> EffectStatus:
+    return complete(f"{at.outcome} {at.probe_address} {at.event['EventType']}")
 
 
 STAND_IN = HookKind(
@@ -149,10 +149,10 @@ STAND_IN = HookKind(
         Option("count", INTEGER, "A count.", 1, default=1, minimum=0, maximum=9),
         Option("after", DURATION, "A pause.", 1.0, minimum=0.5),
     ),
-    drain=nothing,
-    drained=fails,
-    undo=nothing,
-    undone=says,
+    prepare=no_action,
+    check_prepared=fails,
+    recover=no_action,
+    check_recovered=says,
 )
 
 

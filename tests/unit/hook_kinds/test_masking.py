@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from forewarn.hook_kinds.galera_node import ask
+from forewarn.hook_kinds.galera_node import query
 from forewarn.hook_kinds.masking import Masker
 from forewarn.hook_kinds.patroni_api import request
-from forewarn.hook_kinds.work import Done, Reply, Work
+from forewarn.hook_kinds.work import HttpReply, ProgramResult, Work
 from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,8 +43,8 @@ def test_every_form_of_a_secret_is_masked(secrets: list[str], noise: list[str], 
     whole, masker = Masker(secret.encode() for secret in secrets), Masker(secret.encode() for secret in secrets)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     pieces = [text[begin:end].encode() for begin, end in zip([0, *cuts], [*cuts, len(text)])]
-    shown = b"".join([*map(masker.feed, pieces), masker.held()]).decode()
-    assert shown == whole.masked(text)
+    shown = b"".join([*map(masker.feed, pieces), masker.flush()]).decode()
+    assert shown == whole.mask(text)
     for secret in {secret.strip() for secret in secrets} | set(forms):
         assert secret.strip() not in shown.replace("***", "\0") or not secret.strip(), (text, shown)
 
@@ -52,13 +52,13 @@ def test_every_form_of_a_secret_is_masked(secrets: list[str], noise: list[str], 
 @given(st.text(max_size=60))
 def test_what_has_no_secret_in_it_is_unchanged(text: str) -> None:
     masker = Masker([b"s3cret-\xc3\xa9"])
-    assert masker.masked(text) == text
-    assert Masker([]).masked(text) == text
+    assert masker.mask(text) == text
+    assert Masker([]).mask(text) == text
 
 
 def test_multiline_key_is_masked_line_by_line() -> None:
     key = b"-----BEGIN KEY-----\nMIIEvQIBADANBg\nq1Zf8w0BAQEFAA\n}\n"
-    assert Masker([key]).masked("key: q1Zf8w0BAQEFAA }") == "key: *** }"
+    assert Masker([key]).mask("key: q1Zf8w0BAQEFAA }") == "key: *** }"
 
 
 @given(st.integers(-20, 20), st.integers(1, 40))
@@ -86,7 +86,7 @@ def test_credentials_file_content_is_masked(tmp_path: Path, monkeypatch: pytest.
     file = tmp_path / "credentials"
     file.write_text("admin:pa ss\n")
     work = Work({"url": "http://n1", "credentials": str(file)}, {}, 9.0, say=said.append)
-    monkeypatch.setattr(Work, "http", lambda *_given, **_more: Reply(200, ""))
+    monkeypatch.setattr(Work, "http", lambda *_given, **_more: HttpReply(200, ""))
     request(work, "POST", "/switchover", {})
     work.say("refused: pa ss, admin:pa ss, pa%20ss, YWRtaW46cGEgc3M=")
     assert said == ["refused: ***, ***, ***, ***"]
@@ -96,6 +96,6 @@ def test_mariadb_client_password_is_masked(tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "galera.cnf"
     file.write_text("[client]\nuser = checker\npassword = 'pa55 word'\n")
     work = Work({"defaults_file": str(file)}, {}, 9.0, say=lambda _text: None)
-    monkeypatch.setattr(Work, "run", lambda *_words, **_options: Done(0, "", ""))
-    ask(work, "SELECT 1")
-    assert work.masked("checker pa55 word") == "checker ***"
+    monkeypatch.setattr(Work, "run", lambda *_words, **_options: ProgramResult(0, "", ""))
+    query(work, "SELECT 1")
+    assert work.mask("checker pa55 word") == "checker ***"

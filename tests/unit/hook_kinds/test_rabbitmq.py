@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.rabbitmq import _are_queues, _is_status, _json
-from forewarn.hook_kinds.work import Done, HookFailedError, Work
+from forewarn.hook_kinds.rabbitmq import _are_queues, _is_status, _read_json
+from forewarn.hook_kinds.work import HookFailedError, ProgramResult, Work
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.suite.sizes import examples
@@ -131,9 +131,9 @@ def test_json_is_found_among_warnings(
     value = data.draw(st.sampled_from([status, [], [queue], [queue, queue]]))
     text = "\n".join([*before, json.dumps(value, indent=indent), *after])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Work, "run", lambda *_words, **_options: Done(0, text, ""))
+        patch.setattr(Work, "run", lambda *_words, **_options: ProgramResult(0, text, ""))
         fits = _is_status if value is status else _are_queues
-        assert _json(Work({}, {}, 9.0), fits, "rabbitmqctl", "list_queues") == value
+        assert _read_json(Work({}, {}, 9.0), fits, "rabbitmqctl", "list_queues") == value
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 from forewarn.hook_kinds.slurm_node import SlurmNode, read_node
-from forewarn.hook_kinds.work import Done, NotYetError, Work
+from forewarn.hook_kinds.work import NotReadyError, ProgramResult, Work
 
 # scontrol(1), of 17.11 to 24.11: up to 20.11 MAINT and RESERVED stand for IDLE.
 IDLE = ("IDLE", "MAINT", "RESERVED", "PLANNED", "DOWN", "DOWN*", "IDLE*", "FUTURE", "MAINT*", "SOMETHING_NEW")
@@ -19,7 +19,7 @@ FLAGS = ("CLOUD", "MAINTENANCE", "NOT_RESPONDING", "RESERVED", "POWERED_DOWN", "
 
 def node(state: str, monkeypatch: pytest.MonkeyPatch, more: str = "CPUAlloc=0 CPUTot=4") -> SlurmNode:
     text = f"NodeName=n1 Arch=x86_64 {more}\n   State={state} ThreadsPerCore=2 Reason=Drain it [root@2026-01-01]\n"
-    monkeypatch.setattr(Work, "run", lambda *_words, **_options: Done(0, text, ""))
+    monkeypatch.setattr(Work, "run", lambda *_words, **_options: ProgramResult(0, text, ""))
     return read_node(Work({}, {}, 9.0), "n1")
 
 
@@ -29,15 +29,15 @@ def test_node_works_only_in_busy_states(monkeypatch: pytest.MonkeyPatch) -> None
             for drain in ((), ("DRAIN",)):
                 for state in (*IDLE, *BUSY):
                     found = node("+".join((state, *flags, *drain)), monkeypatch)
-                    assert (found.draining, found.works) == (bool(drain), state in BUSY), found.state
+                    assert (found.is_draining, found.is_busy) == (bool(drain), state in BUSY), found.state
 
 
 def test_node_with_allocated_cpus_works_in_any_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert node("IDLE+DRAIN", monkeypatch, "CPUAlloc=2 CPUTot=4").works
-    assert not node("IDLE+DRAIN", monkeypatch, "CoresPerSocket=2").works
+    assert node("IDLE+DRAIN", monkeypatch, "CPUAlloc=2 CPUTot=4").is_busy
+    assert not node("IDLE+DRAIN", monkeypatch, "CoresPerSocket=2").is_busy
 
 
 def test_a_node_without_a_state_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Work, "run", lambda *_words, **_options: Done(0, "slurm_load_node", ""))
-    with pytest.raises(NotYetError, match="scontrol shows no state of n1: slurm_load_node"):
+    monkeypatch.setattr(Work, "run", lambda *_words, **_options: ProgramResult(0, "slurm_load_node", ""))
+    with pytest.raises(NotReadyError, match="scontrol shows no state of n1: slurm_load_node"):
         read_node(Work({}, {}, 9.0), "n1")

@@ -18,7 +18,7 @@ import pytest
 from forewarn.cli.main import main
 from forewarn.hook_kinds import systemd, systemd_blocks, work
 from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import Done, HookFailedError
+from forewarn.hook_kinds.work import HookFailedError, ProgramResult
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.worlds.fake_systemd import FakeSystemd, FakeUnit, Killed
@@ -57,7 +57,7 @@ def staged() -> Iterator[Stage]:
         stage = Stage(Path(name))
         clock = SimpleNamespace(monotonic=lambda: stage.systemd.now, sleep=stage.systemd.pause)
 
-        def run(_work: work.Work, *words: str) -> Done:
+        def run(_work: work.Work, *words: str) -> ProgramResult:
             return stage.systemd.run(*words)
 
         with (

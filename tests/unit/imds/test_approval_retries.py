@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from forewarn.imds import errors, transport
-from forewarn.imds.approval_retries import approve_patiently
+from forewarn.imds.approval_retries import approve_with_retries
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from forewarn.texts import exact_text
@@ -225,7 +225,7 @@ def patiently(
         read = client.read()
         stop(clocks)
         try:
-            approve_patiently(client, read, read.events, patience)
+            approve_with_retries(client, read, read.events, patience)
         except errors.Fault as found:
             fault = found
     return fault, [_asked(one.body) for one in server.requests], clocks

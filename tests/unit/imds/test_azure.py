@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from forewarn.imds.azure import asset_tag, doubt
+from forewarn.imds.azure import asset_tag, platform_problem
 from forewarn.imds.endpoint import DEFAULT_ENDPOINT
 
 AZURE = "7783-7084-3265-9085-8269-3286-77\n"  # as every VM in Azure shows it
@@ -27,13 +27,13 @@ def tag(tmp_path: Path) -> Path:
 def test_azure_vm_is_recognised_by_its_asset_tag(tag: Path) -> None:
     tag.write_text(AZURE)
     assert asset_tag(str(tag)) == AZURE.strip()
-    assert doubt(None, DEFAULT_ENDPOINT, {}, str(tag)) is None
+    assert platform_problem(None, DEFAULT_ENDPOINT, {}, str(tag)) is None
 
 
 @pytest.mark.parametrize("content", [LAPTOP, "", "Amazon EC2\n", AZURE.replace("77", "78"), "\xff"])
 def test_any_other_machine_is_not(tag: Path, content: str) -> None:
     tag.write_text(content, encoding="latin-1")
-    why = doubt(None, DEFAULT_ENDPOINT, {}, str(tag))
+    why = platform_problem(None, DEFAULT_ENDPOINT, {}, str(tag))
     assert why is not None
     assert why.startswith(f"this machine is not a VM in Azure: its chassis asset tag ({tag}) is ")
 
@@ -42,7 +42,7 @@ def test_neither_is_one_that_shows_no_tag(tmp_path: Path) -> None:
     """As in a container. /sys may also be closed to us, or have a directory there."""
     for path in (tmp_path / "absent", tmp_path):
         assert asset_tag(str(path)) is None
-        assert doubt(None, DEFAULT_ENDPOINT, {}, str(path)) == (
+        assert platform_problem(None, DEFAULT_ENDPOINT, {}, str(path)) == (
             f"nothing says that this machine is a VM in Azure: {path} cannot be read"
         )
 
@@ -68,10 +68,10 @@ def test_neither_is_one_that_shows_no_tag(tmp_path: Path) -> None:
 def test_only_the_default_address_is_doubted(
     tag: Path, option: str | None, endpoint: str, environ: Mapping[str, str], doubted: bool
 ) -> None:
-    assert (doubt(option, endpoint, environ, str(tag)) is not None) is doubted
+    assert (platform_problem(option, endpoint, environ, str(tag)) is not None) is doubted
 
 
 def test_a_wrong_platform_is_named(tag: Path) -> None:
-    why = doubt(None, DEFAULT_ENDPOINT, {"FOREWARN_PLATFORM": "aws"}, str(tag))
+    why = platform_problem(None, DEFAULT_ENDPOINT, {"FOREWARN_PLATFORM": "aws"}, str(tag))
     assert why is not None
     assert why.endswith("and FOREWARN_PLATFORM is 'aws', not 'azure'")

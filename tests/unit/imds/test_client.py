@@ -49,7 +49,7 @@ def test_read_ahead_answers_only_a_read() -> None:
     with ScriptedServer(document(EVENT), instance("web_0"), document()) as server, client_of(server) as client:
         client.read_ahead()
         server.wait_for_requests(1)
-        assert client.instance().name == "web_0"
+        assert client.read_instance().name == "web_0"
         assert client.read_once().events == ()
     assert [request.connection for request in server.requests] == [0, 1, 1]
 
@@ -73,7 +73,7 @@ def test_se02_every_request_has_the_metadata_header() -> None:
     with ScriptedServer(document(EVENT), status(200), instance("web_0")) as server, client_of(server) as client:
         client.read_once()
         client.approve([str(EVENT["EventId"])])
-        client.instance()
+        client.read_instance()
     assert [request.headers.get("metadata") for request in server.requests] == ["true"] * 3
     assert [request.method for request in server.requests] == ["GET", "POST", "GET"]
 
@@ -113,7 +113,7 @@ def test_empty_approval_is_a_defect() -> None:
 def test_a_path_prefix_precedes_every_path() -> None:
     with ScriptedServer(document(), instance("web_0")) as server, client_of(server, "/vm/web_0/") as client:
         client.read_once()
-        client.instance()
+        client.read_instance()
     assert server.requests[0].target.startswith("/vm/web_0/metadata/scheduledevents?")
     assert server.requests[1].target == "/vm/web_0/metadata/instance?api-version=2021-02-01"
 
@@ -190,7 +190,7 @@ def test_unsolicited_bytes_are_no_answer() -> None:
 
 def _is_kept(client: Client) -> bool:
     connected = client._transport._connection.sock
-    return connected is not None and connected.idle()
+    return connected is not None and connected.is_idle()
 
 
 def test_se10_equal_answer_is_the_same_document() -> None:
@@ -239,7 +239,7 @@ def test_se14_the_identity_of_the_vm() -> None:
         tagsList=[{"name": "team", "value": "blue"}, {"name": "a;b", "value": "c:d"}, {"name": 1}, "x"],
     )
     with ScriptedServer(answer) as server, client_of(server) as client:
-        vm = client.instance()
+        vm = client.read_instance()
     assert (vm.name, vm.location, vm.zone, vm.size) == ("web_0", "westeurope", None, "Standard_D2s_v5")
     assert (vm.scale_set, vm.fault_domain, vm.tags) == ("web", "2", {"team": "blue", "a;b": "c:d"})
 
@@ -247,12 +247,12 @@ def test_se14_the_identity_of_the_vm() -> None:
 def test_unknown_identity_is_no_error() -> None:
     server = ScriptedServer(status(200, b'{"compute": {"name": 5, "zone": null, "tagsList": {}}}'))
     with server, client_of(server) as client:
-        vm = client.instance()
+        vm = client.read_instance()
     assert (vm.name, vm.zone, vm.tags) == ("5", None, None)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff"])
 def test_an_unreadable_identity_is_a_passing_fault(body: bytes) -> None:
     with ScriptedServer(status(200, body)) as server, client_of(server) as client, pytest.raises(PassingFault) as info:
-        client.instance()
+        client.read_instance()
     assert info.value.kind == errors.GARBAGE

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from forewarn.imds.discovery import (
     Lease,
-    discover,
+    discover_endpoint,
     parse_cloud_init,
     parse_dhclient,
     parse_networkd,
@@ -144,7 +144,7 @@ def test_lease_reports_a_route_to_the_metadata_address(option: str, routed: bool
 def test_networkd() -> None:
     assert parse_networkd(NETWORKD % "0.0.0.0/0,10.0.0.1", NOW) == Lease(HOST)
     virtual_network = "0.0.0.0/0,10.0.0.1 168.63.129.16/32,10.0.0.1 169.254.169.254/32,10.0.0.1"
-    assert parse_networkd(NETWORKD % virtual_network, NOW) == Lease(HOST, routed=True)
+    assert parse_networkd(NETWORKD % virtual_network, NOW) == Lease(HOST, routes_service=True)
     assert parse_networkd("OPTION_245=\nOPTION_2450=a83f8110\n", NOW) == Lease(None)
 
 
@@ -153,7 +153,7 @@ def test_cloud_init(name: str) -> None:
     data = {"interface": "eth0", name: "a8:3f:81:10", "dhcp_lease_time": 3600}
     assert parse_cloud_init(json.dumps(data), NOW) == Lease(HOST)
     data["rfc3442_classless_static_routes"] = "0 10 0 0 1 32 169 254 169 254 10 0 0 1"
-    assert parse_cloud_init(json.dumps(data), NOW) == Lease(HOST, routed=True)
+    assert parse_cloud_init(json.dumps(data), NOW) == Lease(HOST, routes_service=True)
     assert parse_cloud_init(json.dumps({name: 'dH\\"l'}), NOW) == Lease("100.72.34.108")
 
 
@@ -215,25 +215,25 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_every_place_is_looked_at(place: str, tmp_path: Path) -> None:
     write(tmp_path, place, PLACES[place])
-    assert discover(tmp_path, NOW) == f"http://{HOST}"
+    assert discover_endpoint(tmp_path, NOW) == f"http://{HOST}"
 
 
 def test_route_to_the_metadata_address_outweighs_option_245(tmp_path: Path) -> None:
     """Every VM on Azure is given option 245; in a virtual network the default endpoint is the right one."""
     write(tmp_path, "run/systemd/netif/leases/2", NETWORKD % "169.254.169.254/32,10.0.0.1")
     write(tmp_path, "var/lib/dhcp/dhclient.leases", CLASSIC % ("1:2:3:4", NEVER))
-    assert discover(tmp_path, NOW) is None
+    assert discover_endpoint(tmp_path, NOW) is None
 
 
 def test_without_a_lease_the_default_stays(tmp_path: Path) -> None:
-    assert discover(tmp_path, NOW) is None
+    assert discover_endpoint(tmp_path, NOW) is None
 
 
 def test_of_several_files_the_one_changed_last_counts(tmp_path: Path) -> None:
     write(tmp_path, "var/lib/dhcp/dhclient.eth0.leases", CLASSIC % ("1:1:1:1", NEVER), age=10)
     write(tmp_path, "var/lib/dhcp/dhclient.eth1.leases", CLASSIC % ("2:2:2:2", NEVER), age=5)
     write(tmp_path, "var/lib/dhcp/dhclient.eth2.leases", CLASSIC % ("3:3:3:3", PAST), age=0)
-    assert discover(tmp_path, NOW) == "http://2.2.2.2"
+    assert discover_endpoint(tmp_path, NOW) == "http://2.2.2.2"
 
 
 def test_invalid_files_and_directories_are_skipped(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_invalid_files_and_directories_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "run/cloud-init/dhclient.hooks/d.json", '{"unknown_245": "a8:3f:81:10"}', age=100)
     (tmp_path / "var/lib/dhcp/dhclient.eth0.leases").mkdir(parents=True)
     (tmp_path / "var/lib/dhcp/gone.leases").symlink_to("nowhere")
-    assert discover(tmp_path, NOW) == f"http://{HOST}"
+    assert discover_endpoint(tmp_path, NOW) == f"http://{HOST}"
 
 
 def test_inaccessible_files_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,4 +258,4 @@ def test_inaccessible_files_are_skipped(tmp_path: Path, monkeypatch: pytest.Monk
         return stat(path, **options)
 
     monkeypatch.setattr(Path, "stat", refused)
-    assert discover(tmp_path) is None
+    assert discover_endpoint(tmp_path) is None

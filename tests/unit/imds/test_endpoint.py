@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from forewarn.errors import InputError
 from forewarn.imds import discovery, endpoint
-from forewarn.imds.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_endpoint, resolve
+from forewarn.imds.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_endpoint, resolve_endpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,17 +75,17 @@ def test_any_text_is_an_endpoint_or_an_error(text: str) -> None:
 
 def test_the_option_beats_the_environment_beats_the_default() -> None:
     environ = {"FOREWARN_ENDPOINT": "http://127.0.0.1:2/"}
-    assert resolve("http://127.0.0.1:1/", environ) == "http://127.0.0.1:1"
-    assert resolve(None, environ) == "http://127.0.0.1:2"
-    assert resolve(None, {"FOREWARN_ENDPOINT": ""}) == DEFAULT_ENDPOINT
-    assert resolve(None, {}) == DEFAULT_ENDPOINT == "http://169.254.169.254"
+    assert resolve_endpoint("http://127.0.0.1:1/", environ) == "http://127.0.0.1:1"
+    assert resolve_endpoint(None, environ) == "http://127.0.0.1:2"
+    assert resolve_endpoint(None, {"FOREWARN_ENDPOINT": ""}) == DEFAULT_ENDPOINT
+    assert resolve_endpoint(None, {}) == DEFAULT_ENDPOINT == "http://169.254.169.254"
 
 
 def test_error_names_the_source_of_the_endpoint() -> None:
     with pytest.raises(InputError, match=r"^--endpoint: "):
-        resolve("", {"FOREWARN_ENDPOINT": "http://127.0.0.1:2/"})
+        resolve_endpoint("", {"FOREWARN_ENDPOINT": "http://127.0.0.1:2/"})
     with pytest.raises(InputError, match=r"^FOREWARN_ENDPOINT: "):
-        resolve(None, {"FOREWARN_ENDPOINT": "x"})
+        resolve_endpoint(None, {"FOREWARN_ENDPOINT": "x"})
 
 
 @pytest.mark.parametrize(("option", "environ"), [("auto", {}), (None, {"FOREWARN_ENDPOINT": "auto"})])
@@ -93,7 +93,7 @@ def test_se04_auto_asks_the_leases(
     option: str | None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = ["http://168.63.129.16", None]
-    monkeypatch.setattr(discovery, "discover", lambda: found.pop(0))
-    assert resolve(option, environ) == "http://168.63.129.16"
-    assert resolve(option, environ) == "http://169.254.169.254", "no lease calls for another"
+    monkeypatch.setattr(discovery, "discover_endpoint", lambda: found.pop(0))
+    assert resolve_endpoint(option, environ) == "http://168.63.129.16"
+    assert resolve_endpoint(option, environ) == "http://169.254.169.254", "no lease calls for another"
     assert endpoint.AUTO == "auto"

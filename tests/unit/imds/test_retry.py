@@ -30,7 +30,7 @@ LASTING = LastingFault("answered 403.", kind=errors.HTTP, status=403)
 
 def test_delays_double_up_to_a_limit() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
-    delays = [policy.failed(passing()) - 1000 for _ in range(7)]
+    delays = [policy.record_failure(passing()) - 1000 for _ in range(7)]
     assert delays == [1, 2, 4, 5, 5, 5, 5]
     assert policy.failures == 7
 
@@ -38,11 +38,11 @@ def test_delays_double_up_to_a_limit() -> None:
 def test_success_starts_over() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     assert policy.next_attempt_at is None
-    policy.failed(passing())
-    policy.failed(passing())
-    policy.succeeded()
+    policy.record_failure(passing())
+    policy.record_failure(passing())
+    policy.record_success()
     assert (policy.failures, policy.next_attempt_at) == (0, None)
-    assert policy.failed(passing()) == 1001
+    assert policy.record_failure(passing()) == 1001
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.999), st.one_of(st.none(), st.floats(0, 1e9))), min_size=1, max_size=50))
@@ -51,7 +51,7 @@ def test_every_delay_is_within_its_bounds(failures: list[tuple[float, float | No
     draws = iter([chance for chance, _ in failures])
     policy = RetryPolicy(clock=clocks.monotonic, chance=lambda: next(draws))
     for _, retry_after in failures:
-        due = policy.failed(passing(retry_after))
+        due = policy.record_failure(passing(retry_after))
         assert due == policy.next_attempt_at
         asked = min(retry_after or 0, LONGEST_DELAY_SECONDS)
         assert max(1 - JITTER, asked) <= due - clocks.now + 1e-9
@@ -62,29 +62,29 @@ def test_every_delay_is_within_its_bounds(failures: list[tuple[float, float | No
 def test_a_day_of_failures_changes_nothing() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     for _ in range(20_000):
-        due = policy.failed(passing())
+        due = policy.record_failure(passing())
     assert due == 1005
 
 
 def test_lasting_fault_is_retried_but_given_up() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
-    assert policy.failed(LASTING) == 1000 + LONGEST_DELAY_SECONDS
-    assert policy.gives_up(LASTING)
+    assert policy.record_failure(LASTING) == 1000 + LONGEST_DELAY_SECONDS
+    assert policy.is_exhausted(LASTING)
 
 
 @pytest.mark.parametrize(("patience", "gives_up"), [(0.0, True), (0.9, True), (1.0, False), (60.0, False)])
 def test_no_attempt_starts_after_the_deadline(patience: float, gives_up: bool) -> None:
     policy = RetryPolicy(1000 + patience, clock=ManualClocks().monotonic, chance=lambda: 0.0)
     fault = passing()
-    policy.failed(fault)
-    assert policy.gives_up(fault) is gives_up
+    policy.record_failure(fault)
+    assert policy.is_exhausted(fault) is gives_up
 
 
 def test_passing_fault_without_a_deadline_is_never_final() -> None:
     policy = RetryPolicy(clock=ManualClocks().monotonic)
     for _ in range(100):
-        policy.failed(passing())
-    assert not policy.gives_up(passing())
+        policy.record_failure(passing())
+    assert not policy.is_exhausted(passing())
 
 
 def test_log_has_a_line_per_changed_fault() -> None:
@@ -95,13 +95,13 @@ def test_log_has_a_line_per_changed_fault() -> None:
         lines.append(f"over after {failures} in {seconds:g} s")
 
     log = FaultLog(lambda fault: lines.append(str(fault)), over, clocks.monotonic)
-    log.succeeded()
+    log.record_success()
     faults: list[Fault] = [passing(), passing(), passing(status=404), passing(status=404), passing(), LASTING, LASTING]
     for fault in faults:
-        log.failed(fault)
+        log.record_failure(fault)
         clocks.now += 10
-    log.succeeded()
-    log.succeeded()
+    log.record_success()
+    log.record_success()
     assert lines == [
         "answered 503.",
         "answered 404.",
@@ -109,7 +109,7 @@ def test_log_has_a_line_per_changed_fault() -> None:
         "answered 403.",
         "over after 7 in 70 s",
     ]
-    log.failed(passing())
-    log.succeeded()
+    log.record_failure(passing())
+    log.record_success()
     assert lines[-2:] == ["answered 503.", "over after 1 in 0 s"]
     assert all(one != other for one, other in pairwise(lines))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from forewarn.compiler.cel.expression import compile_expression
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.functions.dynamic import plain
+from forewarn.policy.functions.dynamic import to_plain
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +41,7 @@ def literal_map(pairs: list[tuple[Any, int]]) -> str:
 
 
 def evaluated(source: str) -> Any:
-    return plain(compile_expression(source, {})({}))
+    return to_plain(compile_expression(source, {})({}))
 
 
 def are_equal(one: Any, other: Any) -> bool:

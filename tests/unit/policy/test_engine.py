@@ -16,7 +16,7 @@ from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts
 from forewarn.policy.engine import PolicySet
-from forewarn.policy.evaluate import MAX_STEPS
+from forewarn.policy.environment import MAX_STEPS
 from forewarn.policy.functions.standard import FUNCTIONS
 from tools.fixtures.events import GUID, event
 from tools.fixtures.policy_data import policy, policy_set

@@ -9,8 +9,9 @@ from random import Random
 
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
+from forewarn.policy.builder import Builder
 from forewarn.policy.decision import Value
-from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.environment import Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
 from forewarn.policy.program import ROOTS

@@ -13,8 +13,9 @@ from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check, compile_expression
 from forewarn.compiler.cel.types import BOOL, INT, Declarations, list_of
 from forewarn.events import Vm, parse_document
+from forewarn.policy.builder import Builder
 from forewarn.policy.decision import Facts
-from forewarn.policy.evaluate import UNSET, Builder, Scope
+from forewarn.policy.environment import UNSET, Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
 from forewarn.policy.view import DocumentView

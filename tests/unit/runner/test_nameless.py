@@ -38,7 +38,7 @@ def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
 
 
 def test_nothing_waits_for_a_missing_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorldClient, "instance", no_name)
+    monkeypatch.setattr(WorldClient, "read_instance", no_name)
     story, event = listed(tmp_path, AFTER, seconds=10, notice=5.0)
     story.finish_event(event, 300)
     assert story.instance.runner.scheduler.records == []

@@ -81,7 +81,7 @@ def test_resume_ends_it_at_once(story: ProfileStory) -> None:
     assert story.count("post") == 1
 
 
-GOOD = json.loads(pauses_on_disk.encoded(Pause("pause-1", "alice", "a release", 1.8e9, 1.8e9 + 60)))
+GOOD = json.loads(pauses_on_disk.encode_pause(Pause("pause-1", "alice", "a release", 1.8e9, 1.8e9 + 60)))
 NOT_A_PAUSE: list[bytes] = [
     *(b"", b"{", b"[]", b"null", b"\xff\xfe", b"{}", b"x" * 70_000, b"[" * 5000),
     *(
@@ -199,7 +199,7 @@ def test_who_why_and_until_when_are_told_once(story: ProfileStory) -> None:
 )
 def test_what_is_no_pause_is_not_written(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        pauses_on_disk.encoded(Pause("pause-1", "alice", "a release", 1000.0, 2000.0)._replace(**changed))
+        pauses_on_disk.encode_pause(Pause("pause-1", "alice", "a release", 1000.0, 2000.0)._replace(**changed))
 
 
 def test_lock_shows_whether_a_runner_works(tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ class Source:
         client = _load("module_utils.forewarn.imds.client")
         endpoint = _load("module_utils.forewarn.imds.endpoint")
         azure = _load("module_utils.forewarn.imds.azure")
-        url = endpoint.resolve(args.get("endpoint"), os.environ)
-        doubt = azure.doubt(args.get("endpoint"), url, os.environ)
+        url = endpoint.resolve_endpoint(args.get("endpoint"), os.environ)
+        doubt = azure.platform_problem(args.get("endpoint"), url, os.environ)
         if doubt is not None:
             logging.getLogger(__name__).warning("%s. %s is asked anyway. %s", doubt, url, azure.HINT)
         self._client = client.Client(
@@ -140,10 +140,10 @@ class Source:
         try:
             document = self._client.read_once()
         except self._faults.Fault as fault:
-            delay = self._retry.failed(fault) - time.monotonic()
+            delay = self._retry.record_failure(fault) - time.monotonic()
             news = self._failed(fault)
             return news, max(self.interval, delay)
-        self._retry.succeeded()
+        self._retry.record_success()
         news = [{"change": "recovered"}] if self._fault else []
         self._fault = None
         return news + self._compare(document), self.interval

@@ -16,9 +16,9 @@ from typing import Any
 from ..errors import ForewarnError, InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION, Document, Event, Vm, format_time
 from ..imds import azure
-from ..imds.approval_retries import approve_patiently
+from ..imds.approval_retries import approve_with_retries
 from ..imds.client import FIRST_PATIENCE_SECONDS, FIRST_READ_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Client
-from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
+from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve_endpoint
 from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from ..imds.transport import Transport
 from ..policy import pause
@@ -130,8 +130,8 @@ def _check(params: Mapping[str, Any]) -> None:
 
 def _pause() -> str | None:
     """Return why nothing may be approved on this VM now, as its operator has paused that, or None."""
-    found = pause.look(pause.SERVICE_STATE)
-    return found.in_words() if found is not None and found.lasts(time.time()) else None
+    found = pause.read_pause(pause.SERVICE_STATE)
+    return found.describe() if found is not None and found.is_active(time.time()) else None
 
 
 def _client(
@@ -145,8 +145,8 @@ def _client(
     if endpoint == AUTO and transport is not None:
         raise InputError("endpoint auto looks into the DHCP leases of Linux.", "Give the address, or leave it out.")
     if endpoint is None or endpoint == AUTO:
-        endpoint = resolve(endpoint, environ)
-        why = None if transport else azure.doubt(params["endpoint"], endpoint, environ)
+        endpoint = resolve_endpoint(endpoint, environ)
+        why = None if transport else azure.platform_problem(params["endpoint"], endpoint, environ)
         if why is not None:
             warn(
                 f"{why}. {endpoint} is asked anyway: name the service with endpoint or {ENVIRONMENT_VARIABLE}; "
@@ -197,7 +197,7 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
     """Return the identity of this VM, and problems with it. Without a name no policy approves anything."""
     problems = []
     try:
-        vm = client.instance(patience)
+        vm = client.read_instance(patience)
     except Fault as fault:
         vm = Vm()
         problems.append(f"the instance metadata could not be read: {fault}")
@@ -302,7 +302,7 @@ def approve(
     if waiting and not check_mode:
         try:
             by_policies = params["events_digest"] is not None  # these do not approve after NotBefore
-            approve_patiently(client, document, waiting, patience, in_time=by_policies)
+            approve_with_retries(client, document, waiting, patience, in_time=by_policies)
         except Fault as fault:
             if not (fault.unsure or isinstance(fault, PassingFault)):
                 raise

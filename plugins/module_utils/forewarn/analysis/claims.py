@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Tuple
 
 from ..policy.artifact import Artifact
+from ..policy.builder import Builder
 from ..policy.decision import APPROVE, HOLD
-from ..policy.evaluate import MAX_STEPS, Builder, Scope, guarded
+from ..policy.environment import MAX_STEPS, Scope, guard
 from ..policy.evaluation_error import EvaluationError
 from ..policy.forms import read_form
 from ..policy.params import convert
@@ -118,7 +119,7 @@ def value_of(
     known = _known(outputs, prepared)
     roots = DocumentView(witness.document, witness.facts).roots(witness.document.events[0], values)
     scope = Scope((*ROOTS, *known))
-    closure = guarded(Builder(scope, expression).build(read_form(expression["form"])))
+    closure = guard(Builder(scope, expression).build(read_form(expression["form"])))
     fresh = [None] * (scope.size - len(ROOTS) - len(known) - 2)
     try:
         return bool(closure([MAX_STEPS, None, *roots, *known.values(), *fresh]))

@@ -13,9 +13,9 @@ import json
 import shlex
 import unicodedata
 
-from ..policy.bodies import as_asked
 from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
-from ..policy.interpolated import written
+from ..policy.hook_body import with_body_source
+from ..policy.hook_program import option_source
 from ..texts import escaped
 from .artifacts import Json
 
@@ -46,7 +46,7 @@ def hook_text(hook: Json) -> str:
         what, options = quoted(hook["kind"]), ["kind", *texts]
     else:
         what, options = quoted(hook["http"]), ["http"]
-        options += [f"body {quoted(as_asked(hook)['body'])}"] if "body" in hook else []
+        options += [f"body {quoted(with_body_source(hook)['body'])}"] if "body" in hook else []
     options += [f"bearer {kind} {quoted(name)}" for kind, name in sorted(hook.get("bearer", {}).items())]
     options += [f"credential {quoted(name)}" for name in hook.get("credentials", ())]
     options.append(seconds_text(hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS)))
@@ -56,7 +56,7 @@ def hook_text(hook: Json) -> str:
 
 
 def _option_text(name: str, options: Json) -> str:
-    value = written(options[name])
+    value = option_source(options[name])
     return f"{quoted(name)} {quoted(value if isinstance(value, str) else json.dumps(value))}"
 
 

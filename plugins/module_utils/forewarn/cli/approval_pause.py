@@ -36,7 +36,7 @@ def hand_over(directory: str, changed: Pause) -> None:
     """Replace the latest pause of a state directory. Raises InputError."""
     inbox = Inbox(directory, pause.DIRECTORY, "pause")
     inbox.create()
-    inbox.write(pause.FILE_NAME, pause.encoded(changed))
+    inbox.write(pause.FILE_NAME, pause.encode_pause(changed))
 
 
 def confirmation(directory: str, identifier: str | None, clocks: Clocks) -> str:
@@ -64,7 +64,7 @@ def as_json(found: Pause) -> dict[str, object]:
         "began_at": iso(found.began) if found.problem is None else None,
         "until": iso(found.until) if found.problem is None else None,
         "problem": found.problem,
-        "text": found.in_words(),
+        "text": found.describe(),
     }
 
 
@@ -74,9 +74,9 @@ def refuse_if_paused() -> None:
     with suppress(InputError):  # without a home there is no runner of one's own
         own = directories.default(os.environ, os.getuid())
     for directory in sorted({own or pause.SERVICE_STATE, pause.SERVICE_STATE}):
-        found = pause.look(directory)
-        if found is not None and found.lasts(Clocks().wall()):
+        found = pause.read_pause(directory)
+        if found is not None and found.is_active(Clocks().wall()):
             raise InputError(
-                f"{found.in_words()}. Nothing was approved.",
+                f"{found.describe()}. Nothing was approved.",
                 "End it with forewarn resume, or approve in spite of it: --despite-pause.",
             )

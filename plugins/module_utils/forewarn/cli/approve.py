@@ -11,7 +11,7 @@ import sys
 
 from ..errors import InputError
 from ..events import Document, Event
-from ..imds.approval_retries import approve_patiently
+from ..imds.approval_retries import approve_with_retries
 from .output.console import Console, one_line, write_json
 from .output.progress import waiting
 from .service_options import add_service_arguments, client_of
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
                 for text in event.doubts:
                     problems.warning(f"event {event.event_id}: {text}; approving it anyway")
             if to_send:
-                approve_patiently(client, document, to_send, args.patience)
+                approve_with_retries(client, document, to_send, args.patience)
     spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}
     if args.json:
         content = {

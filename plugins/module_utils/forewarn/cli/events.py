@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _own_name(client: Client, problems: Console) -> str | None:
     try:
-        name = client.instance().name
+        name = client.read_instance().name
     except ServiceError as error:
         why = ServiceError(f"it is not known which events affect this VM: {error.message}", "Name it with --vm-name.")
         problems.warning(str(why))

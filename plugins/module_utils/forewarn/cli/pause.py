@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
         now,
         round(now + args.seconds, 3),
     )
-    pause.check(begun)
-    before = pause.look(directory)
+    pause.check_pause(begun)
+    before = pause.read_pause(directory)
     approval_pause.hand_over(directory, begun)
     result = approval_pause.confirmation(directory, begun.identifier, clocks)
-    replaced = before is not None and before.lasts(now)
+    replaced = before is not None and before.is_active(now)
     if args.json:
         content = {"state": directory, "result": result, "pause": approval_pause.as_json(begun), "replaced": replaced}
         write_json("pause", content)
@@ -67,6 +67,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         console.result("paused", f"{until}. This VM approves nothing; its hooks go on.", "green")
     if replaced and before is not None:
-        console.line(one_line(f"It replaces an earlier one: {before.in_words()}"))
+        console.line(one_line(f"It replaces an earlier one: {before.describe()}"))
     console.line(one_line(f"End it:  {command_text('resume', args)}"))
     return 1 if result == UNCONFIRMED else 0

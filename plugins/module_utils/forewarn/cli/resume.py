@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     """End the pause, if there is one."""
     clocks, directory = Clocks(), directory_of(args)
     now = clocks.wall()
-    found = pause.look(directory)
-    if found is None or not found.lasts(now):
+    found = pause.read_pause(directory)
+    if found is None or not found.is_active(now):
         result = NOT_PAUSED
     else:
         by = requesting_user(os.environ)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     console.result("resumed", "the policies decide about approvals again.", "green")
     if found is not None:
-        console.line(one_line(f"It was: {found.in_words()}"))
+        console.line(one_line(f"It was: {found.describe()}"))
     if result == UNCONFIRMED:
         console.line("The runner has not taken it up yet. It will in its next cycle.")
     return 0

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..imds import azure
 from ..imds.client import Client
-from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
+from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve_endpoint
 from .output.console import Console
 
 # Somebody is waiting at a terminal. (The first answer can still take 2 minutes, SE-05.)
@@ -64,7 +64,7 @@ def client_of(args: argparse.Namespace, console: Console) -> Client:
 
     Raises InputError, also if no endpoint is given and the machine is not known to be in Azure.
     """
-    endpoint = resolve(args.endpoint, os.environ)
+    endpoint = resolve_endpoint(args.endpoint, os.environ)
     refuse_elsewhere(args.endpoint, endpoint)
     return Client(endpoint, args.api_version, log=console.note)
 
@@ -77,6 +77,6 @@ def refuse_empty_name(vm_name: str | None) -> None:
 
 def refuse_elsewhere(option: str | None, endpoint: str) -> None:
     """Raise InputError if ``endpoint`` is the default address and the machine is not known to be in Azure."""
-    why = azure.doubt(option, endpoint, os.environ)
+    why = azure.platform_problem(option, endpoint, os.environ)
     if why is not None:
         raise InputError(f"{why}. {DEFAULT_ENDPOINT} was not asked.", azure.HINT)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from ..events import Document, Event
 from ..policy.decision import Facts, Value
-from ..policy.evaluate import ABSENT, MAX_STEPS, UNSET, Scope, guarded
+from ..policy.environment import ABSENT, MAX_STEPS, UNSET, Scope, guard
 from ..policy.evaluation_error import EvaluationError
 from ..policy.forms import read_form
 from ..policy.functions import timevalues as tv
@@ -68,7 +68,7 @@ class EventExpression:
         self.type: Type = checked.type
         self.warnings = checked.findings
         entry = {"source": source, "line": 1, "column": 1}
-        self._closure = guarded(TracingBuilder(self._scope, entry).build(read_form(checked.form)))
+        self._closure = guard(TracingBuilder(self._scope, entry).build(read_form(checked.form)))
 
     def _declare(self, variables: Mapping[str, Type]) -> Declarations:
         return policy_declarations(self._api_version, self._types, variables, self._extra)

@@ -14,7 +14,7 @@ from .. import hook_kinds
 from ..errors import InputError
 from ..policy.decision import PHASES
 from ..policy.forms import every_match
-from ..policy.interpolated import holds_values
+from ..policy.hook_program import has_expressions
 from .cache import file_digest
 from .sources import inside
 
@@ -68,8 +68,8 @@ def sandbox_of(hooks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]
     for hook in hooks:
         kind = hook_kinds.find(hook["kind"]) if "kind" in hook else None
         if kind is not None:
-            options = {name: value for name, value in hook["options"].items() if not holds_values(value)}
-            needs = kind.needs(kind.complete(options))
+            options = {name: value for name, value in hook["options"].items() if not has_expressions(value)}
+            needs = kind.needs(kind.with_defaults(options))
             categories.update(needs.sandbox)
             writable.update(needs.writable)
     return sorted(categories), sorted(writable)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of hooks that know a program: one module each, with all that is known of the kind in its ``KIND``.
+"""The kinds of hooks for particular programs, one module each, whose ``KIND`` declares the kind.
 
 A kind is written with the standard library alone: it runs on a VM, in a process of its own (``process``).
 """
@@ -17,7 +17,10 @@ NAMES = ("probe", "haproxy", "systemd", "checkpoint", "patroni", "slurm", "rabbi
 
 
 def find(name: str) -> HookKind | None:
-    """Return a kind, or None if there is none of that name here: a VM has only those that its policies use."""
+    """Return a kind by its name, or None: a VM has only those that its policies use.
+
+    Raises TypeError for a bad module.
+    """
     if name not in NAMES:
         return None
     try:
@@ -33,5 +36,5 @@ def find(name: str) -> HookKind | None:
 
 
 def available() -> tuple[HookKind, ...]:
-    """Return the kinds that are here."""
+    """Return the kinds that this installation has."""
     return tuple(kind for kind in map(find, NAMES) if kind is not None)

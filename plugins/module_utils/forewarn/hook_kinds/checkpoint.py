@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import CHOICE, COMMAND, NETWORK, PATH, UNIT, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, there, undone
+from .effect import EffectStatus, absent, complete, incomplete
 from .work import HookFailedError, Work
 
 
-def _drain(work: Work) -> str:
-    # Of each run its own: what an earlier one has saved can be hours old.
+def _prepare(work: Work) -> str:
+    # A file that an earlier run has saved may be hours old, so each run notes its time anew.
     work.notes["before"] = _saved(work)
     if "run" in work.options:
         work.run(*work.options["run"])
@@ -26,29 +26,29 @@ def _drain(work: Work) -> str:
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
+def _check_prepared(work: Work) -> EffectStatus:
     file = work.options["file"]
-    # Any time that differs will do: the clock may have been set meanwhile.
+    # Any other time counts as new: the clock may have been set back meanwhile.
     if "before" in work.notes and _saved(work) not in (0, work.notes["before"]):
         work.notes["saved"] = True
-        return there(f"{file} is saved")
+        return complete(f"{file} is saved")
     if work.notes.pop("saved", "before" not in work.notes):
-        return undone(f"{file} is not there as it was saved")
-    return missing(f"{file} has not been written since this hook began")
+        return absent(f"{file} is not there as it was saved")
+    return incomplete(f"{file} has not been written since this hook began")
 
 
-def _undo(work: Work) -> str:
+def _recover(work: Work) -> str:
     work.run(*work.options["restore"])
     work.notes["restored"] = True
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
+def _check_recovered(work: Work) -> EffectStatus:
     if "restore" not in work.options:
-        return there("there is nothing to restore")
+        return complete("there is nothing to restore")
     if work.outcome == "cancelled":
-        return there("the event was cancelled: nothing was lost, and nothing is restored")
-    return there("it is restored") if work.notes.get("restored") else undone("it is not restored")
+        return complete("the event was cancelled: nothing was lost, and nothing is restored")
+    return complete("it is restored") if work.notes.get("restored") else absent("it is not restored")
 
 
 def _saved(work: Work) -> int:
@@ -95,11 +95,11 @@ KIND = HookKind(
         ),
         Option("restore", COMMAND, "The command that restores, after the event.", ["/usr/local/bin/worker", "restore"]),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
-    every=0.1,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
+    poll_seconds=0.1,
     needs=_needs,
     timeout_seconds=60.0,
     one_of=("run", "unit"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kind of hook declares: its options, what it does and undoes, what it needs on the VM."""
+"""The declaration of a kind of hook: its options, its effect before and after an event, what it needs on the VM."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 if TYPE_CHECKING:
-    from .effect import Look, Order
+    from .effect import Check, Order
 
-# Types of options. In each of the texts, and in each item of the lists, ${…} may stand for a CEL value.
+# Types of options. Each text, and each item of a list, may have CEL expressions in it: ${…}.
 TEXT, PATH, URL, UNIT, COMMAND = "text", "path", "url", "unit", "command"
-# Of these the policy file has the value itself.
+# Options of these types have no expressions.
 INTEGER, BOOLEAN, DURATION, CHOICE = "integer", "boolean", "duration", "choice"
 TEXTS = (TEXT, PATH, URL, UNIT)
 
@@ -27,15 +27,15 @@ _PATTERNS = {
     URL: (re.compile(r"https?://[^\s/?#@]+([/?#]\S*)?"), "a URL that begins with http:// or https://"),
 }
 
-# What the sandbox of the runner's unit has to allow: the categories of the role's forewarn_hooks_need.
+# What the sandbox of the runner's unit has to allow, by the categories of forewarn_hooks_need.
 NETWORK, FILES, USERS, PROCESSES, EVERYTHING = "network", "files", "users", "processes", "everything"
 
 
 class Option(NamedTuple):
-    """An option of a kind. A duration is in seconds wherever it is a number.
+    """An option of a kind. Durations are in seconds.
 
-    ``default`` is None where leaving it out means something else than a value, as ``description`` says.
-    ``pattern`` is a regular expression for the whole of a text, ``wording`` what it stands for: "BACKEND/SERVER".
+    ``default`` is None if an option that is left out has no value; ``description`` then says what that means.
+    ``pattern`` is a regular expression for the whole text, ``wording`` describes it for people: "BACKEND/SERVER".
     """
 
     name: str
@@ -51,7 +51,7 @@ class Option(NamedTuple):
     wording: str = ""
 
     def problem(self, value: Any) -> str | None:
-        """Return what is wrong with a value, in words that follow the option's name, or None."""
+        """Return what is wrong with a value, to be read after the option's name: "must be true or false"; else None."""
         if self.type == BOOLEAN:
             return None if isinstance(value, bool) else "must be true or false"
         if self.type in (INTEGER, DURATION):
@@ -81,9 +81,9 @@ class Option(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """What a hook needs: ``programs`` by name or path, ``sockets`` by path, systemd's ``units``.
+    """What a hook needs on a VM: ``programs`` by name or path, ``sockets`` by path, systemd's ``units`` by name.
 
-    ``sandbox`` are categories that the runner's unit must allow, ``writable`` paths that it must not protect.
+    ``sandbox`` are categories that the runner's unit must allow, ``writable`` are paths to which it must let it write.
     """
 
     programs: tuple[str, ...] = ()
@@ -96,10 +96,10 @@ class Requirements(NamedTuple):
 class HookKind(NamedTuple):
     """A kind of hook. The texts are whole sentences, for the documentation and for ``forewarn hook show``.
 
-    ``drain`` and ``undo`` order something, and ``drained`` and ``undone`` look whether all of its effect is there:
-    ``effect.attain`` asks them every ``every`` seconds. ``undo`` also runs after a drain that was killed half way, and
-    all may run twice. ``needs`` gets complete options, with the defaults; a text whose value is not known yet is left
-    out. Of the options in ``one_of`` exactly one is given.
+    ``prepare`` and ``recover`` order an effect, ``check_prepared`` and ``check_recovered`` check it every
+    ``poll_seconds`` (see ``effect.attain_effect``). All four may run twice; ``recover`` also runs after a hook that was
+    killed while it prepared. ``needs`` gets options with their defaults, without texts whose values are not known yet.
+    Exactly one of the options in ``one_of`` must be given.
     """
 
     name: str
@@ -111,22 +111,22 @@ class HookKind(NamedTuple):
     requirements: str
     tried_with: str
     options: tuple[Option, ...]
-    drain: Order
-    drained: Look
-    undo: Order
-    undone: Look
-    every: float = 0.5
+    prepare: Order
+    check_prepared: Check
+    recover: Order
+    check_recovered: Check
+    poll_seconds: float = 0.5
     needs: Callable[[Mapping[str, Any]], Requirements] = lambda _options: Requirements()
     timeout_seconds: float = 300.0
     one_of: tuple[str, ...] = ()
 
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options with the defaults of those that were not given."""
+    def with_defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the given options, and the defaults of all others that have one."""
         defaults = {option.name: option.default for option in self.options if option.default is not None}
         return {**defaults, **given}
 
     def problems(self, given: Mapping[str, Any]) -> list[str]:
-        """Return what is wrong with options, a sentence each."""
+        """Return what is wrong with the given options, a sentence without its full stop for each problem."""
         known = {option.name: option for option in self.options}
         found = [f"{name} is not an option of {self.name}" for name in given if name not in known]
         found += [f"{name} is missing" for name, option in known.items() if option.required and name not in given]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import INTEGER, PATH, TEXT, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, there, undone
-from .galera_node import ask, read_node, still_needed
+from .effect import EffectStatus, absent, complete, incomplete
+from .galera_node import query, read_node, reason_to_stay
 from .work import HookFailedError, Work
 
 _STOPPED = ("inactive", "failed")
@@ -19,9 +19,9 @@ _STOPPED = ("inactive", "failed")
 _CAUSAL_READ = "SET SESSION wsrep_sync_wait = 1; SELECT COUNT(*) FROM information_schema.SCHEMATA"
 
 
-def _drain(work: Work) -> str:
-    """Stop the unit, or return why the cluster cannot do without this node now."""
-    needed = still_needed(work)
+def _prepare(work: Work) -> str:
+    """Stop the unit, or return why the cluster needs this node now."""
+    needed = reason_to_stay(work)
     if needed:
         return needed
     if not work.memory.get("running", True):
@@ -31,37 +31,41 @@ def _drain(work: Work) -> str:
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
+def _check_prepared(work: Work) -> EffectStatus:
     unit, state = work.options["unit"], _active_state(work)
     if state == "deactivating":
-        return missing(f"{unit} is {state}")
+        return incomplete(f"{unit} is {state}")
     if state not in _STOPPED:
-        return undone(f"{unit} is {state}")
+        return absent(f"{unit} is {state}")
     work.remember(running=False)
-    return there(f"{unit} does not run")
+    return complete(f"{unit} does not run")
 
 
-def _undo(work: Work) -> str:
+def _recover(work: Work) -> str:
     # It returns at once: a node that needs a copy of all data takes its time, and is waited for.
     work.run("systemctl", "--no-ask-password", "--no-block", "start", "--", str(work.options["unit"]))
     work.notes["started"] = True
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
-    """Look whether the node has all that the cluster has."""
+def _check_recovered(work: Work) -> EffectStatus:
+    """Check that the node has all data of the cluster."""
     unit = str(work.options["unit"])
     if _active_state(work) in _STOPPED:
         if not work.memory.get("running"):
-            return there(f"{unit} does not run, and this hook has not stopped it: it is left as it is")
+            return complete(f"{unit} does not run, and this hook has not stopped it: it is left as it is")
         failed = f"{unit} does not run: 'journalctl --unit={unit}' says why"
-        return missing(failed) if work.notes.get("started") else undone(failed)
+        return incomplete(failed) if work.notes.get("started") else absent(failed)
     try:
-        ask(work, _CAUSAL_READ)
+        query(work, _CAUSAL_READ)
         node = read_node(work)
     except HookFailedError as error:
-        return missing(str(error))
-    return there(f"the node is synced, one of {node.size}") if node.is_synced else missing(f"this node is {node.state}")
+        return incomplete(str(error))
+    return (
+        complete(f"the node is synced, one of {node.size}")
+        if node.is_synced
+        else incomplete(f"this node is {node.state}")
+    )
 
 
 def _active_state(work: Work) -> str:
@@ -122,10 +126,10 @@ KIND = HookKind(
             "/etc/forewarn/galera.cnf",
         ),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
     needs=_needs,
     timeout_seconds=600.0,
 )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the nodes of a MariaDB Galera cluster say, by MariaDB's client."""
+"""The status of nodes of a MariaDB Galera cluster, read by MariaDB's client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _STATUS = "SHOW GLOBAL STATUS LIKE 'wsrep%'"
 
 
 class Node:
-    """What a node says of itself and of its cluster. ``addresses`` are those of the nodes that tell it."""
+    """The status of a node, and its view of the cluster.
+
+    ``addresses`` are HOST:PORT of the nodes that publish theirs.
+    """
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.state = values.get("wsrep_local_state_comment", "not a node of a cluster")
@@ -25,13 +28,13 @@ class Node:
 
 
 def read_node(work: Work, address: str | None = None) -> Node:
-    """Return what the node on this VM says, or the one at HOST:PORT. Raises HookFailedError."""
-    rows = (line.split("\t") for line in ask(work, _STATUS, address).splitlines())
+    """Return the status of the node on this VM, or of the one at HOST:PORT. Raises HookFailedError."""
+    rows = (line.split("\t") for line in query(work, _STATUS, address).splitlines())
     return Node({row[0].lower(): row[1] for row in rows if len(row) == 2})
 
 
-def ask(work: Work, statement: str, address: str | None = None) -> str:
-    """Return the answer of the server on this VM, or at HOST:PORT. Raises HookFailedError."""
+def query(work: Work, statement: str, address: str | None = None) -> str:
+    """Return the rows of a statement on this VM's server, or on the one at HOST:PORT. Raises HookFailedError."""
     file = work.options.get("defaults_file")
     if file is not None:
         _hide_passwords(work, str(file))
@@ -43,7 +46,7 @@ def ask(work: Work, statement: str, address: str | None = None) -> str:
         *words, "--batch", "--skip-column-names", "--connect-timeout=5", f"--execute={statement}", check=False
     )
     if done.code != 0:
-        raise HookFailedError(f"MariaDB does not answer: {done.said}")
+        raise HookFailedError(f"MariaDB does not answer: {done.message}")
     return done.output
 
 
@@ -55,11 +58,11 @@ def _hide_passwords(work: Work, path: str) -> None:
         return
     for name, _equals, value in lines:
         if name.strip().lower() == b"password" and value.strip():
-            work.hide(value.strip().strip(b"'\""))
+            work.hide_secret(value.strip().strip(b"'\""))
 
 
-def still_needed(work: Work) -> str:
-    """Return why the cluster cannot do without this node now."""
+def reason_to_stay(work: Work) -> str:
+    """Return why the cluster needs this node now, or an empty text."""
     least = int(work.options["remaining"])
     try:
         node = read_node(work)
@@ -76,7 +79,7 @@ def still_needed(work: Work) -> str:
 
 
 def _others(work: Work, node: Node) -> int:
-    """Return how many other nodes are synced, or as far as this node knows."""
+    """Return how many other nodes are synced; without a user for them, how many this node counts in the cluster."""
     if "defaults_file" not in work.options:
         return node.size - 1
     return max(0, sum(_is_synced(work, address) for address in node.addresses) - 1)  # this node is one of them

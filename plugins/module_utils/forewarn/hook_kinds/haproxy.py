@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, there, undone
+from .effect import EffectStatus, absent, complete, incomplete
 from .haproxy_api import FORCED_DRAIN, TAKEN_OUT, Server
 from .work import Work
 
@@ -17,49 +17,49 @@ _IDLE, _NO_WAIT = "idle", "none"
 _EVERY = 0.25  # seconds between two looks
 
 
-def _drain(work: Work) -> str:
+def _prepare(work: Work) -> str:
     server = Server(work)
     work.remember(drained=True, up=not server.state().stopped)
-    server.order("state drain")
+    server.set("state drain")
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
+def _check_prepared(work: Work) -> EffectStatus:
     server = Server(work)
     # The state is asked last: a process of HAProxy that has just begun counts no session, and knows of no drain.
     count = server.sessions() if work.options["wait"] == _IDLE else 0
     if not server.state().admin & TAKEN_OUT:
-        return undone(f"{server.name} is in service, perhaps after a reload of HAProxy")
+        return absent(f"{server.name} is in service, perhaps after a reload of HAProxy")
     if count:
-        return missing(f"{count} session{'' if count == 1 else 's'} open on {server.name}")
-    return there(f"{server.name} is drained")
+        return incomplete(f"{count} session{'' if count == 1 else 's'} open on {server.name}")
+    return complete(f"{server.name} is drained")
 
 
-def _undo(work: Work) -> str:
+def _recover(work: Work) -> str:
     server = Server(work)
     # What the checks found before the event must not count: a server can reboot faster than they notice. A server
     # without checks would stay down, and one with sessions is in use.
     if "checking" not in work.notes:
         anew = work.memory.get("up") and server.last_check() and not server.sessions()
-        work.notes["checking"] = bool(anew and not server.ordered("health down"))
+        work.notes["checking"] = bool(anew and not server.try_to_set("health down"))
     if work.notes["checking"] and server.state().stopped:
         return _not_up(server)
-    server.order("state ready")
+    server.set("state ready")
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
+def _check_recovered(work: Work) -> EffectStatus:
     server = Server(work)
     if not work.memory.get("drained"):
-        return there(f"{server.name} was not drained by this hook, and stays as it is")
+        return complete(f"{server.name} was not drained by this hook, and stays as it is")
     state, up = server.state(), work.memory.get("up")
     if state.admin & TAKEN_OUT & ~FORCED_DRAIN:
-        return there(f"somebody has taken {server.name} out of service meanwhile: it stays so")
+        return complete(f"somebody has taken {server.name} out of service meanwhile: it stays so")
     if state.admin & FORCED_DRAIN:
-        return undone(f"{server.name} drains")
+        return absent(f"{server.name} drains")
     if up and state.stopped:
-        return missing(_not_up(server))
-    return there(f"{server.name} is {'up' if up else 'ready: it was down before the event'}")
+        return incomplete(_not_up(server))
+    return complete(f"{server.name} is {'up' if up else 'ready: it was down before the event'}")
 
 
 def _not_up(server: Server) -> str:
@@ -122,10 +122,10 @@ KIND = HookKind(
             choices=(_IDLE, _NO_WAIT),
         ),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
-    every=_EVERY,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
+    poll_seconds=_EVERY,
     needs=_needs,
 )

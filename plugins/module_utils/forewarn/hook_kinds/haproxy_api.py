@@ -9,7 +9,7 @@ import csv
 import socket
 from typing import NamedTuple
 
-from .work import HookFailedError, NotYetError, Work
+from .work import HookFailedError, NotReadyError, Work
 
 # Bits of srv_admin_state: taken out of service by a person, the configuration, or a server that this one tracks.
 FORCED_DRAIN, TAKEN_OUT = 0x08, 0x1F
@@ -25,7 +25,7 @@ class ServerState(NamedTuple):
 
 
 class Server:
-    """The server that the options of a hook name, as BACKEND/SERVER. Everything here raises HookFailedError."""
+    """The server in the option ``server``: BACKEND/SERVER. All methods raise HookFailedError."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -33,7 +33,7 @@ class Server:
         self.name = str(work.options["server"])
 
     def state(self) -> ServerState:
-        """Return its state. While it drains, only ``show servers state`` tells whether it is down."""
+        """Return the server's state by ``show servers state``: only that tells whether a draining server is down."""
         backend, _slash, server = self.name.partition("/")
         answer = self._ask(f"show servers state {backend}")
         lines = answer.splitlines()
@@ -45,23 +45,23 @@ class Server:
         raise self._unknown("" if columns else answer)
 
     def sessions(self) -> int:
-        """Return how many sessions it has, or waits for: only ``show stat`` counts them."""
+        """Return how many sessions the server has, with those in its queue, by ``show stat``."""
         row = self._statistics()
         return int(row.get("scur") or 0) + int(row.get("qcur") or 0)
 
     def last_check(self) -> str:
-        """Return the result of the last check; empty if it has none of its own."""
+        """Return the result of HAProxy's last check of the server; empty if it has no check."""
         return self._statistics().get("check_status") or ""
 
-    def order(self, what: str) -> None:
-        """Set something, such as ``state drain``."""
-        answer = self.ordered(what)
+    def set(self, what: str) -> None:
+        """Set ``what`` of the server: ``state drain``."""
+        answer = self.try_to_set(what)
         if answer:
             hint = "; its stats socket needs 'level admin'" if answer.startswith("Permission denied") else ""
             raise HookFailedError(f"HAProxy refused 'set server {self.name} {what}': {answer}{hint}")
 
-    def ordered(self, what: str) -> str:
-        """Set something; return the reason if HAProxy refused it. Success says nothing."""
+    def try_to_set(self, what: str) -> str:
+        """Set ``what`` of the server; return why HAProxy refused, or an empty text."""
         return _quoted(self._ask(f"set server {self.name} {what}"))
 
     def _statistics(self) -> dict[str, str]:
@@ -88,7 +88,7 @@ class Server:
             ) from error
         except (OSError, OverflowError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or error
-            raise NotYetError(f"HAProxy does not answer at {self._where}: {why}") from error
+            raise NotReadyError(f"HAProxy does not answer at {self._where}: {why}") from error
 
 
 def _quoted(answer: str) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Masks secrets in what is printed: as they are, line by line, and in the forms that programs commonly give them."""
+"""Masks secrets in output: as they are, each line, and the encodings in which programs commonly print them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 MASK = b"***"
-_SHORTEST_LINE = 8  # bytes of a line of a longer secret: shorter ones may be braces, or words that hide nothing
+_SHORTEST_LINE = 8  # bytes of a line of a longer secret: shorter lines may be braces or common words
 
 
 class Masker:
-    """Masks ``secrets`` in a stream of bytes, wherever it is cut into pieces."""
+    """Masks ``secrets`` in a stream of bytes, also where a secret is split between two pieces."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         forms = {form for secret in secrets for form in _forms(secret)}
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)")
         self._longest = len(longest_first[0]) if longest_first else 1
-        self._held = b""  # may be the beginning of a secret
+        self._held = b""  # the end of the stream, which may be the beginning of a secret
 
     def feed(self, piece: bytes) -> bytes:
-        """Return what can be shown by now."""
+        """Return what can be shown after this piece, masked."""
         text = self._held + piece
         shown, taken, sure = bytearray(), 0, len(text) - self._longest + 1
         for found in self._pattern.finditer(text):
@@ -38,12 +38,12 @@ class Masker:
         self._held = text[sure:]
         return bytes(shown + text[taken:sure])
 
-    def held(self) -> bytes:
-        """Return what ``feed`` still holds back, masked, as if nothing followed."""
+    def flush(self) -> bytes:
+        """Return what ``feed`` has held back, masked: the stream has ended."""
         return self._pattern.sub(MASK, self._held)
 
-    def masked(self, text: str) -> str:
-        """Return a whole text, masked."""
+    def mask(self, text: str) -> str:
+        """Return a text with secrets masked."""
         return self._pattern.sub(MASK, text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from .declaration import USERS, HookKind, Requirements
-from .effect import EffectSeen, missing, there, undone
-from .work import HookFailedError, NotYetError, Work
+from .effect import EffectStatus, absent, complete, incomplete
+from .work import HookFailedError, NotReadyError, Work
 
 _ATTRIBUTE, _MONITOR, _NODE = "crm_attribute", "crm_mon", "crm_node"
 # Exit codes (crm_error --exit) that waiting does not change: wrong words, no permission.
@@ -30,9 +30,9 @@ class _Cluster(NamedTuple):
     pending: tuple[str, ...]
 
 
-def _drain(work: Work) -> str:
+def _prepare(work: Work) -> str:
     """Put this node into standby, or return why it cannot be now."""
-    cluster = _look(work)
+    cluster = _read_cluster(work)
     if cluster.running and not cluster.others and not cluster.standby:
         return f"no other node is online to take what runs on {cluster.name}: {', '.join(cluster.running)}"
     if not cluster.standby:
@@ -40,50 +40,50 @@ def _drain(work: Work) -> str:
             work.forget()  # somebody has ended it since, so that this one is the hook's own
         work.remember(standby=False)
         # Not for the lifetime of a boot: the resources would come back before what else the policy recovers first.
-        _ask(work, _ATTRIBUTE, *_standby_of(cluster), "--update", "on")
+        _run_program(work, _ATTRIBUTE, *_standby_of(cluster), "--update", "on")
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
-    cluster = _look(work)
+def _check_prepared(work: Work) -> EffectStatus:
+    cluster = _read_cluster(work)
     if not cluster.standby:
-        return undone(f"{cluster.name} is not in standby")
+        return absent(f"{cluster.name} is not in standby")
     work.notes["standby"] = True
     work.remember(standby=True)
     if cluster.running:
-        return missing(f"on {cluster.name} there still runs {', '.join(cluster.running)}")
+        return incomplete(f"on {cluster.name} there still runs {', '.join(cluster.running)}")
     if cluster.pending:
-        return missing(f"elsewhere there is not done: {', '.join(cluster.pending)}")
-    return there(f"{cluster.name} is in standby, and nothing runs there")
+        return incomplete(f"elsewhere there is not done: {', '.join(cluster.pending)}")
+    return complete(f"{cluster.name} is in standby, and nothing runs there")
 
 
-def _undo(work: Work) -> str:
-    _ask(work, _ATTRIBUTE, *_standby_of(_look(work)), "--delete")
+def _recover(work: Work) -> str:
+    _run_program(work, _ATTRIBUTE, *_standby_of(_read_cluster(work)), "--delete")
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
-    cluster = _look(work)
+def _check_recovered(work: Work) -> EffectStatus:
+    cluster = _read_cluster(work)
     if cluster.standby and work.memory.get("standby") is False:
-        return undone(f"{cluster.name} is in standby")
+        return absent(f"{cluster.name} is in standby")
     if not cluster.online:
-        return missing(f"{cluster.name} is not online in the cluster: see crm_mon")
-    return there(f"{cluster.name} is {'in standby as before, and stays so' if cluster.standby else 'online'}")
+        return incomplete(f"{cluster.name} is not online in the cluster: see crm_mon")
+    return complete(f"{cluster.name} is {'in standby as before, and stays so' if cluster.standby else 'online'}")
 
 
 def _standby_of(cluster: _Cluster) -> tuple[str, ...]:
     return ("--node", cluster.name, "--name", "standby", "--lifetime", "forever")
 
 
-def _look(work: Work) -> _Cluster:
-    own = _ask(work, _NODE, "--name").strip()
+def _read_cluster(work: Work) -> _Cluster:
+    own = _run_program(work, _NODE, "--name").strip()
     try:
-        root = ElementTree.fromstring(_ask(work, _MONITOR, "--one-shot", "--inactive", "--output-as", "xml"))  # noqa: S314 - of the local cluster
+        root = ElementTree.fromstring(_run_program(work, _MONITOR, "--one-shot", "--inactive", "--output-as", "xml"))  # noqa: S314 - of the local cluster
     except ElementTree.ParseError as error:
-        raise NotYetError(f"{_MONITOR} answered no XML: {error}") from error
+        raise NotReadyError(f"{_MONITOR} answered no XML: {error}") from error
     nodes = {str(node.get("name")): node for node in root.findall("./nodes/node")}
     if own not in nodes:
-        raise NotYetError(f"the cluster does not know {own} yet")
+        raise NotReadyError(f"the cluster does not know {own} yet")
     running, pending = [], []
     for resource in root.iterfind("./resources//resource"):
         name = str(resource.get("id"))
@@ -102,12 +102,12 @@ def _available(node: ElementTree.Element) -> bool:
     return states.pop("online") and not any(states.values())
 
 
-def _ask(work: Work, *words: str) -> str:
+def _run_program(work: Work, *words: str) -> str:
     done = work.run(*_AS_USER, *words, check=False)
     if done.code == 0:
         return done.output
-    text = f"{words[0]} failed: {done.said}"
-    raise (HookFailedError if done.code in _FINAL else NotYetError)(text)
+    text = f"{words[0]} failed: {done.message}"
+    raise (HookFailedError if done.code in _FINAL else NotReadyError)(text)
 
 
 KIND = HookKind(
@@ -120,9 +120,9 @@ KIND = HookKind(
     requirements="Pacemaker must start at boot, or somebody has to start it before the node can come back.",
     tried_with="Pacemaker 2.1 with Corosync 3.1: a service that clients use, under a reboot and a power cut",
     options=(),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
     needs=lambda _options: Requirements(programs=(_ATTRIBUTE, _MONITOR, _NODE, _AS_USER[0]), sandbox=(USERS,)),
 )

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .declaration import NETWORK, PATH, TEXT, URL, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, nothing, there, undone
-from .patroni_api import STANDBY_LEADER, is_leader, read_cluster, read_status, request, said, streaming
+from .effect import EffectStatus, absent, complete, incomplete, no_action
+from .patroni_api import STANDBY_LEADER, is_leader, read_cluster, read_status, reply_text, request, streaming_members
 from .work import HookFailedError, Work
 
 # Roles of a PostgreSQL that takes writes; since version 4 Patroni says primary.
@@ -20,8 +20,8 @@ _URL = "http://127.0.0.1:8008"
 _SWITCHOVER_SECONDS = 120.0  # Patroni answers when it is over: after 2 to 3 s, or when its own patience ends
 
 
-def _drain(work: Work) -> str:
-    """Ask for a switchover, or return why nobody can take over now."""
+def _prepare(work: Work) -> str:
+    """Request a switchover, or return why no other member can take over now."""
     cluster = read_cluster(work)
     candidate = work.options.get("candidate")
     if cluster.leader != cluster.own:
@@ -36,14 +36,14 @@ def _drain(work: Work) -> str:
         others = sorted(set(cluster.members) - {cluster.own})
         raise HookFailedError(f"{candidate} cannot take over: the other members are {', '.join(others) or 'none'}")
     # One that does not stream, soon after a failover, may lack what this member has committed.
-    ready = streaming(work) & ({candidate} if candidate is not None else set(cluster.members))
+    ready = streaming_members(work) & ({candidate} if candidate is not None else set(cluster.members))
     if not ready:
         return f"{candidate or 'no other member'} {'does not stream' if candidate else 'streams'} from {cluster.own}"
     return _switch_over(work, cluster.own, candidate)
 
 
-def _drained(work: Work) -> EffectSeen:
-    """Look whether another member is a primary that takes writes: it is asked last, and is so with the lock alone."""
+def _check_prepared(work: Work) -> EffectStatus:
+    """Check that another member is a primary that takes writes. Its status is read last: it needs the leader lock."""
     try:
         cluster = read_cluster(work)
         if "stopped" not in work.memory:
@@ -52,26 +52,26 @@ def _drained(work: Work) -> EffectSeen:
     except HookFailedError as error:
         if not work.notes:
             raise
-        return missing(str(error))  # one that has answered answers again
+        return incomplete(str(error))  # an API that has answered will answer again
     work.notes["answered"] = True
     own, leader = cluster.own, cluster.leader
     if leader is None:
-        return missing("the cluster has no leader")
+        return incomplete("the cluster has no leader")
     if (leader == own) != leads:
         here = "leads, too" if leads else "does not lead"
-        return missing(f"the leader is {leader}, but the member at {work.options['url']} {here}: is it {own}?")
+        return incomplete(f"the leader is {leader}, but the member at {work.options['url']} {here}: is it {own}?")
     if leads:
-        return undone(f"{own} leads")
+        return absent(f"{own} leads")
     waits = _takes_no_writes(work, leader, cluster.members[leader])
-    return missing(waits) if waits else there(f"{leader} is the primary and takes writes, {own} is not")
+    return incomplete(waits) if waits else complete(f"{leader} is the primary and takes writes, {own} is not")
 
 
 def _switch_over(work: Work, own: str, candidate: str | None) -> str:
-    """Ask for a switchover; return how it went. Only a look at the cluster shows that another member leads."""
+    """Request a switchover; return what Patroni says. Only ``_check_prepared`` tells whether another member leads."""
     body = {"leader": own, **({} if candidate is None else {"candidate": candidate})}
     try:
         reply = request(work, "POST", "/switchover", body, _SWITCHOVER_SECONDS)
-    except HookFailedError as error:  # it may go on
+    except HookFailedError as error:  # the switchover may continue
         return str(error)
     if reply.status in (401, 403):
         raise HookFailedError(
@@ -79,12 +79,12 @@ def _switch_over(work: Work, own: str, candidate: str | None) -> str:
             "which are a file that the option 'credentials' names"
         )
     if reply.status != 200:
-        return f"Patroni does not switch over ({reply.status}): {said(reply)}"
+        return f"Patroni does not switch over ({reply.status}): {reply_text(reply)}"
     return "Patroni has switched over"
 
 
 def _takes_no_writes(work: Work, name: str, member: Mapping[str, Any]) -> str:
-    """Return why a leader does not take writes: it is asked itself, since it is elected before it is promoted."""
+    """Return why a leader does not take writes, by its own status: a member is elected before it is promoted."""
     try:
         found = read_status(work, member)
     except HookFailedError as error:
@@ -93,28 +93,28 @@ def _takes_no_writes(work: Work, name: str, member: Mapping[str, Any]) -> str:
     return "" if takes_writes else f"{name} leads, and does not take writes yet"
 
 
-def _undone(work: Work) -> EffectSeen:
-    """Look whether this member runs, and streams from another one or is the primary."""
+def _check_recovered(work: Work) -> EffectStatus:
+    """Check that this member runs, and streams from another one or is the primary."""
     if work.memory.get("stopped"):
-        return there("PostgreSQL did not run here before the event, so it is left as it is")
+        return complete("PostgreSQL did not run here before the event, so it is left as it is")
     try:
         own = read_status(work)
         cluster = read_cluster(work)
     except HookFailedError as error:
-        return missing(str(error))
+        return incomplete(str(error))
     name, leader = cluster.own, cluster.leader
     if own["state"] != "running":
         pause = ", and the cluster is paused, so Patroni does not start it" if cluster.is_paused else ""
-        return missing(f"PostgreSQL of {name} is in state '{own['state']}'{pause}")
+        return incomplete(f"PostgreSQL of {name} is in state '{own['state']}'{pause}")
     if leader is None:
-        return missing("the cluster has no leader")
+        return incomplete("the cluster has no leader")
     if leader == name:
-        leads = own["role"] in _WRITABLE
-        return there(f"{name} is the primary") if leads else missing(f"{name} leads, and does not take writes yet")
+        waits = incomplete(f"{name} leads, and does not take writes yet")
+        return complete(f"{name} is the primary") if own["role"] in _WRITABLE else waits
     for other in sorted(set(cluster.members) - {name}, key=lambda one: one != leader):
-        if name in streaming(work, cluster.members[other]):  # the leader first; a replica may stream from another one
-            return there(f"{name} streams from {other}")
-    return missing(f"{name} runs, and does not stream from {leader} yet")
+        if name in streaming_members(work, cluster.members[other]):  # a replica may stream from another replica
+            return complete(f"{name} streams from {other}")
+    return incomplete(f"{name} runs, and does not stream from {leader} yet")
 
 
 KIND = HookKind(
@@ -152,9 +152,9 @@ KIND = HookKind(
             "/etc/ssl/certs/patroni-ca.pem",
         ),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=nothing,
-    undone=_undone,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=no_action,
+    check_recovered=_check_recovered,
     needs=lambda _options: Requirements(sandbox=(NETWORK,)),  # the other members are asked, too
 )

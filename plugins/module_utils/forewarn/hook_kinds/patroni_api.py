@@ -10,13 +10,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from .work import HookFailedError, Reply, Work
+from .work import HookFailedError, HttpReply, Work
 
 LEADER, STANDBY_LEADER = "leader", "standby_leader"
 
 
 class Cluster(NamedTuple):
-    """What ``GET /cluster`` says. ``own`` is this member's name, ``leader`` the leader's, if there is one."""
+    """The answer to ``GET /cluster``. ``own`` is this member's name, ``leader`` the leader's or None."""
 
     own: str
     leader: str | None
@@ -25,10 +25,10 @@ class Cluster(NamedTuple):
 
 
 def read_cluster(work: Work) -> Cluster:
-    """Return the cluster as the store of its configuration has it now. Raises HookFailedError."""
+    """Return the cluster as Patroni's configuration store has it now. Raises HookFailedError."""
     reply = request(work, "GET", "/cluster")
     if reply.status != 200 or not isinstance(reply.body, dict) or not reply.body.get("members"):
-        raise HookFailedError(f"Patroni does not know its cluster ({reply.status}): {said(reply)}")
+        raise HookFailedError(f"Patroni does not know its cluster ({reply.status}): {reply_text(reply)}")
     members = {str(member["name"]): member for member in reply.body["members"]}
     leaders = [name for name, member in members.items() if member.get("role") in (LEADER, STANDBY_LEADER)]
     own = str(work.options.get("member") or os.uname().nodename)
@@ -40,21 +40,21 @@ def read_cluster(work: Work) -> Cluster:
 
 
 def is_leader(work: Work) -> bool:
-    """Return whether this member holds the lock of the leader, as far as it knows. Raises HookFailedError."""
+    """Return whether this member says that it holds the leader lock. Raises HookFailedError."""
     return request(work, "GET", "/leader").status == 200
 
 
 def read_status(work: Work, member: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """Return what a member, or else this one, says of its PostgreSQL now. Raises HookFailedError."""
+    """Return the status of PostgreSQL on a member, by default this one. Raises HookFailedError."""
     url = None if member is None else str(member.get("api_url"))
     reply = request(work, "GET", "/patroni", url=url)
     if not isinstance(reply.body, dict) or "state" not in reply.body:
-        raise HookFailedError(f"Patroni does not say how PostgreSQL is ({reply.status}): {said(reply)}")
+        raise HookFailedError(f"Patroni does not say how PostgreSQL is ({reply.status}): {reply_text(reply)}")
     return {"role": "", **reply.body}
 
 
-def streaming(work: Work, source: Mapping[str, Any] | None = None) -> set[str]:
-    """Return the names of the members that stream from one, or else from this one: none if it is not reached."""
+def streaming_members(work: Work, source: Mapping[str, Any] | None = None) -> set[str]:
+    """Return the names of the members that stream from ``source``, by default this one; none if it does not answer."""
     try:
         senders = read_status(work, source).get("replication") or []
     except HookFailedError:
@@ -64,8 +64,8 @@ def streaming(work: Work, source: Mapping[str, Any] | None = None) -> set[str]:
 
 def request(
     work: Work, method: str, path: str, body: Any = None, seconds: float = 5.0, url: str | None = None
-) -> Reply:
-    """Make a request, of this member or at a whole ``url``. Raises HookFailedError if there is no answer."""
+) -> HttpReply:
+    """Send a request for a path of this member, or for another URL. Raises HookFailedError without a response."""
     headers = {}
     if method != "GET" and "credentials" in work.options:
         headers["Authorization"] = f"Basic {_credentials(work)}"
@@ -86,11 +86,11 @@ def _credentials(work: Work) -> str:
         raise HookFailedError(f"the credentials cannot be read: {path}: {error.strerror}") from error
     if b":" not in line:
         raise HookFailedError(f"{path} must have USER:PASSWORD in its first line")
-    work.hide(line)
-    work.hide(line.partition(b":")[2])
+    work.hide_secret(line)
+    work.hide_secret(line.partition(b":")[2])
     return base64.b64encode(line).decode("ascii")
 
 
-def said(reply: Reply) -> str:
-    """Return what an answer says, for a message."""
+def reply_text(reply: HttpReply) -> str:
+    """Return the body of a response, for a message."""
     return str(reply.body)[:300] or "it says nothing more"

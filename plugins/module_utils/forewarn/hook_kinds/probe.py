@@ -7,30 +7,30 @@ from __future__ import annotations
 
 from ..texts import duration_text, exact_text
 from .declaration import DURATION, HookKind, Option
-from .effect import EffectSeen, missing, nothing, there
+from .effect import EffectStatus, complete, incomplete, no_action
 from .work import HookFailedError, Work
 
 _READY, _NOT_READY = 200, 503
 _ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "localhost": "127.0.0.1"}  # noqa: S104 - where it listens on all
 
 
-def _drained(work: Work) -> EffectSeen:
-    """Look whether the probe says not ready, and has said so for long enough. It turns by itself."""
-    problem = _not_seen(work, _url(work))
+def _check_prepared(work: Work) -> EffectStatus:
+    """Check that the probe has answered 503 for long enough. The runner makes it do so."""
+    problem = _probe_problem(work, _url(work))
     if problem:
         work.notes.clear()
-        return missing(problem)
+        return incomplete(problem)
     seconds = float(work.options["wait"])
     left = seconds - (work.seconds_passed - work.notes.setdefault("since", work.seconds_passed))
     if left > work.seconds_left:
         raise HookFailedError(f"it takes {exact_text(left)}, and {duration_text(work.seconds_left)} are left")
     if left > 0:
-        return missing(f"/readyz answers {_NOT_READY}: load balancers have {exact_text(seconds)} to see it")
-    return there(f"/readyz has answered {_NOT_READY} for {exact_text(seconds)}")
+        return incomplete(f"/readyz answers {_NOT_READY}: load balancers have {exact_text(seconds)} to see it")
+    return complete(f"/readyz has answered {_NOT_READY} for {exact_text(seconds)}")
 
 
-def _undone(_work: Work) -> EffectSeen:
-    return there(f"/readyz answers {_READY} again once everything is recovered")
+def _check_recovered(_work: Work) -> EffectStatus:
+    return complete(f"/readyz answers {_READY} again once everything is recovered")
 
 
 def _url(work: Work) -> str:
@@ -43,7 +43,7 @@ def _url(work: Work) -> str:
     return f"http://{_ANY.get(host, host)}:{port}/readyz"
 
 
-def _not_seen(work: Work, url: str) -> str:
+def _probe_problem(work: Work, url: str) -> str:
     try:
         status = work.http("GET", url).status
     except HookFailedError as error:
@@ -84,8 +84,8 @@ KIND = HookKind(
             maximum=3600.0,
         ),
     ),
-    drain=nothing,
-    drained=_drained,
-    undo=nothing,
-    undone=_undone,
+    prepare=no_action,
+    check_prepared=_check_prepared,
+    recover=no_action,
+    check_recovered=_check_recovered,
 )

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from . import find
-from .effect import attain
+from .effect import attain_effect
 from .work import HookFailedError, Work
 
 PREPARE, RECOVER = "prepare", "recover"
@@ -52,12 +52,12 @@ def perform(
     problems = kind.problems(options)
     if problems:
         raise HookFailedError("; ".join(problems))
-    work = Work(kind.complete(options), event, seconds, memory_file, probe_address, outcome)
+    work = Work(kind.with_defaults(options), event, seconds, memory_file, probe_address, outcome)
     try:
         if phase == PREPARE:
-            attain(work, kind.drain, kind.drained, kind.every)
+            attain_effect(work, kind.prepare, kind.check_prepared, kind.poll_seconds)
         else:
-            attain(work, kind.undo, kind.undone, kind.every)
+            attain_effect(work, kind.recover, kind.check_recovered, kind.poll_seconds)
             work.forget()
     except HookFailedError as error:
-        raise HookFailedError(work.masked(str(error))) from error
+        raise HookFailedError(work.mask(str(error))) from error

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable
 
 from .declaration import NETWORK, TEXT, USERS, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, there, undone
-from .work import HookFailedError, NotYetError, Work
+from .effect import EffectStatus, absent, complete, incomplete
+from .work import HookFailedError, NotReadyError, Work
 
 _UPGRADE, _DIAGNOSTICS, _CONTROL = "rabbitmq-upgrade", "rabbitmq-diagnostics", "rabbitmqctl"
 _QUORUM_SECONDS = 3  # of one question whether the quorum is there: the hook says what it waits for in between
@@ -25,7 +25,7 @@ _BEGIN = re.compile(r"^\s*(?=[\[{])", re.MULTILINE)
 _MOVABLE = ("quorum", "stream")  # types of queues whose leader goes to another node
 
 
-def _drain(work: Work) -> str:
+def _prepare(work: Work) -> str:
     with ThreadPoolExecutor() as pool:  # each question takes half a second
         asked, missed = pool.submit(_in_maintenance, work), pool.submit(_no_quorum, work)
     # Where the node is drained already its own members are offline, and the quorum cannot be there.
@@ -34,55 +34,55 @@ def _drain(work: Work) -> str:
     if work.notes.get("drained"):
         work.forget()  # somebody has ended the maintenance mode since, so that this one is the hook's own
     work.remember(maintenance=asked.result())
-    _ask(work, _UPGRADE, "drain")
+    _run_program(work, _UPGRADE, "drain")
     work.notes["drained"] = True
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
+def _check_prepared(work: Work) -> EffectStatus:
     if not work.notes.get("drained"):  # a drain that was cut short is only repeated
-        return undone("the node is not drained")
-    led = _led_here(work)
+        return absent("the node is not drained")
+    led = _leaders_here(work)
     if not _in_maintenance(work):  # asked last: only with it no leader comes back
-        return undone("the node is not in maintenance mode")
-    return missing(led) if led else there("the node is in maintenance mode, and leads no quorum queue")
+        return absent("the node is not in maintenance mode")
+    return incomplete(led) if led else complete("the node is in maintenance mode, and leads no quorum queue")
 
 
-def _undo(work: Work) -> str:
-    _ask(work, _UPGRADE, "drain" if work.memory.get("maintenance") else "revive")
+def _recover(work: Work) -> str:
+    _run_program(work, _UPGRADE, "drain" if work.memory.get("maintenance") else "revive")
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
+def _check_recovered(work: Work) -> EffectStatus:
     before = work.memory.get("maintenance")  # without memory, this hook has drained nothing
     down = "" if before or _in_maintenance(work) else _no_quorum(work)
     maintenance = _in_maintenance(work)
     if before is not None and maintenance != before:  # a restart ends the maintenance mode, a person's too
-        return undone(f"the node is {'still' if maintenance else 'not'} in maintenance mode")
+        return absent(f"the node is {'still' if maintenance else 'not'} in maintenance mode")
     if maintenance:
-        return there("the node was in maintenance mode before, and is so again")
+        return complete("the node was in maintenance mode before, and is so again")
     if down:
         # Right after a drain, a revive leaves those down that led: until they are up, the node is revived again.
-        return missing(down) if before is None else undone(down)
-    return there("the node is in service, and every quorum queue has the members online that it needs")
+        return incomplete(down) if before is None else absent(down)
+    return complete("the node is in service, and every quorum queue has the members online that it needs")
 
 
 def _in_maintenance(work: Work) -> bool:
-    return bool(_json(work, _is_status, _DIAGNOSTICS, "status")[_MAINTENANCE])
+    return bool(_read_json(work, _is_status, _DIAGNOSTICS, "status")[_MAINTENANCE])
 
 
-def _led_here(work: Work) -> str:
-    queues = _json(work, _are_queues, _CONTROL, "list_queues", "--local", "name", "type")
+def _leaders_here(work: Work) -> str:
+    queues = _read_json(work, _are_queues, _CONTROL, "list_queues", "--local", "name", "type")
     left = [str(queue["name"]) for queue in queues if queue["type"] in _MOVABLE]
     return f"this node still leads {', '.join(left[:3])}{' and others' if len(left) > 3 else ''}" if left else ""
 
 
 def _no_quorum(work: Work) -> str:
-    """Return which queues would lose their quorum with one member less."""
+    """Return why a queue would lose its quorum without this node, or an empty text."""
     seconds = max(1, min(_QUORUM_SECONDS, int(work.seconds_left)))
     try:
-        _ask(work, _UPGRADE, "await_online_quorum_plus_one", "--timeout", str(seconds))
-    except NotYetError as error:
+        _run_program(work, _UPGRADE, "await_online_quorum_plus_one", "--timeout", str(seconds))
+    except NotReadyError as error:
         return f"some quorum queue has no member online to spare: {error}"
     return ""
 
@@ -95,9 +95,9 @@ def _are_queues(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) and {"name", "type"} <= one.keys() for one in value)
 
 
-def _json(work: Work, fits: Callable[[Any], bool], program: str, *words: str) -> Any:
-    """Return the JSON that fits, in lines of its own: a program also writes coloured warnings with brackets."""
-    text = _COLOUR.sub("", _ask(work, program, "--silent", *words, "--formatter", "json"))
+def _read_json(work: Work, fits: Callable[[Any], bool], program: str, *words: str) -> Any:
+    """Return the JSON in the output for which ``fits`` is true: programs also print coloured warnings with brackets."""
+    text = _COLOUR.sub("", _run_program(work, program, "--silent", *words, "--formatter", "json"))
     for mark in _BEGIN.finditer(text):
         try:
             value, end = json.JSONDecoder().raw_decode(text, mark.end())
@@ -105,16 +105,16 @@ def _json(work: Work, fits: Callable[[Any], bool], program: str, *words: str) ->
             continue
         if fits(value) and not text[end:].partition("\n")[0].strip():
             return value
-    raise NotYetError(f"{program} {words[0]} answered no JSON: {text.strip()[:200]}")
+    raise NotReadyError(f"{program} {words[0]} answered no JSON: {text.strip()[:200]}")
 
 
-def _ask(work: Work, program: str, *words: str) -> str:
+def _run_program(work: Work, program: str, *words: str) -> str:
     node = ("--node", str(work.options["node"])) if "node" in work.options else ()
     done = work.run(program, *words, *node, check=False, environment=_ENVIRONMENT)
     if done.code == 0:
         return done.output
-    text = f"{program} {next(word for word in words if word[0] != '-')} failed: {done.said}"
-    raise (HookFailedError if done.code in _USAGE else NotYetError)(text)
+    text = f"{program} {next(word for word in words if word[0] != '-')} failed: {done.message}"
+    raise (HookFailedError if done.code in _USAGE else NotReadyError)(text)
 
 
 KIND = HookKind(
@@ -145,10 +145,10 @@ KIND = HookKind(
             wording="NAME@HOST",
         ),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
     # The programs become the user rabbitmq, whose cookie they need, and talk to the node at the address of the host.
     needs=lambda _options: Requirements(programs=(_UPGRADE, _DIAGNOSTICS, _CONTROL), sandbox=(NETWORK, USERS)),
 )

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, there, undone
-from .slurm_node import ask, node_name, read_jobs, read_node
+from .effect import EffectStatus, absent, complete, incomplete
+from .slurm_node import node_name, read_jobs, read_node, run_slurm
 from .work import Work
 
 _WAIT, _REQUEUE = "wait", "requeue"
@@ -19,63 +19,63 @@ _OURS = "Forewarn: "
 _EVERY = 1.0  # seconds: one controller answers for thousands of nodes
 
 
-def _drain(work: Work) -> str:
+def _prepare(work: Work) -> str:
     name = node_name(work)
-    if not read_node(work, name).draining:  # a drain of somebody else keeps its reason
+    if not read_node(work, name).is_draining:  # a drain of somebody else keeps its reason
         reason = f"{_OURS}{work.event.get('EventType')} event {work.event.get('EventId')}"
-        ask(work, "scontrol", "update", f"nodename={name}", "state=drain", f"reason={reason}")
+        run_slurm(work, "scontrol", "update", f"nodename={name}", "state=drain", f"reason={reason}")
     for job in _to_requeue(work, read_jobs(work, name)):
         work.notes[job] = work.run("scontrol", "requeue", job, check=False).errors.strip()
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
+def _check_prepared(work: Work) -> EffectStatus:
     name = node_name(work)
     node = read_node(work, name)
     work.remember(boot=_boot(), slurmd=node.slurmd)
-    if not node.draining:
-        return undone(f"{name} is {node.state}, and not drained")
+    if not node.is_draining:
+        return absent(f"{name} is {node.state}, and not drained")
     jobs = read_jobs(work, name)
     if _to_requeue(work, jobs):
-        return undone(f"there are jobs to queue again on {name}")
+        return absent(f"there are jobs to queue again on {name}")
     if jobs:
         why = {job: f" ({work.notes[job]})" for job in jobs if work.notes.get(job)}
         shown = [f"{job} {state}{why.get(job, '')}" for job, state in jobs.items()]
-        return missing(f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} on {name}: {', '.join(shown[:5])}")
+        return incomplete(f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} on {name}: {', '.join(shown[:5])}")
     node = read_node(work, name)  # again, and last: that there is no job means little where Slurm may start one
-    if not node.draining:
-        return undone(f"{name} is {node.state}, and not drained")
+    if not node.is_draining:
+        return absent(f"{name} is {node.state}, and not drained")
     # Where the last job has only just ended, its epilog still runs.
-    return missing(f"{name} is {node.state}") if node.works else there(f"{name} is drained")
+    return incomplete(f"{name} is {node.state}") if node.is_busy else complete(f"{name} is drained")
 
 
 def _to_requeue(work: Work, jobs: Mapping[str, str]) -> list[str]:
-    """Return the jobs to queue again, each of them once in a run: ``work.notes`` has what Slurm said."""
+    """Return the jobs to requeue, each once in a run: ``work.notes`` has Slurm's answers."""
     wanted = work.options["jobs"] == _REQUEUE
     return [job for job, state in jobs.items() if wanted and state != "COMPLETING" and job not in work.notes]
 
 
-def _undo(work: Work) -> str:
-    ask(work, "scontrol", "update", f"nodename={node_name(work)}", "state=resume")
+def _recover(work: Work) -> str:
+    run_slurm(work, "scontrol", "update", f"nodename={node_name(work)}", "state=resume")
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
-    """Look whether a node takes jobs; what this hook has drained is to be resumed."""
+def _check_recovered(work: Work) -> EffectStatus:
+    """Check that the node takes jobs; a node that this hook has drained must be resumed."""
     name = node_name(work)
     node = read_node(work, name)
-    if node.draining:
+    if node.is_draining:
         if not node.reason.startswith(_OURS):
-            return there(f"{name} is {node.state}, for: {node.reason}. It stays so")
+            return complete(f"{name} is {node.state}, for: {node.reason}. It stays so")
         rebooted = work.memory.get("boot") not in (None, _boot())
         # Until its slurmd has come back from a reboot, jobs that are sent there fail.
-        if not node.answers or (rebooted and node.slurmd == work.memory.get("slurmd")):
+        if not node.is_responding or (rebooted and node.slurmd == work.memory.get("slurmd")):
             hint = "its slurmd has not registered again: see systemctl status slurmd"
-            return missing(f"{name} is {node.state}, and {hint}")
-        return undone(f"{name} is drained")
-    if work.memory and (not node.answers or node.has("DOWN", "FAIL", "UNKNOWN")):
-        return missing(f"{name} is {node.state}, for: {node.reason or 'no reason'}")
-    return there(f"{name} is {node.state}")
+            return incomplete(f"{name} is {node.state}, and {hint}")
+        return absent(f"{name} is drained")
+    if work.memory and (not node.is_responding or node.has("DOWN", "FAIL", "UNKNOWN")):
+        return incomplete(f"{name} is {node.state}, for: {node.reason or 'no reason'}")
+    return complete(f"{name} is {node.state}")
 
 
 def _boot() -> str:
@@ -112,10 +112,10 @@ KIND = HookKind(
             choices=(_WAIT, _REQUEUE),
         ),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
-    every=_EVERY,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
+    poll_seconds=_EVERY,
     needs=lambda _options: Requirements(programs=("scontrol", "squeue"), sandbox=(NETWORK,)),
 )

@@ -14,65 +14,67 @@ from typing import Any
 
 from ..texts import exact_text
 from .declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
-from .effect import EffectSeen, missing, there, undone
+from .effect import EffectStatus, absent, complete, incomplete
 from .systemd_blocks import DROP_INS, drop_in, unblock
-from .systemd_memory import RESTARTING, recall, remember, remembered
-from .systemd_stop import hold_down, not_down
-from .systemd_units import look, order
+from .systemd_memory import RESTARTING, recall_states, record_states, restore_states
+from .systemd_stop import keep_stopped, running_unit
+from .systemd_units import read_units, systemctl
 from .work import HookFailedError, Work
 
 # How long a service has to run before it counts as started. One of Type=simple is active at once, whatever it does.
 _SETTLED_SECONDS = 5
 
 
-def _drain(work: Work) -> str:
+def _prepare(work: Work) -> str:
     """Stop and block what triggers the unit, then the unit: a trigger whose unit refuses to start asks without end.
 
     Before systemd 250 process 1 then does nothing else; since then the trigger fails, and stays so.
     """
-    before = remembered(work) if "looked" in work.notes else remember(work)
+    before = recall_states(work) if "looked" in work.notes else record_states(work)
     work.notes["looked"] = True
-    *triggers, unit = before.ours
+    *triggers, unit = before.own
     for names in filter(None, (triggers, [unit])):
-        hold_down(work, names)
-        up = not_down(work, names)
+        keep_stopped(work, names)
+        up = running_unit(work, names)
         if up:
             return up
     return ""
 
 
-def _drained(work: Work) -> EffectSeen:
+def _check_prepared(work: Work) -> EffectStatus:
     unit = work.options["unit"]
     if "looked" not in work.notes:
-        return undone(f"{unit} may run")
-    before = remembered(work)
-    up = not_down(work, before.ours)
+        return absent(f"{unit} may run")
+    before = recall_states(work)
+    up = running_unit(work, before.own)
     if up:
-        return undone(up)
+        return absent(up)
     others = [name for name in before.active if name != unit]
-    return there(f"{unit} is stopped" + (f", and with it {', '.join(others)}" if others else ""))
+    return complete(f"{unit} is stopped" + (f", and with it {', '.join(others)}" if others else ""))
 
 
-def _undo(work: Work) -> str:
+def _recover(work: Work) -> str:
     """Let the units start again, and start those that were active: first what triggers others, as systemd does."""
-    before = recall(work)
+    before = restore_states(work)
     work.notes["started"] = True
-    unblock(work, before.ours)
-    order(work, "reset-failed", [unit.name for unit in look(work, before.active).values() if unit.state == "failed"])
+    unblock(work, before.own)
+    systemctl(
+        work, "reset-failed", [unit.name for unit in read_units(work, before.active).values() if unit.state == "failed"]
+    )
     # Without the units that a target wants: some may have been stopped on purpose.
     targets = [name for name in before.active if name.endswith(".target")]
-    order(work, "start", [name for name in before.active if name not in targets])
-    order(work, "start", targets, "--job-mode=ignore-requirements")
+    systemctl(work, "start", [name for name in before.active if name not in targets])
+    systemctl(work, "start", targets, "--job-mode=ignore-requirements")
     return ""
 
 
-def _undone(work: Work) -> EffectSeen:
-    """Look whether all is active that was. Raises HookFailedError if a unit is not, and will not be."""
-    before, ours = remembered(work)
-    units = look(work, before)
-    blocked = [name for name in ours if drop_in(name).exists()]
+def _check_recovered(work: Work) -> EffectStatus:
+    """Check that all units are active that were. Raises HookFailedError if one is not, and will not become so."""
+    before, own = recall_states(work)
+    units = read_units(work, before)
+    blocked = [name for name in own if drop_in(name).exists()]
     if blocked or "started" not in work.notes:
-        return undone(f"{', '.join(blocked) or work.options['unit']} may not start yet")
+        return absent(f"{', '.join(blocked) or work.options['unit']} may not start yet")
     active = {name for name, unit in units.items() if unit.state == "active"}
     waiting, lost = [], []
     for name, unit in units.items():
@@ -82,16 +84,16 @@ def _undone(work: Work) -> EffectSeen:
             lost.append(unit)
         elif unit.state != "active":
             waiting.append(str(unit))
-        elif unit.goes_on and time.monotonic() < unit.active_since + _SETTLED_SECONDS:
+        elif unit.is_long_running and time.monotonic() < unit.active_since + _SETTLED_SECONDS:
             waiting.append(f"{name} is active, and has to stay so for {exact_text(_SETTLED_SECONDS)}")
     if lost:
         found = ", ".join(f"{unit.name} is {unit.state} ({unit.result})" for unit in lost)
         raise HookFailedError(f"not as before: {found}: journalctl --unit={lost[0].name} says why")
     if waiting:
-        return missing(", ".join(waiting))
+        return incomplete(", ".join(waiting))
     if not units:
-        return there(f"{work.options['unit']} was not running before, and is not started")
-    return there(f"{', '.join(units)} {'is' if len(units) == 1 else 'are'} active")
+        return complete(f"{work.options['unit']} was not running before, and is not started")
+    return complete(f"{', '.join(units)} {'is' if len(units) == 1 else 'are'} active")
 
 
 def _needs(options: Mapping[str, Any]) -> Requirements:
@@ -135,10 +137,10 @@ KIND = HookKind(
             default=True,
         ),
     ),
-    drain=_drain,
-    drained=_drained,
-    undo=_undo,
-    undone=_undone,
-    every=0.2,
+    prepare=_prepare,
+    check_prepared=_check_prepared,
+    recover=_recover,
+    check_recovered=_check_recovered,
+    poll_seconds=0.2,
     needs=_needs,
 )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How starts of a unit are refused for a while: by a drop-in that a reboot forgets.
+"""Blocks starts of units until the event is over, by drop-ins in /run, which a reboot removes.
 
 systemd.unit(5) has AssertPathExists=. 'systemctl mask --runtime' does not work for units whose file is in /etc.
 """
@@ -25,7 +25,7 @@ def drop_in(name: str) -> Path:
 
 
 def block(work: Work, units: Mapping[str, bool]) -> None:
-    """Let every start of units fail: name -> whether it was active before, for other hooks. Raises HookFailedError."""
+    """Let every start of units fail: name -> whether the unit was active, for other hooks. Raises HookFailedError."""
     for name, was_active in units.items():
         path = drop_in(name)
         note = _WAS_ACTIVE if was_active else ""

@@ -1,21 +1,21 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How units are kept down: stopped, and started by nobody."""
+"""Keeps units stopped: stops them, and blocks their starts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from .systemd_blocks import block, is_blocked
-from .systemd_memory import remembered
-from .systemd_units import look, order
+from .systemd_memory import recall_states
+from .systemd_units import read_units, systemctl
 from .work import Work
 
 
-def not_down(work: Work, names: Sequence[str]) -> str:
-    """Return which of these units is up, or may be started by somebody else, or an empty text."""
-    for unit in look(work, names).values():
+def running_unit(work: Work, names: Sequence[str]) -> str:
+    """Return which of these units runs, or may be started by somebody else, or an empty text."""
+    for unit in read_units(work, names).values():
         if not unit.is_down:
             return str(unit)
         if unit.is_queued and not work.options["block"]:
@@ -25,9 +25,9 @@ def not_down(work: Work, names: Sequence[str]) -> str:
     return ""
 
 
-def hold_down(work: Work, names: Sequence[str]) -> None:
-    """Do what is missing: somebody may have started a unit again."""
-    if not_down(work, names):
-        units, active = look(work, names).values(), remembered(work).active
+def keep_stopped(work: Work, names: Sequence[str]) -> None:
+    """Stop and block the units, unless all are; somebody may have started one again."""
+    if running_unit(work, names):
+        units, active = read_units(work, names).values(), recall_states(work).active
         block(work, {one.name: one.name in active for one in units if work.options["block"] and not is_blocked(one)})
-        order(work, "stop", [one.name for one in units if one.state != "deactivating"])
+        systemctl(work, "stop", [one.name for one in units if one.state != "deactivating"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd says of units, and which others a stop of a unit concerns (systemctl(1), systemd.unit(5))."""
+"""Units as systemd shows them, and the other units that a stop concerns (systemctl(1), systemd.unit(5))."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SHOWN = (
     *("Id", "LoadState", "ActiveState", "SubState", "Result", "Job", "InvocationID", "DropInPaths", "Transient"),
     *("Type", "RemainAfterExit", "ActiveEnterTimestampMonotonic", "Triggers", "TriggeredBy", *_STOPPED_WITH),
 )
-# Nothing but what made them can start them again.
+# Units that systemctl cannot start again.
 _NOT_STARTED = (".scope", ".device")
 
 
 class Unit:
-    """What ``systemctl show`` has of a unit. ``state`` is its ActiveState, ``sub_state`` says more."""
+    """The properties of a unit by ``systemctl show``: ``state`` is its ActiveState, ``sub_state`` its SubState."""
 
     def __init__(self, shown: Mapping[str, str]) -> None:
         self._shown = shown
@@ -38,7 +38,7 @@ class Unit:
         # It is activating while it runs, and inactive once it has done its work.
         self._is_once = shown.get("Type") == "oneshot" and shown.get("RemainAfterExit") == "no"
         self.is_running_once = self._is_once and self.state == "activating" and not self.is_restarting
-        self.goes_on = self.name.endswith(".service") and shown.get("Type") != "oneshot"
+        self.is_long_running = self.name.endswith(".service") and shown.get("Type") != "oneshot"
         self.invocation = shown.get("InvocationID", "")
         self.active_since = int(shown.get("ActiveEnterTimestampMonotonic") or 0) / 1e6  # as time.monotonic()
         self.drop_ins = self._names("DropInPaths")
@@ -51,7 +51,7 @@ class Unit:
         return f"{self.name} is {self.state} ({self.sub_state})"
 
     def has_done_its_work(self, before: str, active: Collection[str]) -> bool:
-        """Return whether it has ended with success since its invocation ``before``, and was not meant to go on.
+        """Return whether the unit has ended with success since its invocation ``before``, and need not run on.
 
         ``active`` are units that are active: one of them may trigger it when there is work again.
         """
@@ -64,8 +64,8 @@ class Unit:
         return tuple(shlex.split(self._shown.get(key, "")))  # systemctl quotes a name that has a backslash
 
 
-def look(work: Work, names: Collection[str]) -> dict[str, Unit]:
-    """Return what systemd says of units at one time, by their own names: not those of an alias."""
+def read_units(work: Work, names: Collection[str]) -> dict[str, Unit]:
+    """Return units by their own names, never an alias, all as of one time. Raises HookFailedError."""
     if not names:
         return {}
     output = work.run(*SYSTEMCTL, "show", f"--property={','.join(_SHOWN)}", "--", *names).output
@@ -73,17 +73,17 @@ def look(work: Work, names: Collection[str]) -> dict[str, Unit]:
     return {unit.name: unit for unit in map(Unit, filter(None, blocks))}
 
 
-def order(work: Work, verb: str, names: Collection[str], *options: str) -> None:
-    """Have systemd start units, stop them or forget that they have failed, without a wait. Raises HookFailedError."""
+def systemctl(work: Work, verb: str, names: Collection[str], *options: str) -> None:
+    """Run start, stop or reset-failed for units, without waiting for the result. Raises HookFailedError."""
     if names:
         no_block = ("--no-block",) if verb in ("start", "stop") else ()
         work.run(*SYSTEMCTL, verb, *no_block, *options, "--", *names)
 
 
-def look_around(work: Work, unit: Unit, with_triggers: bool) -> dict[str, Unit]:
-    """Return a unit, all that systemd stops with it, and with ``with_triggers`` what starts any of these by itself.
+def read_related_units(work: Work, unit: Unit, with_triggers: bool) -> dict[str, Unit]:
+    """Return a unit and the units that systemd stops with it, the nearest first.
 
-    The nearest come first.
+    With ``with_triggers``, also return the units that trigger any of these.
     """
     found = {unit.name: unit}
     nearest = [unit]
@@ -91,7 +91,7 @@ def look_around(work: Work, unit: Unit, with_triggers: bool) -> dict[str, Unit]:
     while nearest:
         names = {name for one in nearest for name in (*one.stops, *(one.triggered_by if with_triggers else ()))}
         names.update(one.name for one in installed if not {*one.triggers}.isdisjoint(unit.name for unit in nearest))
-        looked = look(work, sorted(names - {*found})).values()
+        looked = read_units(work, sorted(names - {*found})).values()
         # A timer that has elapsed triggers nothing more; to start it again could.
         nearest = [one for one in looked if one.is_loaded and one.sub_state != "elapsed"]
         found.update((one.name, one) for one in nearest)
@@ -99,13 +99,13 @@ def look_around(work: Work, unit: Unit, with_triggers: bool) -> dict[str, Unit]:
 
 
 def triggers_among(units: Mapping[str, Unit]) -> list[Unit]:
-    """Return those of ``look_around`` that trigger another one, the farthest first: each before what it triggers."""
+    """Return the units that trigger another one of ``read_related_units``, each before the units that it triggers."""
     return [unit for unit in reversed(list(units.values())) if {*unit.triggers} & {*units}]
 
 
 def _installed_triggers(work: Work) -> list[Unit]:
-    """Return what may trigger units, also where systemd has not loaded it yet: somebody may start it meanwhile."""
+    """Return the units that can trigger others, also those not loaded yet, which somebody may start meanwhile."""
     types = "--type=socket,path,timer,automount"
     listed = work.run(*SYSTEMCTL, "list-unit-files", types, "--no-legend", "--no-pager", "--plain").output
     names = [line.split()[0] for line in listed.splitlines() if line.strip()]
-    return list(look(work, [name for name in names if "@." not in name]).values())
+    return list(read_units(work, [name for name in names if "@." not in name]).values())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the code of a kind works with: its options, the event, the time it has, programs and HTTP."""
+"""What the functions of a kind get: the options, the event, the time, programs, HTTP, and a memory."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from ..errors import InputError
 from ..texts import duration_text
 from .masking import Masker
 
-_REPORT_SECONDS = 0.5  # of its time a hook keeps for saying what it waited for
+_REPORT_SECONDS = 0.5  # at the end of its time, in which a hook reports what it waited for
 _LEAST_SECONDS = 0.1
 _QUOTED = 300  # characters of what a program wrote
 _ANSWER_BYTES = 4 * 1024 * 1024
 
 
 class HookFailedError(Exception):
-    """The effect is not there; the text says why, and what a person can do."""
+    """The effect is not there. The text says why, and what to do."""
 
 
-class NotYetError(HookFailedError):
-    """The software does not answer, or not yet: ``Work.wait`` says so, and goes on waiting."""
+class NotReadyError(HookFailedError):
+    """The software does not answer yet. ``Work.wait`` reports that, and continues to wait."""
 
 
-class Done(NamedTuple):
-    """A program that has ended: its exit code, and what it wrote to standard output and to standard error."""
+class ProgramResult(NamedTuple):
+    """The result of a program: its exit code, its standard output and its standard error."""
 
     code: int
     output: str
     errors: str
 
     @property
-    def said(self) -> str:
-        """What it wrote, on one line, for a message."""
+    def message(self) -> str:
+        """The beginning of its output on one line, for a message."""
         return " ".join((self.errors or self.output).split())[:_QUOTED] or f"exit code {self.code}"
 
 
-class Reply(NamedTuple):
-    """An answer by HTTP. ``body`` is parsed JSON, or the text where it is not JSON."""
+class HttpReply(NamedTuple):
+    """An HTTP response. ``body`` is the value of the JSON, or the text if it is not JSON."""
 
     status: int
     body: Any
 
 
 class Work:
-    """One run of a hook. ``options`` are complete; ``event`` has the service's own field names.
+    """One run of a hook. ``options`` include the defaults; ``event`` has the service's field names.
 
-    ``outcome`` is finished, cancelled or unseen once the event has left the list. ``probe_address`` is where the runner
-    itself answers ``/readyz``, None where it does not. ``memory`` is what an earlier run of the same hook remembered:
-    empty for the first. ``notes`` are of this run alone.
+    ``seconds`` is the time for the run. ``outcome`` is finished, cancelled or unseen once the event has left the list,
+    None before. ``probe_address`` is HOST:PORT of the runner's ``/readyz``, None if it has none. ``memory`` has the
+    values that earlier runs of the hook remembered, also before a reboot; ``notes`` are of this run alone.
     """
 
     def __init__(
@@ -99,19 +99,19 @@ class Work:
         return time.monotonic() - self._began
 
     def wait(self, missing: Callable[[], str], every: float = 0.5) -> None:
-        """Call ``missing`` until it returns an empty text. Until then it says what is missing: "3 sessions are open".
+        """Call ``missing`` every ``every`` seconds until it returns an empty text instead of "3 sessions are open".
 
-        Raises HookFailedError, with the last of these texts, when the time is over. A NotYetError of ``missing`` is
-        such a text too: software that is being started, or fails over, is waited for.
+        Raises HookFailedError with the last text when the time is over. A NotReadyError of ``missing`` counts as such a
+        text: software that starts or fails over needs time.
         """
         said = ""
         while True:
             try:
                 text = missing()
-            except NotYetError as error:
+            except NotReadyError as error:
                 text = str(error)
             except HookFailedError as error:
-                if said and not self.seconds_left:  # what was asked did not answer in the rest of the time
+                if said and not self.seconds_left:  # no answer within the time that was left
                     raise self._too_late(said) from error
                 raise
             if not text:
@@ -129,23 +129,26 @@ class Work:
     # Words
 
     def say(self, text: str) -> None:
-        """Write a line for people, into the hook's output, without what is hidden."""
-        self._say(self.masked(text))
+        """Write a line to the hook's output, with secrets masked."""
+        self._say(self.mask(text))
 
-    def hide(self, secret: bytes) -> None:
-        """Let no text of this hook have a secret in it."""
+    def hide_secret(self, secret: bytes) -> None:
+        """Mask a secret in all texts of this hook from now on."""
         self._secrets.add(secret)
 
-    def masked(self, text: str) -> str:
-        """Return a text without what is hidden."""
-        return Masker(self._secrets).masked(text) if self._secrets else text
+    def mask(self, text: str) -> str:
+        """Return a text with secrets masked."""
+        return Masker(self._secrets).mask(text) if self._secrets else text
 
     # Programs and requests
 
     def run(
         self, *words: str, check: bool = True, stdin: str = "", environment: Mapping[str, str] | None = None
-    ) -> Done:
-        """Run a program in the time that is left. Raises HookFailedError; with ``check`` also if it ends with not 0."""
+    ) -> ProgramResult:
+        """Run a program in the time that is left.
+
+        Raises HookFailedError; with ``check`` also for an exit code but 0.
+        """
         name = words[0].rpartition("/")[2]
         try:
             done = subprocess.run(  # noqa: S603 - what the policy names, or a program of the kind; no shell
@@ -161,9 +164,9 @@ class Work:
         except OSError as error:
             raise HookFailedError(f"{words[0]} cannot be run: {error.strerror}") from error
         output, errors = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-        result = Done(done.returncode, output, errors)
+        result = ProgramResult(done.returncode, output, errors)
         if check and result.code != 0:
-            raise HookFailedError(f"{name} failed: {result.said}")
+            raise HookFailedError(f"{name} failed: {result.message}")
         return result
 
     def http(
@@ -174,10 +177,11 @@ class Work:
         headers: Mapping[str, str] | None = None,
         seconds: float = 5.0,
         ca_file: str | None = None,
-    ) -> Reply:
-        """Make one request, with ``body`` as JSON. Raises HookFailedError if there is no answer, of any status.
+    ) -> HttpReply:
+        """Send a request, with ``body`` as JSON; return the response, of any status.
 
-        ``ca_file`` (PEM) is trusted instead of the system's authorities.
+        Raises HookFailedError without a response. ``seconds`` is the timeout. ``ca_file`` (PEM) replaces the system's
+        certificate authorities.
         """
         parts = urlsplit(url)
         timeout = max(_LEAST_SECONDS, min(seconds, self.seconds_left))
@@ -201,14 +205,17 @@ class Work:
         finally:
             connection.close()
         try:
-            return Reply(response.status, json.loads(text))
+            return HttpReply(response.status, json.loads(text))
         except ValueError:
-            return Reply(response.status, text.strip())
+            return HttpReply(response.status, text.strip())
 
     # Memory
 
     def remember(self, **values: Any) -> None:
-        """Keep how things were before the first run, for the recovery. Values that were kept earlier stay."""
+        """Add values to the memory, for the recovery.
+
+        Values of the same name from earlier runs stay. Raises HookFailedError.
+        """
         if values.keys() <= self.memory.keys():
             return
         self.memory = {**values, **self.memory}
@@ -221,7 +228,7 @@ class Work:
             raise HookFailedError(f"{self._memory_file} cannot be written: {error}") from error
 
     def forget(self) -> None:
-        """Forget what was remembered, once it is undone."""
+        """Clear the memory, once everything is recovered."""
         self.memory = {}
         if self._memory_file is not None and self._memory_file.exists():
             self._memory_file.unlink()
@@ -231,7 +238,7 @@ class Work:
             return {}
         try:
             found = json.loads(self._memory_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # cut off by a crash: as if nothing had been kept
+        except (OSError, ValueError):  # cut off by a crash: as if there were no memory
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -239,7 +246,7 @@ class Work:
 def _tls(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:  # also of what is no certificate
+    except OSError as error:  # also if the file has no certificate
         raise HookFailedError(f"{ca_file} cannot be used: {error.strerror or error}") from error
 
 

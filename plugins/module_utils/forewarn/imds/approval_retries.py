@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Approving what a person has named, patiently: another document decides what is sent again."""
+"""Approves events with retries: after a fault, only a new document tells what may be sent again (SE-31)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .client import Client
 from .errors import NOT_SENT, Fault
 from .retry import RetryPolicy
 
-_MOST_UNSENT = 3  # approvals that were not sent, before patience counts: the document is just read again
+_MAX_UNSENT = 3  # approvals that were not sent are retried at once, so often; then as after any other fault
 
 
-def approve_patiently(
+def approve_with_retries(
     client: Client, document: Document, events: Sequence[Event], patience_seconds: float, in_time: bool = False
 ) -> None:
-    """Approve events that ``document``, the one that ``client`` has read last, lists as Scheduled.
+    """Approve events that are Scheduled in ``document``, the last one that ``client`` has read.
 
-    After a passing fault it is read again, for up to ``patience_seconds``: what has started by then is done, and what
-    is still listed just as it was is sent again (SE-31). ``in_time``: nothing is sent once NotBefore of one of them has
-    passed. Raises PassingFault or LastingFault, also where an event has
-    changed or is gone; ``unsure`` says whether any of the approvals may have had an effect.
+    After a passing fault, read the document again, for up to ``patience_seconds``. An event that has started by then
+    needs no approval; one that is unchanged is approved again (SE-31). With ``in_time``, send nothing once NotBefore of
+    one of the events has passed. Raises PassingFault or LastingFault, also if an event has changed or is gone; the
+    fault's ``unsure`` says whether any of the approvals may have had an effect.
     """
     policy = RetryPolicy(client.clock() + patience_seconds, clock=client.clock)
-    unsure, unsent = False, 0
+    unsure, unsent_count = False, 0
     while True:
         try:
             ends = [event.not_before.timestamp() for event in events if event.not_before is not None]
@@ -36,13 +36,13 @@ def approve_patiently(
         except Fault as fault:
             unsure = fault.unsure = unsure or fault.unsure
             lost = fault
-        if lost.kind == NOT_SENT and unsent < _MOST_UNSENT:
-            unsent += 1
+        if lost.kind == NOT_SENT and unsent_count < _MAX_UNSENT:
+            unsent_count += 1
         else:
-            due = policy.failed(lost)
-            if policy.gives_up(lost):
+            due = policy.record_failure(lost)
+            if policy.is_exhausted(lost):
                 raise lost
-            client.faults.failed(lost)
+            client.faults.record_failure(lost)
             client.sleep(max(0.0, due - client.clock()))
         try:
             document = client.read(max(0.0, (policy.deadline or 0.0) - client.clock()))

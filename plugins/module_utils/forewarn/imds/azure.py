@@ -35,11 +35,13 @@ def asset_tag(path: str | None = None) -> str | None:
         return None
 
 
-def doubt(option: str | None, endpoint: str, environ: Mapping[str, str], path: str | None = None) -> str | None:
-    """Return why the default address may not be Azure's here, or None if it is or another address was given.
+def platform_problem(
+    option: str | None, endpoint: str, environ: Mapping[str, str], path: str | None = None
+) -> str | None:
+    """Return why the default address may be somebody else's, None if it is Azure's or another address was given.
 
-    ``option`` is the value of ``--endpoint``, None if it was not given; ``endpoint`` is the result of ``resolve``.
-    ``path``: the file of the asset tag.
+    ``option`` is the value of ``--endpoint`` or None; ``endpoint`` is the result of ``resolve_endpoint``. ``path`` is
+    the file of the asset tag, by default Linux's.
     """
     named = option if option is not None else environ.get(ENVIRONMENT_VARIABLE)
     if endpoint != DEFAULT_ENDPOINT or named not in (None, "", AUTO):

@@ -36,7 +36,7 @@ from .transport import ImdsRequest, Response, Transport, since_boot
 
 # The address is on the host: a connection takes milliseconds, or fails.
 CONNECT_TIMEOUT_SECONDS = 5.0
-# Giving up sooner gains nothing: the service keeps working on abandoned requests, and soon answers 429.
+# A shorter timeout gains nothing: the service continues with abandoned requests, and soon answers 429.
 READ_TIMEOUT_SECONDS = 10.0
 # The first request switches the service on, which takes up to 2 minutes (SE-05).
 FIRST_READ_TIMEOUT_SECONDS = 120.0
@@ -50,21 +50,21 @@ _FINDING_FAULT = re.compile(r"invalid|not valid|unsupported|not supported|unknow
 _WEB_PAGE = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
 _UNSURE = "Whether the approval arrived is not known."
-_LONGEST_QUOTE = 200  # characters of an error's body
+_MAX_EXCERPT = 200  # characters of an error's body
 _PASSING_STATUSES = frozenset({404, 408, 409, 410, 425, 429, 499})  # and all below 300 and above 499
 
 _T = TypeVar("_T")
 
 
 class Client:
-    """Talks to the service at one endpoint, over one kept connection, within the request budget of ``limiter``.
+    """The client of the service at one endpoint, on one persistent connection, within the budget of ``limiter``.
 
-    Every request carries ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed.
-    Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` applies (SE-05).
-    ``log`` receives texts for the operator; it and ``sleep`` can be set later. ``transport`` is for requests that do
-    not use a connection of this process. ``wall`` returns seconds since 1970, and ``age_clock`` seconds that pass while
-    this process is stopped. Not thread-safe.
-    Raises InputError if the endpoint or the api-version is not well formed.
+    Every request has ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed. Timeouts
+    are in seconds; until the service has answered once, ``first_read_timeout`` applies (SE-05). ``clock`` is monotonic,
+    ``wall`` returns seconds since 1970; ``age_clock`` is monotonic, and goes on while this process is stopped.
+    ``log`` receives texts for the operator; it and ``sleep`` can be set later. ``transport`` replaces the connection.
+
+    Not thread-safe. Raises InputError if the endpoint or the api-version is malformed.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Client:
         self.api_version = api_version
         self.limiter = Limiter(clock=clock)
         self.answered = False  # whether the service has answered a read of this client
-        self._last: tuple[bytes, Document] | None = None  # the body of the last read, and its content
+        self._last_read: tuple[bytes, Document] | None = None  # the body of the last read, and its content
         self._read_timeout = read_timeout
         self._first_read_timeout = first_read_timeout
         self.clock = clock
@@ -97,7 +97,7 @@ class Client:
         self.faults = FaultLog(lambda fault: self._report(str(fault)), self._report_end, clock)
         self._wall = wall
         self._transport = transport or Transport(self.endpoint.host, self.endpoint.port, connect_timeout, age_clock)
-        self._read_at: float | None = None  # by the transport's clock: the document that was read last
+        self._read_at: float | None = None  # when the last document was read, by the transport's clock; None once used
 
     def __enter__(self) -> Client:
         return self
@@ -106,7 +106,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the kept connection. The client stays usable."""
+        """Close the connection. The next request opens another."""
         self._transport.close()
 
     def _report(self, text: str) -> None:
@@ -118,35 +118,35 @@ class Client:
         self._report(f"The service answers again, after {times} in {duration_text(seconds)}.")
 
     def read_ahead(self) -> None:
-        """Send the first request for the document now; the first read takes its answer, and raises its fault.
+        """Send the first request for the document; the first read takes its answer, and raises its fault.
 
-        Takes a moment at most: nothing is sent if nobody accepts the connection at once, or if the host is a name that
-        has to be looked up.
+        Takes 0.1 s at most, and raises nothing: sends nothing if nobody accepts the connection at once, or if the host
+        is a name, which would have to be looked up.
         """
         with suppress(Fault):
             if self.endpoint.is_address and self.limiter.take(reserve=READ_RESERVE):
-                self._transport.begin(self._request("scheduledevents", self.api_version), self._timeout())
+                self._transport.send_ahead(self._request("scheduledevents", self.api_version), self._timeout())
 
     def read_once(self) -> Document:
-        """Read the document in one attempt (SE-01), once the budget allows it. Raises PassingFault or LastingFault."""
+        """Read the document in one attempt (SE-01), once the budget allows. Raises PassingFault or LastingFault."""
         return self._read(self._timeout())
 
     def read(self, patience_seconds: float = FIRST_PATIENCE_SECONDS) -> Document:
-        """Read the document, trying again after passing faults for up to ``patience_seconds``.
+        """Read the document, with retries after passing faults for up to ``patience_seconds``.
 
-        The first attempt can last ``first_read_timeout``, whatever the patience. Raises PassingFault or LastingFault.
+        The first attempt may take ``first_read_timeout``, whatever the patience. Raises PassingFault or LastingFault.
         """
-        return self._patiently(self._read, patience_seconds)
+        return self._with_retries(self._read, patience_seconds)
 
     def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None = None, not_after: float | None = None
     ) -> None:
-        """Approve events of the document that was read last, in one request (SE-30), each id spelled as it was there.
+        """Approve events of the last document in one request (SE-30), with each id spelled as in the document.
 
-        ``incarnation`` is the document's, which the api-versions of 2017 require. The request is sent once (SE-31), and
-        not at all, with a fault of the kind NOT_SENT, if the document is out of date by then or ``not_after`` (seconds
-        since 1970) has passed. Raises PassingFault or LastingFault; ``unsure`` says whether the approval may have had
-        an effect, and only another document tells.
+        ``incarnation`` is the document's, which the api-versions of 2017 require. The request is sent at most once
+        (SE-31). It is not sent if the document is out of date, or if ``not_after`` (seconds since 1970) has passed: the
+        fault is then of the kind NOT_SENT. Raises PassingFault or LastingFault; ``unsure`` says whether the approval
+        may have had an effect, which only another document tells. Raises ValueError without an event.
         """
         if not event_ids:
             raise ValueError("no event to approve")
@@ -155,7 +155,7 @@ class Client:
             content["DocumentIncarnation"] = incarnation
         request = self._request("scheduledevents", self.api_version, json.dumps(content).encode())
         try:
-            response = self._transport.exchange(request, self._timeout(), lambda: self._allow(not_after))
+            response = self._transport.exchange(request, self._timeout(), lambda: self._admit_approval(not_after))
             if not 200 <= response.status < 300:
                 raise self._fault(response, "approving")
         except Fault as fault:
@@ -164,8 +164,8 @@ class Client:
                 fault.hint = f"{_UNSURE} {fault.hint}".rstrip()
             raise
 
-    def _allow(self, not_after: float | None) -> None:
-        """Raise PassingFault unless an approval may be written now. Each takes a document of its own."""
+    def _admit_approval(self, not_after: float | None) -> None:
+        """Raise PassingFault unless an approval may be sent now. Each approval needs a document of its own."""
         if self._read_at is None:
             why = "no document has been read since the last one"
         elif (age := self._transport.clock() - self._read_at) > self._transport.fresh_seconds:
@@ -179,14 +179,14 @@ class Client:
             return
         raise PassingFault(f"not sent: {why}.", kind=NOT_SENT)
 
-    def instance(self, patience_seconds: float = 0.0) -> Vm:
-        """Read who this VM is. Raises PassingFault or LastingFault."""
-        return self._patiently(self._instance, patience_seconds)
+    def read_instance(self, patience_seconds: float = 0.0) -> Vm:
+        """Read the identity of this VM, with retries as ``read``. Raises PassingFault or LastingFault."""
+        return self._with_retries(self._read_instance, patience_seconds)
 
     def _timeout(self) -> float:
         return self._read_timeout if self.answered else max(self._first_read_timeout, self._read_timeout)
 
-    def _patiently(self, attempt: Callable[[float], _T], patience_seconds: float) -> _T:
+    def _with_retries(self, attempt: Callable[[float], _T], patience_seconds: float) -> _T:
         deadline = self.clock() + patience_seconds
         policy = RetryPolicy(deadline, clock=self.clock)
         timeout = self._timeout()
@@ -194,32 +194,32 @@ class Client:
             try:
                 result = attempt(timeout)
             except Fault as fault:  # noqa: PERF203 - attempts are seconds apart
-                due = policy.failed(fault)
-                if policy.gives_up(fault):
+                due = policy.record_failure(fault)
+                if policy.is_exhausted(fault):
                     raise
-                self.faults.failed(fault)
+                self.faults.record_failure(fault)
                 self.sleep(max(0.0, due - self.clock()))
                 timeout = min(self._timeout(), max(self._read_timeout, deadline - self.clock()))
             else:
-                self.faults.succeeded()
+                self.faults.record_success()
                 return result
 
     def _read(self, timeout: float) -> Document:
         response = self._get("scheduledevents", self.api_version, timeout)
         if response.status != 200:
             raise self._fault(response, "reading the events")
-        if self._last is not None and self._last[0] == response.body:  # true at nearly every poll
+        if self._last_read is not None and self._last_read[0] == response.body:  # true at nearly every poll
             self._read_at = response.since
-            return self._last[1]
+            return self._last_read[1]
         try:
             document = parse_document(response.body, self.api_version)
         except DocumentError as error:
             raise PassingFault(f"{self.endpoint.url} answered 200, but {error.message}.", kind=GARBAGE) from error
         self.answered = True
-        self._last, self._read_at = (response.body, document), response.since
+        self._last_read, self._read_at = (response.body, document), response.since
         return document
 
-    def _instance(self, timeout: float) -> Vm:
+    def _read_instance(self, timeout: float) -> Vm:
         response = self._get("instance", INSTANCE_API_VERSION, timeout)
         if response.status != 200:
             raise self._fault(response, "reading the instance metadata")
@@ -244,10 +244,10 @@ class Client:
             self.sleep(self.limiter.delay(reserve=READ_RESERVE))
 
     def _fault(self, response: Response, doing: str) -> Fault:
-        """Make the fault of an answer that is not 200."""
+        """Return the fault for an answer that is not 200."""
         status = response.status
         body = response.body[:4000].decode("utf-8", "replace")
-        said = _quoted(body)
+        excerpt = _excerpt(body)
         message = f"{self.endpoint.url} answered {status} {response.reason}".rstrip() + f" when {doing}"
         if 300 <= status < 400:
             location = response.headers.get("location", "nowhere")
@@ -257,7 +257,7 @@ class Client:
                 kind=REDIRECT,
                 status=status,
             )
-        message += f": {said}" if said else ""
+        message += f": {excerpt}" if excerpt else ""
         message += "" if message.endswith((".", "!", "?", "…")) else "."
         if status in (400, 404) and _ABOUT_VERSION.search(body) and _FINDING_FAULT.search(body):
             return LastingFault(
@@ -279,20 +279,20 @@ _HINTS = {
 }
 
 
-def _quoted(body: str) -> str:
-    """Return the part of an error's body that is worth reading: a web page's title, or the start of a long text."""
+def _excerpt(body: str) -> str:
+    """Return an excerpt of an error's body for a message: the title of a web page, or the start of a text."""
     text = " ".join(body.split())
     if _WEB_PAGE.match(text):
         title = _TITLE.search(text)
-        return f"a web page with the title {title.group(1).strip()[:_LONGEST_QUOTE]!r}" if title else "a web page"
-    if len(text) <= _LONGEST_QUOTE:
+        return f"a web page with the title {title.group(1).strip()[:_MAX_EXCERPT]!r}" if title else "a web page"
+    if len(text) <= _MAX_EXCERPT:
         return text
-    whole_words = text[: _LONGEST_QUOTE + 1].rpartition(" ")[0]
-    return (whole_words or text[:_LONGEST_QUOTE]) + " …"
+    whole_words = text[: _MAX_EXCERPT + 1].rpartition(" ")[0]
+    return (whole_words or text[:_MAX_EXCERPT]) + " …"
 
 
 def _retry_after(response: Response) -> float | None:
-    """Return the seconds of a Retry-After header, which holds either a number or a date."""
+    """Return the seconds of a Retry-After header, which is a number or a date; None without a valid one."""
     value = response.headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])

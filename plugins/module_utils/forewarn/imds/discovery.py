@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The endpoint of a VM that has no 169.254.169.254 (SE-04): DHCP option 245, from the leases that DHCP clients keep.
+"""The endpoint of a VM without 169.254.169.254 (SE-04): DHCP option 245, in the lease files of DHCP clients.
 
 Every VM on Azure gets option 245, even inside a virtual network. The route decides: if the lease also routes
 169.254.169.254, that address serves the VM and option 245 is ignored.
@@ -36,21 +36,21 @@ class Lease(NamedTuple):
     """One lease: the address in option 245, or None if it is unusable, and whether it routes 169.254.169.254."""
 
     address: str | None
-    routed: bool = False
+    routes_service: bool = False
 
 
-def discover(root: Path = Path("/"), now: datetime | None = None) -> str | None:
-    """Return the endpoint that a lease below ``root`` has, None if no lease replaces the default.
+def discover_endpoint(root: Path = Path("/"), now: datetime | None = None) -> str | None:
+    """Return the endpoint in the lease files below ``root``, None if no lease replaces the default.
 
-    Files that are missing, unreadable or garbage are skipped. The sources are tried in turn. If a source has several
-    leases, the last valid one in the file changed last counts. ``now`` is an aware time.
+    Files that are missing, unreadable or malformed are skipped. The first source with a valid lease counts, and of its
+    leases the last one in the file that was changed last. ``now`` is an aware time. Raises nothing.
     """
     now = now or datetime.now(timezone.utc)
     for patterns, parse in _SOURCES:
         leases = [_parse_file(path, parse, now) for path in _files(root, patterns)]
         found = [lease for lease in leases if lease is not None and lease.address is not None]
         if found:
-            return None if found[-1].routed else f"http://{found[-1].address}"
+            return None if found[-1].routes_service else f"http://{found[-1].address}"
     return None
 
 
@@ -66,8 +66,8 @@ def parse_dhclient(text: str, now: datetime) -> Lease | None:
                 name, _space, value = rest.partition(" ")
                 options[name] = value.strip()
             elif word == "expire":
-                expired = _expired(rest.strip(), now)
-        lease = _lease_of(options)
+                expired = _has_expired(rest.strip(), now)
+        lease = _lease_from_options(options)
         if lease.address is not None and not expired:
             found = lease
     return found
@@ -81,11 +81,12 @@ def parse_networkd(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - 
 
 
 def parse_cloud_init(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - the file is in /run, so it is from this boot
-    """Return the lease that cloud-init's dhclient hook left as JSON, its names in lower case with underscores."""
+    """Return the lease in a JSON file of cloud-init's dhclient hook (names with underscores). Raises ValueError."""
     data = json.loads(text)
     if not isinstance(data, dict):
         return None
-    return _lease_of({name.replace("_", "-"): value for name, value in data.items() if isinstance(value, str)})
+    options = {name.replace("_", "-"): value for name, value in data.items() if isinstance(value, str)}
+    return _lease_from_options(options)
 
 
 _Parse = Callable[[str, datetime], "Lease | None"]
@@ -106,7 +107,7 @@ _SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
 
 
 def _files(root: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """Return the files that match, the most recently changed last."""
+    """Return the files that match, the one that was changed last at the end."""
     found: list[tuple[float, Path]] = []
     for path in {path for pattern in patterns for path in root.glob(pattern)}:
         with suppress(OSError):  # it is gone, or its directory can be listed, but not entered
@@ -125,7 +126,7 @@ def _parse_file(path: Path, parse: _Parse, now: datetime) -> Lease | None:
         return None
 
 
-def _lease_of(options: dict[str, str]) -> Lease:
+def _lease_from_options(options: dict[str, str]) -> Lease:
     address = next((_address(options[name]) for name in _ENDPOINT_OPTIONS if name in options), None)
     return Lease(address, any(_routes_service(options[name]) for name in _ROUTE_OPTIONS if name in options))
 
@@ -153,7 +154,7 @@ def _dhclient_leases(text: str) -> Iterator[list[str]]:
             current.append(part if part.startswith('"') else re.sub(r"\s+", " ", part))
 
 
-def _expired(text: str, now: datetime) -> bool:
+def _has_expired(text: str, now: datetime) -> bool:
     """Return whether an ``expire`` time (UTC) has passed; an unreadable one counts as passed."""
     if text == "never":
         return False
@@ -189,12 +190,12 @@ def _octets(value: str) -> bytes | None:
             return bytes.fromhex(value)
     # If all bytes are printable, a client writes them as text, with quotes and backslashes escaped.
     try:
-        return _ESCAPE.sub(_unescaped, value).encode("latin-1")
+        return _ESCAPE.sub(_unescape, value).encode("latin-1")
     except UnicodeEncodeError:
         return None
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match.group(1)
     return chr(int(code, 8) & 255) if len(code) == 3 else code
 

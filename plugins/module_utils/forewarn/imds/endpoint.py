@@ -72,7 +72,7 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(host.strip("[]"), port, prefix)
 
 
-def resolve(option: str | None, environ: Mapping[str, str]) -> str:
+def resolve_endpoint(option: str | None, environ: Mapping[str, str]) -> str:
     """Return the endpoint that applies: ``--endpoint``, else FOREWARN_ENDPOINT, else the default.
 
     With ``auto`` as the value of either, the DHCP leases decide (SE-04): see ``discovery``. Raises InputError.
@@ -84,9 +84,9 @@ def resolve(option: str | None, environ: Mapping[str, str]) -> str:
     else:
         return DEFAULT_ENDPOINT
     if chosen == AUTO:
-        from .discovery import discover  # not at the top: seldom used, and the runner must start fast
+        from .discovery import discover_endpoint  # not at the top: seldom used, and the runner must start fast
 
-        return discover() or DEFAULT_ENDPOINT
+        return discover_endpoint() or DEFAULT_ENDPOINT
     try:
         return parse_endpoint(chosen).url
     except InputError as error:

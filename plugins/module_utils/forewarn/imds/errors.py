@@ -19,10 +19,10 @@ NOT_SENT = "not-sent"  # an approval, because what it rests on may have changed
 
 
 class Fault(ServiceError):  # noqa: N818 - passing and lasting faults are the standard terms
-    """A request that failed. It proves nothing: neither that no event is listed, nor that an approval was lost.
+    """A request that failed. It does not prove that no event is listed, nor that an approval was lost.
 
     ``kind`` is one of this module's constants, ``status`` the HTTP status or None, ``retry_after`` the seconds that the
-    service asked to wait, or None. ``unsure`` is about an approval: whether it may have had an effect.
+    service asked to wait, or None. ``unsure`` says of an approval whether it may have had an effect.
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class Fault(ServiceError):  # noqa: N818 - passing and lasting faults are the st
 
 
 class PassingFault(Fault):
-    """Trying again later may well succeed: 404, 410, 429, 5xx, a timeout, a lost connection, an unreadable answer."""
+    """A fault that may end by itself: 404, 410, 429, 5xx, a timeout, a lost connection, an unreadable answer."""
 
 
 class LastingFault(Fault):
-    """Trying again hardly helps: 400, 401, 403, a redirect, an api-version that the service does not know."""
+    """A fault that stays until somebody acts: 400, 401, 403, a redirect, an unknown api-version."""

@@ -13,11 +13,11 @@ from ..events import Vm
 
 INSTANCE_API_VERSION = "2021-02-01"  # has all the fields below; the instance endpoint's versions are its own
 
-_MAX_BYTES = 512 * 1024  # many times what a VM has; in memory its values take up to forty times as much
+_MAX_BYTES = 512 * 1024  # far more than any VM has; parsed, the values may take forty times as much memory
 
 
 def parse_instance(body: bytes) -> Vm:
-    """Parse the identity leniently: a missing or odd field is None. Raises ValueError if it is not a JSON object."""
+    """Return the identity; a missing or malformed field is None. Raises ValueError if it is not a JSON object."""
     if len(body) > _MAX_BYTES:
         raise ValueError(f"{len(body)} bytes, {_MAX_BYTES} are the limit")
     try:

@@ -14,11 +14,11 @@ REFILL_PER_SECOND = 1.0
 # A read leaves one token, so that an approval need not wait for polls.
 READ_RESERVE = 1.0
 
-_ROUNDING = 1e-9  # seconds, or tokens: a caller that waited exactly the stated time must be let through
+_ROUNDING = 1e-9  # seconds, or tokens: ``take`` must succeed for a caller that has waited exactly ``delay``
 
 
 class Limiter:
-    """A token bucket. The service answers 429 beyond 5 requests a second, counted over every agent of the VM.
+    """A token bucket. The service answers 429 to more than 5 requests a second of all agents of a VM together.
 
     A request costs one token. ``reserve`` is what must be left in the bucket afterwards: READ_RESERVE for reads, 0 for
     approvals, so that approvals go first. ``clock`` is monotonic, in seconds. Thread-safe.
@@ -51,7 +51,7 @@ class Limiter:
         return _missing(self.tokens, reserve) / self.refill_per_second
 
     def take(self, reserve: float = 0.0) -> bool:
-        """Take the token of a request that is about to be sent. False, and nothing taken, if there are too few."""
+        """Take the token of a request. Return False, and take nothing, if there are too few."""
         with self._lock:
             if _missing(self._refilled(), reserve) > 0:
                 return False

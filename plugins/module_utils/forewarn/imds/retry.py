@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When to retry after a fault, and when to report it."""
+"""When to retry after a fault, and which faults to report."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .errors import Fault, LastingFault
 
 FIRST_DELAY_SECONDS = 1.0
 BACKOFF_FACTOR = 2.0
-# Whatever the service answers, and asks for: a Preempt leaves 30 s, and has to be noticed and prepared for in them.
+# Even if the service asks for more: a Preempt leaves 30 s in all, to be noticed and prepared for.
 LONGEST_DELAY_SECONDS = 5.0
-JITTER = 0.25  # the largest share of a delay that chance takes off
+JITTER = 0.25  # a delay is shortened by a random share of itself, up to this one
 
 
 class RetryPolicy:
     """Schedules the next attempt after each failure: exponential backoff with jitter, up to ``LONGEST_DELAY_SECONDS``.
 
-    A lasting fault has the longest delay at once, and Retry-After is honoured up to that.
+    After a lasting fault the delay is the longest one at once. Retry-After is honoured up to the longest delay.
 
-    All times are from ``clock`` (monotonic, seconds); ``chance`` returns numbers in [0, 1). No attempt starts after
-    ``deadline``; with None, it never gives up.
+    All times are from ``clock`` (monotonic, seconds); ``chance`` returns random numbers in [0, 1). No attempt starts
+    after ``deadline``; None means that retries never end.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class RetryPolicy:
         self._clock = clock
         self._chance = chance or _chance
 
-    def failed(self, fault: Fault) -> float:
-        """Count a failed attempt; return (and keep) the time at which the next one is due."""
+    def record_failure(self, fault: Fault) -> float:
+        """Count a failed attempt; return the time at which the next one is due, also in ``next_attempt_at``."""
         self.failures += 1
         delay = LONGEST_DELAY_SECONDS
         if not isinstance(fault, LastingFault):
@@ -52,13 +52,13 @@ class RetryPolicy:
         self.next_attempt_at = self._clock() + delay
         return self.next_attempt_at
 
-    def succeeded(self) -> None:
-        """Forget the failures."""
+    def record_success(self) -> None:
+        """Reset the count of failures."""
         self.failures = 0
         self.next_attempt_at = None
 
-    def gives_up(self, fault: Fault) -> bool:
-        """Return, after ``failed(fault)``, whether a waiting caller should give up."""
+    def is_exhausted(self, fault: Fault) -> bool:
+        """Return, after ``record_failure(fault)``, whether no further attempt can help a caller that waits."""
         if isinstance(fault, LastingFault):
             return True
         return self.deadline is not None and self.next_attempt_at is not None and self.next_attempt_at > self.deadline
@@ -71,10 +71,10 @@ def _chance() -> float:
 
 
 class FaultLog:
-    """Reports a fault if it differs in kind or status from the previous one, and reports its end.
+    """Reports a fault if its kind or status differs from the previous one, and the end of the faults.
 
-    So a service that is away for minutes causes two lines, not hundreds. ``on_end`` gets the number of failed
-    attempts and their duration in seconds.
+    So a service that is away for minutes causes two lines, not hundreds. ``on_end`` gets the number of failed attempts
+    and the seconds since the first one.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class FaultLog:
         self._since = 0.0
         self._failures = 0
 
-    def failed(self, fault: Fault) -> None:
+    def record_failure(self, fault: Fault) -> None:
         """Count a failure, and report it if it is new."""
         if self._last is None:
             self._since = self._clock()
@@ -97,7 +97,7 @@ class FaultLog:
             self._last = kind
             self._on_fault(fault)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Report the end of the fault, if there was one."""
         if self._last is None:
             return

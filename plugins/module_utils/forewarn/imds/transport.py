@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP to one host over one kept connection: bounded in time and size, and never through a proxy (SE-07)."""
+"""HTTP to one host over one persistent connection, limited in time and size, never through a proxy (SE-07)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, chunk framing and trailers
-LOOK_SECONDS = 0.1  # how often to look whether more of an answer has come
-# An approval is sent this soon after its document, or not at all: what the document says may have changed since.
+POLL_SECONDS = 0.1  # between two tests whether more of an answer has arrived
+# An approval is sent this soon after its document was read, or not at all: the document may be outdated by then.
 FRESH_SECONDS = 1.0
-BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host or absent
+AHEAD_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host, or absent
 
 
 def since_boot() -> float:
-    """Return seconds of a clock that goes on while this process is stopped and, on Linux, while the machine sleeps."""
+    """Return seconds of a clock that goes on while this process is stopped and, on Linux, the machine is suspended."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
@@ -40,8 +40,8 @@ class ImdsRequest(NamedTuple):
 class Response(NamedTuple):
     """A complete answer. Header names are in lower case; the values of a repeated header are joined.
 
-    ``since``: the answer did not end before then, in seconds of the transport's clock. Of what came while this process
-    was stopped it is only known when it had not come yet.
+    ``since`` is the latest time, in seconds of the transport's clock, at which the answer was known to be incomplete.
+    An answer that arrived while this process was stopped may be as old as that.
     """
 
     status: int
@@ -52,7 +52,7 @@ class Response(NamedTuple):
 
 
 class _ClosedError(PassingFault):
-    """The server closed the connection before it answered, for example because a kept one was idle for too long."""
+    """The server closed the connection before it answered, for example because the connection was idle for too long."""
 
 
 class _EndlessError(http.client.HTTPException):
@@ -62,51 +62,51 @@ class _EndlessError(http.client.HTTPException):
 class _BoundedSocket(socket.socket):
     """A socket whose reads share one deadline and one size limit.
 
-    So an answer that trickles in, or never ends, cannot block forever. ``since`` is the latest moment of ``clock`` at
-    which the end of the answer is known not to have come.
+    So an answer that trickles in, or never ends, cannot block for ever. ``since`` is the latest time of ``clock`` at
+    which the answer was known to be incomplete.
     """
 
     deadline = 0.0
     allowance = 0
     since = 0.0
-    drained_at: float | None = None  # when all that had come was read; what is read after that has come since
+    drained_at: float | None = None  # when all data had been read; data that is read later arrived after that
     clock: Callable[[], float] = staticmethod(since_boot)
 
-    def start(self, seconds: float) -> None:
-        """Give the answer to the request that was sent so long."""
+    def start_answer(self, seconds: float) -> None:
+        """Set the deadline and the size limit of the answer to the request that was sent."""
         self.deadline = time.monotonic() + seconds
         self.allowance = MAX_BODY_BYTES + _MAX_OVERHEAD_BYTES
         self.settimeout(seconds)
 
-    def ask(self, request: bytes, seconds: float, admit: Callable[[], None]) -> None:
-        """Send a request right after ``admit``, to be answered within so long."""
+    def send_request(self, request: bytes, seconds: float, admit: Callable[[], None]) -> None:
+        """Call ``admit``, and send a request, which has to be answered within ``seconds``."""
         self.settimeout(seconds)
         admit()
         self.since, self.drained_at = self.clock(), None
         self.sendall(request)
-        self.start(seconds)
+        self.start_answer(seconds)
 
     def recv_into(self, buffer: Any, *args: Any) -> int:
         if self.drained_at is not None:
             self.since = self.drained_at
         while True:
-            remaining, asked = self.deadline - time.monotonic(), self.clock()
+            remaining, before = self.deadline - time.monotonic(), self.clock()
             if remaining <= 0:
                 raise socket.timeout("timed out")
-            self.settimeout(min(remaining, LOOK_SECONDS))
+            self.settimeout(min(remaining, POLL_SECONDS))
             try:
                 received = super().recv_into(buffer, *args)
             except socket.timeout:
-                self.since = asked  # not later: this process may have been stopped before it noticed
+                self.since = before  # not the time now: this process may have been stopped since
                 continue
-            self.drained_at = asked if received < len(buffer) else None
+            self.drained_at = before if received < len(buffer) else None
             self.allowance -= received
             if self.allowance < 0:
                 raise _EndlessError
             return received
 
-    def idle(self) -> bool:
-        """Whether the connection is open with nothing to read, as it must be when no request is under way."""
+    def is_idle(self) -> bool:
+        """Return whether the connection is open and has nothing to read, as it must be between two requests."""
         self.setblocking(False)
         try:
             self.recv(1, socket.MSG_PEEK)
@@ -125,16 +125,16 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, host: str, port: int, clock: Callable[[], float]) -> None:
         super().__init__(host, port)
         self._clock = clock
-        self._parts: list[bytes] = []  # of the request that is put together
+        self._parts: list[bytes] = []  # of the request that ``encode`` assembles
 
-    def encoded(self, request: ImdsRequest) -> bytes:
-        """Return a request in one piece: no server shall wait for the rest of one that was begun in time."""
+    def encode(self, request: ImdsRequest) -> bytes:
+        """Return the bytes of a request. They are sent at once, so that no part of an approval arrives late."""
         self._parts = []
         self.request(request.method, request.target, request.body, request.headers)
         return b"".join(self._parts)
 
     def send(self, data: Any) -> None:
-        """Keep a part of the request for ``encoded``."""
+        """Add a part of the request for ``encode``."""
         self._parts.append(data)
 
     def connect(self) -> None:
@@ -145,49 +145,49 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Transport:
-    """Requests to one host and port. The connection is kept between them; no redirect is followed.
+    """Requests to one host and port, on one persistent connection. No redirect is followed.
 
-    http.client reads no proxy settings from the environment. ``clock`` tells how old an answer is; it goes on while
-    this process is stopped. Not thread-safe.
+    http.client reads no proxy settings from the environment. ``connect_timeout`` is in seconds. ``clock`` is for the
+    age of answers; it goes on while this process is stopped. Not thread-safe.
     """
 
-    fresh_seconds = FRESH_SECONDS  # how old a document may be when a request that rests on it is sent
+    fresh_seconds = FRESH_SECONDS  # the greatest age of a document when an approval of its events is sent
 
     def __init__(self, host: str, port: int, connect_timeout: float, clock: Callable[[], float] = since_boot) -> None:
         self.clock = clock
         self._where = f"{host} port {port}"
         self._connection = _Connection(host, port, clock)
         self._connect_timeout = connect_timeout
-        self._begun: str | None = None  # the target of a GET that was sent ahead
+        self._sent_ahead: str | None = None  # the target of a GET that was sent ahead
 
     def close(self) -> None:
         """Close any connection; the next request opens another."""
         self._connection.close()
-        self._begun = None
+        self._sent_ahead = None
 
-    def begin(self, request: ImdsRequest, timeout: float) -> None:
-        """Send a GET whose answer the next ``exchange`` for the same target takes. Raises PassingFault.
+    def send_ahead(self, request: ImdsRequest, timeout: float) -> None:
+        """Send a GET now; the next ``exchange`` for the same target returns its answer. Raises PassingFault.
 
-        Connecting takes ``BEGIN_SECONDS`` at most, and the request fits into the buffer of a new connection.
+        Connecting takes ``AHEAD_SECONDS`` at most, and the request fits into the buffer of a new connection.
         """
-        opened = self._open(min(self._connect_timeout, BEGIN_SECONDS))
+        opened = self._open(min(self._connect_timeout, AHEAD_SECONDS))
         try:
-            opened.ask(self._connection.encoded(request), timeout, lambda: None)
+            opened.send_request(self._connection.encode(request), timeout, lambda: None)
         except OSError as error:
             self.close()
             raise self._fault(error, "asking", timeout) from error
-        self._begun = request.target
+        self._sent_ahead = request.target
 
     def exchange(self, request: ImdsRequest, timeout: float, admit: Callable[[], None]) -> Response:
-        """Send a request and return the complete answer of any status. ``timeout`` (seconds) is for both together.
+        """Send a request; return the complete answer, of any status. ``timeout`` (seconds) is for both together.
 
-        A GET is sent again, once, if the server has dropped the kept connection. Anything else is sent once at the
-        most: what it rests on may have changed since. ``admit`` is called right before a request is written, and can
-        raise a Fault to call it off. Raises PassingFault.
+        If the server has closed the persistent connection, a GET is sent once more. Other requests are sent at most
+        once, since the document that they rest on may be outdated by then. ``admit`` is called right before a request
+        is sent, and may raise a Fault to prevent that. Raises PassingFault.
         """
-        awaited = request.method == "GET" and self._begun == request.target  # its answer may be there already
-        kept = self._connection.sock
-        if not awaited and kept is not None and (self._begun is not None or not kept.idle()):
+        is_sent = request.method == "GET" and self._sent_ahead == request.target  # its answer may be there already
+        connection = self._connection.sock
+        if not is_sent and connection is not None and (self._sent_ahead is not None or not connection.is_idle()):
             self.close()
         if request.method == "GET" and self._connection.sock is not None:
             with suppress(_ClosedError):
@@ -204,28 +204,28 @@ class Transport:
         return self._connection.sock
 
     def _send(self, request: ImdsRequest, timeout: float, admit: Callable[[], None]) -> Response:
-        begun, self._begun = self._begun is not None, None
+        is_sent, self._sent_ahead = self._sent_ahead is not None, None
         opened = self._open(self._connect_timeout)
         complete = False
         try:
             try:
-                if begun:
-                    opened.start(timeout)
+                if is_sent:
+                    opened.start_answer(timeout)
                 else:
-                    opened.ask(self._connection.encoded(request), timeout, admit)
+                    opened.send_request(self._connection.encode(request), timeout, admit)
                 response = self._connection.getresponse()
             except ConnectionError as error:
                 text = f"{self._where} closed the connection without an answer."
                 raise _ClosedError(text, kind=CONNECTION) from error
-            with response:  # it also holds the socket
+            with response:  # which has the socket open, too
                 answer = self._read(response)._replace(since=opened.since)
             complete = True
             return answer
         except _EndlessError as error:
             raise self._garbage("is too long: it has no end") from error
         except (http.client.HTTPException, ValueError) as error:  # ValueError: a chunk has a negative size
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]  # BadStatusLine contains the line break
-            raise self._garbage(f"is not HTTP, or is cut short: {said}") from error
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:200]  # BadStatusLine contains the line break
+            raise self._garbage(f"is not HTTP, or is cut short: {text}") from error
         except OSError as error:
             raise self._fault(error, "answering", timeout) from error
         finally:
@@ -240,7 +240,7 @@ class Transport:
         declared = headers.get("content-length")
         coding = headers.get("transfer-encoding", "").lower()
         chunked = coding == "chunked"
-        if response.status < 200:  # it precedes the answer, which would pass for that to the next request
+        if response.status < 200:  # the final answer follows, and would be taken for the answer to the next request
             raise self._garbage(f"is an interim one, {response.status}")
         if coding and not chunked:
             raise self._garbage(f"has the Transfer-Encoding {coding[:40]!r}")
@@ -258,7 +258,7 @@ class Transport:
         if length is not None and len(body) < length:
             raise self._garbage(f"is cut short: {len(body)} of {length} bytes")
         if not body and length is None and not chunked and response.status == 200:
-            # An empty document looks the same as one that was lost on the way. Other statuses need no body.
+            # An empty document cannot be told from one that was lost. Other statuses need no body.
             raise self._garbage("ended before its body, whose length it did not announce")
         return Response(response.status, response.reason, headers, body)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether this VM sends an approval for a decided event, now: one answer for the runner and for the ad-hoc action."""
+"""Whether this VM approves a decided event now. The runner and the ad-hoc task share this answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..texts import duration_text
 from .decision import APPROVE, Decision
 
-TAKE_OVER_SECONDS = 30.0  # per place in Resources, after which the next VM stands in for a silent leader (SE-25)
+TAKE_OVER_SECONDS = 30.0  # per place in Resources, until the next VM approves instead of a silent leader (SE-25)
 WITNESS_SPREAD_SECONDS = 60.0  # each witness waits a different time, less than this
 
 # Codes of Eligibility, for programs.
@@ -31,12 +31,13 @@ NOT_PREPARED = "preparation-failed"
 NO_JOURNAL = "journal-trouble"
 NEEDS_RUNNER = "needs-runner"
 PAUSED = "paused"  # by an operator, see ``pause``
-IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
+IN_DOUBT = "in-doubt"  # the event's record is damaged or missing, so nobody knows what was done for it
 
 
 class Eligibility(NamedTuple):
-    """``code`` is one of this module's constants; ``reason`` is for people; ``wait_seconds`` is the time until the
-    answer may change to ``approve`` by itself, None if it will not.
+    """Whether an approval may be sent: ``code`` is one of this module's constants, ``reason`` is for people.
+
+    ``wait_seconds`` is the time until ``code`` may become ``approve`` by itself, None if it cannot.
     """
 
     code: str
@@ -50,11 +51,11 @@ class Eligibility(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """What the VMs of a group have agreed on about an event, as this VM has just read it in their store.
+    """The agreement of the VMs of a group on an event, as this VM has just read it from their store.
 
-    ``not_ready``: why not all VMs of the event are known to be prepared, None if they are. ``no_slot``: why they may
-    not be disturbed now, None if they may. ``approver`` is the VM that approves it, None as long as none does, and
-    ``approver_seconds`` for how long this VM has known that.
+    ``not_ready`` says why not all VMs of the event are known to be prepared, None if they are. ``no_slot`` says why
+    they may not be disturbed now, None if they may. ``approver`` is the VM that approves the event, None if there is
+    none yet; ``approver_seconds`` is the time for which this VM has known the approver.
     """
 
     not_ready: str | None
@@ -64,7 +65,7 @@ class Agreement(NamedTuple):
 
 
 def needs_barrier(decision: Decision) -> bool:
-    """Return whether all VMs of the event have to say that they are prepared, before one of them approves it."""
+    """Return whether all VMs of the event must report that they are prepared before one of them approves it."""
     return decision.group == "ready" and len(decision.event.resources) > 1
 
 
@@ -77,9 +78,9 @@ def eligibility(
 ) -> Eligibility:
     """Return whether the VM named ``vm_name`` approves the decided event at ``now``.
 
-    ``approvable_for`` is the time in seconds for which this VM has seen ``approve`` decided without a break: a VM
-    further down in Resources waits 30 s a place for those before it (SE-25, SE-32), and a witness that is not among
-    them its ``witness_delay``. ``agreement`` is that of its group, None where it cannot ask one.
+    ``approvable_for`` is the time in seconds for which the decision on this VM has been ``approve`` without a break. A
+    VM further down in Resources waits for those before it, 30 s for each (SE-25, SE-32); a witness, which is not in
+    Resources, waits its ``witness_delay``. ``now`` is an aware time. ``agreement`` is None without a group.
     """
     event = decision.event
     if event.event_status == "Started":
@@ -110,7 +111,7 @@ def eligibility(
         if agreement.no_slot is not None:
             return Eligibility(NO_SLOT, agreement.no_slot)
     if agreement is not None and agreement.approver is not None:
-        return _stand_in(decision, vm_name, place, agreement.approver, agreement.approver_seconds)
+        return _eligibility_with_approver(decision, vm_name, place, agreement.approver, agreement.approver_seconds)
     if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
         left = math.ceil(wait)
         reason = f"this VM is a witness, and approves in {duration_text(left)} unless another has by then"
@@ -127,10 +128,10 @@ def eligibility(
     return Eligibility(SEND, decision.reason)
 
 
-def _stand_in(
+def _eligibility_with_approver(
     decision: Decision, vm_name: str | None, place: int | None, approver: str, known_for: float
 ) -> Eligibility:
-    """Return whether this VM approves what another has undertaken to approve: only if that one stays silent."""
+    """Return whether this VM approves an event with an approver: if it is that VM, or if that VM stays silent."""
     if vm_name is not None and approver.lower() == vm_name.lower():
         return Eligibility(SEND, decision.reason)
     event = decision.event
@@ -147,8 +148,8 @@ def _stand_in(
 def witness_delay(event_key: str, vm_name: str | None) -> float:
     """Return the seconds, 0 to 60, that a witness waits before it approves the event of this ``Event.key``.
 
-    A hash of the names decides: no witness needs to know the others, yet two hardly ever send at once. When the first
-    has approved, the others see the event started. A VM without a name counts as one with an empty name.
+    It is a hash of the event and the name: witnesses need not know each other, and yet two hardly ever approve at the
+    same time. After the first approval, the others see that the event has started. No name counts as an empty one.
     """
     digest = hashlib.sha256(f"{event_key}\0{(vm_name or '').lower()}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48 * WITNESS_SPREAD_SECONDS

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The compiled policies as they reach a VM: a JSON file that is checked before anything in it is believed."""
+"""An artifact: compiled policies as a JSON file, which is checked before anything in it is used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .structure import check_policies, check_source
 
 FORMAT = "forewarn-policy"
 FORMAT_VERSION = 1
-_SECRETS = r"(?i)^(https?://)[^/?#]*@"
+_USER_INFO = r"(?i)^(https?://)[^/?#]*@"
 _MAX_SIZE = 16 * 1024 * 1024  # bytes
 
 
@@ -42,9 +42,9 @@ class Artifact(NamedTuple):
 
 
 def digest_of(data: Mapping[str, Any]) -> str:
-    """Return the digest of an artifact's content: SHA-256 of the canonical JSON of all but ``digest`` and ``source``.
+    """Return the digest of an artifact: SHA-256 of its canonical JSON, without ``digest`` and ``source``.
 
-    The same policies from another commit are the same policies.
+    So the digest is the same for the same policies from another commit.
     """
     content = {key: value for key, value in data.items() if key not in ("digest", "source")}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -52,9 +52,9 @@ def digest_of(data: Mapping[str, Any]) -> str:
 
 
 def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
-    """Check an artifact: its format, version, digest, and that every expression can be built.
+    """Return an artifact, after checks of its format, version, digest and structure, and of every expression.
 
-    Raises InputError saying what is wrong and what to do.
+    ``source`` is JSON, or its value. Raises InputError that says what is wrong and what to do.
     """
     data = source if isinstance(source, Mapping) else _decode(source)
     if data.get("format") != FORMAT:
@@ -74,7 +74,7 @@ def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
     if data.get("api_version") not in API_VERSIONS:
         raise InputError(f"the artifact is for api-version {data.get('api_version')!r}, which is not known")
     artifact = Artifact(data, digest, data["api_version"])
-    _try_expressions(data)
+    _check_content(data)
     return artifact
 
 
@@ -102,7 +102,7 @@ def with_source(raw: bytes, source: Mapping[str, Any] | None) -> bytes:
         data["source"] = source
         load(data)
         if source["repository"] is not None:
-            data["source"] = {**source, "repository": re.sub(_SECRETS, r"\1", source["repository"])}
+            data["source"] = {**source, "repository": re.sub(_USER_INFO, r"\1", source["repository"])}
     return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("ascii")
 
 
@@ -121,7 +121,7 @@ def _decode(source: bytes | str) -> Mapping[str, Any]:
     return data
 
 
-def _try_expressions(data: Mapping[str, Any]) -> None:
+def _check_content(data: Mapping[str, Any]) -> None:
     try:
         check_source(data)
         check_policies(data)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parts of a decision: the facts that go in, the verdict of each policy, the decision that comes out.
+"""A decision and its parts: the facts, the verdict of each policy, and the decision of all policies together.
 
 Named tuples where possible: a dataclass costs each start of the runner half a millisecond.
 """
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..events import Event, Vm
 
 APPROVE, HOLD, ABSTAIN = "approve", "hold", "abstain"
-# From the most careful to the least: where policies differ, the most careful one applies.
+# From the most careful to the least careful: if policies differ, the most careful value applies.
 APPROVERS = ("leader", "any", "witness")
 GROUPS = ("hold", "ready", "independent")
 # Which events recover hooks follow: prepared ones only, or also those that started without preparation (SE-22).
@@ -28,49 +28,52 @@ HOOK_TIMEOUT_SECONDS = 60.0  # of a hook without a timeout
 MOST_SLOTS = 100_000  # of a limit
 
 
-def joint_group(groups: Collection[str], *, prepares: bool) -> str:
-    """Return which of GROUPS applies where several policies act, the default without any.
+def strictest_group(groups: Collection[str], *, prepares: bool) -> str:
+    """Return the most careful of GROUPS among those of several policies, the default without any.
 
-    It is the most careful one. But ``hold`` has an effect only where something is prepared: elsewhere ``ready`` is.
+    ``hold`` has an effect only if there are prepare hooks; without them, ``ready`` counts as more careful.
     """
-    held, ready, _independent = GROUPS
+    hold, ready, _independent = GROUPS
     if not prepares and ready in groups:
         return ready
-    return min(groups, key=GROUPS.index, default=held)
+    return min(groups, key=GROUPS.index, default=hold)
 
 
-_NEVER_SEEN: Mapping[str, datetime] = {}
+_NO_TIMES: Mapping[str, datetime] = {}
 
 
 class Facts(NamedTuple):
-    """The facts known besides the document. ``first_seen`` maps ``Event.key`` to an aware time; unknown means now."""
+    """The facts besides the document.
+
+    ``first_seen`` maps ``Event.key`` to an aware time; without one, it is ``now``.
+    """
 
     now: datetime
     vm: Vm = Vm()
-    first_seen: Mapping[str, datetime] = _NEVER_SEEN
+    first_seen: Mapping[str, datetime] = _NO_TIMES
 
 
 class Value(NamedTuple):
-    """A sub-expression as it is written, and its value; an error reads ``error: …``."""
+    """The source of a part of an expression, and its value as CEL writes it, or ``error: …``."""
 
     expression: str
     value: str
 
 
 class Values:
-    """The values that a rule read, found when they are first asked for: at most polls, nobody asks."""
+    """The values that a rule read. They are computed on first use, since at most polls nobody needs them."""
 
-    __slots__ = ("_arguments", "_find", "_found")
+    __slots__ = ("_arguments", "_compute", "_values")
 
-    def __init__(self, find: Callable[..., tuple[Value, ...]] = tuple, *arguments: Any) -> None:
-        self._find: Callable[..., tuple[Value, ...]] | None = find
+    def __init__(self, compute: Callable[..., tuple[Value, ...]] = tuple, *arguments: Any) -> None:
+        self._compute: Callable[..., tuple[Value, ...]] | None = compute
         self._arguments = arguments
 
     def __iter__(self) -> Iterator[Value]:
-        if self._find is not None:
-            self._found = self._find(*self._arguments)
-            self._find, self._arguments = None, ()
-        return iter(self._found)
+        if self._compute is not None:
+            self._values = self._compute(*self._arguments)
+            self._compute, self._arguments = None, ()
+        return iter(self._values)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Values) and tuple(self) == tuple(other)
@@ -86,9 +89,9 @@ _NO_VALUES = Values()
 
 
 class Limit(NamedTuple):
-    """How many VMs of a group may be disturbed at once: a number, or a share in percent; the other is None.
+    """How many VMs of a group may be disturbed at once: ``at_most``, or a share in ``percent``; the other one is None.
 
-    ``group`` is its name, None for the group in the VM's configuration.
+    ``group`` is the name of the group, None for the one in the VM's configuration.
     """
 
     group: str | None
@@ -103,11 +106,11 @@ class Limit(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """One policy's verdict on one event: ``approve``, ``hold`` or ``abstain``, with rule, reason and values.
+    """The verdict of one policy on one event: ``approve``, ``hold`` or ``abstain``, with rule, reason and values.
 
-    ``error`` is set where the policy could not be evaluated; the output is then ``hold``, and ``failed`` is the part of
-    the rule that has no value: its ``condition``, ``explanation`` or ``limit``. ``where`` is file:line:column of the
-    rule, or of the error. Hooks are as the artifact has them.
+    ``error`` is set if the policy could not be evaluated. Then the output is ``hold``, and ``failed`` is the part of
+    the rule that has no value: ``condition``, ``explanation`` or ``limit``. ``where`` is FILE:LINE:COLUMN of the rule,
+    or FILE without one. Hooks are as in the artifact, with the values of their expressions.
 
     Preparation begins when NotBefore is at most ``prepare_within_seconds`` away (None: at once). ``recover_when`` is
     one of ``RECOVER_WHEN``.
@@ -134,15 +137,16 @@ class Verdict(NamedTuple):
 
     @property
     def in_doubt(self) -> bool:
-        """Whether no rule was asked, since the event's own type or status is unknown."""
+        """Whether no rule was tried, since the event's type or status is unknown."""
         return self.output == HOLD and self.rule is None
 
 
 class Decision(NamedTuple):
     """The decision of all policies together for one event: ``approve`` or ``hold``.
 
-    ``policy`` and ``rule`` name the verdict that decided, None where none did (no policy approved, or the event itself
-    is in doubt). Hooks of several verdicts add up, in the order of the policies, and so do their limits, each once.
+    ``policy`` and ``rule`` are those of the verdict that decided. They are None if none did: no rule applies, or the
+    event is in doubt. The decision has the hooks of all verdicts, in the order of the policies, and their limits, each
+    once.
     """
 
     event: Event

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The policies at work: a document and facts in, a decision with its reason for every event out.
+"""Decides events: from a document and facts, a decision with its reason for every event.
 
-The meaning is fixed: the first match of a policy decides, and a policy without a match abstains. One ``hold`` outweighs
-every ``approve`` of other policies. Without any ``approve``, and in every doubt, the decision is ``hold``.
+The first match of a policy whose condition holds decides; a policy without such a match abstains. One ``hold``
+outweighs every ``approve`` of other policies. Without any ``approve``, and in every doubt, the decision is ``hold``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .decision import (
     Value,
     Values,
     Verdict,
-    joint_group,
+    strictest_group,
 )
 from .evaluation_error import EvaluationError
 from .params import bind, check_names
@@ -40,10 +40,10 @@ _VALUES = Verdict._fields.index("values")
 
 
 class RuleTrace(NamedTuple):
-    """One rule tried on one event: ``true``, ``false``, ``error`` or ``not reached``, with the values it read.
+    """The result of one rule for one event: ``true``, ``false``, ``error`` or ``not reached``, and the values it read.
 
-    ``error`` is why the condition has no value, and ``failed_in`` FILE:LINE of the library that has the part without
-    one, if it is in a library.
+    ``error`` says why the condition has no value. ``failed_in`` is FILE:LINE of the part without a value, if that was
+    imported from a library, else None.
     """
 
     rule: str
@@ -56,7 +56,7 @@ class RuleTrace(NamedTuple):
 
 
 class PolicyTrace(NamedTuple):
-    """Every rule of one policy, in order, and the verdict they lead to."""
+    """The results of all rules of one policy, in the order of the file, and its verdict."""
 
     policy: str
     rules: tuple[RuleTrace, ...]
@@ -64,6 +64,8 @@ class PolicyTrace(NamedTuple):
 
 
 class _Policy:
+    """The program of a policy with the values of its parameters. Raises InputError for an invalid value."""
+
     def __init__(self, data: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         self.program = Program(data)
         self.name = self.program.name
@@ -71,17 +73,19 @@ class _Policy:
         extra = data.get("extra_values", {})
         self.known_types = frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ())))
         self.known_statuses = frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ())))
-        # By Match.index, what is before and after the values in a verdict, as far as no event can change it.
-        self.outcomes = [
-            (verdict[:_VALUES], verdict[_VALUES + 1 :]) for verdict in map(self._outcome, self.program.every)
+        # The fields before and after ``values`` in the verdict of each match, by Match.index: the same for most events.
+        self.verdict_fields = [
+            (verdict[:_VALUES], verdict[_VALUES + 1 :])
+            for verdict in map(self._plain_verdict, self.program.all_matches)
         ]
 
     @cached_property
-    def tracing(self) -> Program:
-        """The same program, but it records the values that it reads; built when they are first asked for."""
+    def tracing_program(self) -> Program:
+        """The same program, which also records the values that it reads. Built on first use."""
         return Program(self.program.policy, TracingBuilder)
 
-    def _outcome(self, match: Match) -> Verdict:
+    def _plain_verdict(self, match: Match) -> Verdict:
+        """Return the verdict of a match that applies, without what depends on the event."""
         data = match.data
         condition = data["condition"]
         return Verdict(
@@ -89,27 +93,28 @@ class _Policy:
             data.get("output", ABSTAIN),  # a nested rule has none, and decides nothing itself
             match.rule,
             f"rule {match.rule} applies" + ("" if condition is None else f": {_one_line(condition['source'])}"),
-            self.where(match),
+            self.location(match),
             approver=data.get("approver", APPROVERS[0]),
             group=data.get("group", GROUPS[0]),
             on_failure=data.get("on_failure", HOLD),
             parallel=data.get("parallel", False),
-            prepare=match.written_hooks["prepare"],
-            recover=match.written_hooks["recover"],
-            notify=match.written_hooks["notify"],
+            prepare=match.hook_entries["prepare"],
+            recover=match.hook_entries["recover"],
+            notify=match.hook_entries["notify"],
             prepare_within_seconds=data.get("prepare_within_seconds"),
             recover_when=data.get("recover_when", RECOVER_WHEN[0]),
         )
 
-    def where(self, match: Match) -> str:
+    def location(self, match: Match) -> str:
+        """Return FILE:LINE:COLUMN of a match."""
         return f"{self.program.policy['source']}:{match.data['line']}:{match.data['column']}"
 
-    def place(self, entry: Mapping[str, Any]) -> str:
+    def line(self, entry: Mapping[str, Any]) -> str:
         """Return FILE:LINE of an expression or a match; the file is a library if the expression was imported."""
         return f"{entry.get('file', self.program.policy['source'])}:{entry['line']}"
 
-    def doubt(self, event: Event) -> str | None:
-        """Return why the event's own type or status is a reason to hold."""
+    def unknown_value(self, event: Event) -> str | None:
+        """Return why an event is held for an unknown type or status; None if the policy knows both."""
         if event.event_type not in self.known_types:
             unknown = f"EventType {event.event_type}"
         elif event.event_status not in self.known_statuses:
@@ -120,7 +125,7 @@ class _Policy:
 
 
 class PolicySet:
-    """Policies of one artifact with their parameters, ready to decide. Any number of threads may use one.
+    """The policies of one artifact with the values of their parameters. Any number of threads may use one.
 
     ``params`` maps names to JSON values; a name applies to every policy that declares it. Raises InputError for a
     value of the wrong type and for a name that no policy declares.
@@ -133,20 +138,19 @@ class PolicySet:
         self.digest = artifact.digest
         self.api_version = artifact.api_version
         self._policies = [_Policy(data, given) for data in artifact.data["policies"]]
-        self.last_view: DocumentView | None = None  # of the document that was decided last
+        self.last_view: DocumentView | None = None  # of the last call of ``decide``
         self.time_dependent = any(policy.program.time_dependent for policy in self._policies)
-        every = [match for policy in self._policies for match in policy.program.every]
-        self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
         self.names = tuple(policy.name for policy in self._policies)
-        rules = ((policy.name, match) for policy in self._policies for match in policy.program.every)
+        rules = [(policy.name, match) for policy in self._policies for match in policy.program.all_matches]
+        self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for _name, match in rules)
         # The limits as the artifact has them, each with its rule as POLICY/RULE.
         self.limits = tuple(
             (f"{name}/{match.rule}", match.data["limit"]) for name, match in rules if "limit" in match.data
         )
 
     def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
-        """Decide every event of a document, in its order."""
-        # Often it is the document of the last call: only the time has passed.
+        """Return the decisions on all events of a document, in its order."""
+        # Often the document is that of the last call, and only the time differs.
         view = self.last_view = DocumentView(document, facts, self.last_view)
         return tuple([self._decide_event(event, view) for event in document.events])
 
@@ -161,9 +165,9 @@ class PolicySet:
                 yield policy.name, rule, hook
 
     def explain(self, event: Event, document: Document, facts: Facts) -> tuple[PolicyTrace, ...]:
-        """Try every rule of every policy on one event, reached or not by the decision, with the values read."""
+        """Return the results of all rules for one event, also of those that the search does not reach."""
         view = DocumentView(document, facts)
-        return tuple(_trace(policy, event, view) for policy in self._policies)
+        return tuple(_trace_policy(policy, event, view) for policy in self._policies)
 
     def _decide_event(self, event: Event, view: DocumentView) -> Decision:
         if event.problems:
@@ -196,7 +200,7 @@ class PolicySet:
         limits = (verdict.limit for verdict in acting if verdict.limit is not None)
         return decision._replace(
             approver=min((verdict.approver for verdict in acting), key=APPROVERS.index),
-            group=joint_group([verdict.group for verdict in acting], prepares=bool(prepare)),
+            group=strictest_group([verdict.group for verdict in acting], prepares=bool(prepare)),
             prepare=prepare,
             recover=tuple(hook for verdict in acting for hook in verdict.recover),
             notify=tuple(hook for verdict in acting for hook in verdict.notify),
@@ -205,22 +209,22 @@ class PolicySet:
 
 
 def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
-    doubt = policy.doubt(event)
-    if doubt:
-        return Verdict(policy.name, HOLD, None, doubt, policy.program.policy["source"])
+    unknown = policy.unknown_value(event)
+    if unknown:
+        return Verdict(policy.name, HOLD, None, unknown, policy.program.policy["source"])
     roots = view.roots(event, policy.params)
-    match, error, reason, limit_group, failed = policy.program.answer(roots)
+    match, error, reason, limit_group, failed = policy.program.evaluate(roots)
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
-    values = Values(_values, policy, match.index, roots, True)
+    values = Values(_traced_values, policy, match.index, roots, True)
     if error is not None:
-        return _failed(policy, match, error, failed, values)
-    before_values, after_values = policy.outcomes[match.index]
+        return _failed_verdict(policy, match, error, failed, values)
+    before_values, after_values = policy.verdict_fields[match.index]
     verdict = Verdict._make((*before_values, values, *after_values))
     if reason is not None:
         verdict = verdict._replace(reason=reason)
-    if match.hooks_hold_values:
-        hooks = policy.program.hooks_of(match, roots)
+    if match.hooks_have_expressions:
+        hooks = policy.program.resolve_hooks(match, roots)
         verdict = verdict._replace(prepare=hooks["prepare"], recover=hooks["recover"], notify=hooks["notify"])
     limit = match.data.get("limit")
     if limit is not None:
@@ -228,23 +232,23 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     return verdict
 
 
-def _failed(policy: _Policy, match: Match, error: EvaluationError, part: str | None, values: Values) -> Verdict:
-    place = policy.place(error.expression or match.data)
+def _failed_verdict(policy: _Policy, match: Match, error: EvaluationError, part: str | None, values: Values) -> Verdict:
+    place = policy.line(error.expression or match.data)
     text = str(error)
     if error.expression is not None:
         text = f"{_one_line(error.expression['source'][error.start : error.end])}: {error}"
     reason = f"rule {match.rule} could not be evaluated ({place}): {text}"
-    return Verdict(policy.name, HOLD, match.rule, reason, policy.where(match), values, text, failed=part)
+    return Verdict(policy.name, HOLD, match.rule, reason, policy.location(match), values, text, failed=part)
 
 
-def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
-    """Return the result of each rule in the search that decides."""
+def _trace_policy(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
+    """Return the results of all rules of a policy for an event."""
     roots = view.roots(event, policy.params)
     tried: dict[int, bool | EvaluationError] = {}
-    if policy.doubt(event) is None:  # otherwise no rule is asked
-        policy.program.answer(roots, lambda match, met: tried.update({match.index: met}))
+    if policy.unknown_value(event) is None:  # otherwise no rule is tried
+        policy.program.evaluate(roots, lambda match, met: tried.update({match.index: met}))
     rules = []
-    for match in policy.program.every:
+    for match in policy.program.all_matches:
         condition = match.data["condition"]
         source = "" if condition is None else _one_line(condition["source"])
         result, error, failed_in = "not reached", None, None
@@ -255,20 +259,23 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
                 result = "true" if met else "false"
             else:
                 result, error = "error", str(met)
-                failed_in = policy.place(met.expression) if met.expression and "file" in met.expression else None
-            values = _values(policy, match.index, roots, False)
-        rules.append(RuleTrace(match.rule, policy.where(match), source, result, values, error, failed_in))
+                failed_in = policy.line(met.expression) if met.expression and "file" in met.expression else None
+            values = _traced_values(policy, match.index, roots, False)
+        rules.append(RuleTrace(match.rule, policy.location(match), source, result, values, error, failed_in))
     return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view))
 
 
-def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
-    """Evaluate a rule's condition, explanation and limit again, and return the values that they read."""
+def _traced_values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
+    """Evaluate a rule again, and return the values that its condition read.
+
+    With ``explained``, also return those that the explanation and the limit read, if the condition holds.
+    """
     trace: list[Value] = []
-    tracing = policy.tracing
-    env, traced = tracing.environment(trace, roots), tracing.every[index]
-    if traced.try_condition(env) is True and explained and not traced.only_condition:
+    program = policy.tracing_program
+    env, match = program.environment(trace, roots), program.all_matches[index]
+    if match.evaluate_condition(env) is True and explained and not match.has_only_condition:
         with suppress(EvaluationError):
-            for closure in (traced.explanation, traced.limit_group):
+            for closure in (match.explanation, match.limit_group):
                 if closure is not None:
                     closure(env)
     return tuple(dict.fromkeys(trace))

@@ -203,6 +203,15 @@ def read_form(value: Any, where: str = "form", variables: Mapping[str, Any] | No
     return make((type_, start, end), *operands)
 
 
+def free_variables(form: Form) -> set[str]:
+    """Return the names that a form reads: variables, and policy variables as ``variables.NAME``."""
+    if isinstance(form, Variable):
+        return {form.name}
+    if isinstance(form, PolicyVariable):
+        return {"variables." + form.name}
+    return set().union(*map(free_variables, form.parts))
+
+
 def every_match(block: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the matches of a rule of an artifact by their paths of ids, in the order of the file, nested ones too."""
     for match in block["match"]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Typed parameters of policies: declared with a default, given per host, checked again where they arrive."""
+"""Typed parameters of policies: a policy declares them, hosts set them, and each VM checks the values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = ("bool", "int", "double", "string", "duration", "timestamp", "list(strin
 
 
 def convert(value: Any, type_name: str) -> Any:
-    """Return a JSON or YAML value as the evaluator needs it. Raises ValueError with the type that it should have."""
+    """Return a JSON or YAML value as a CEL value of a type. Raises ValueError that names the type."""
     if type_name == "bool" and isinstance(value, bool):
         return value
     if type_name == "int" and isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
@@ -54,7 +54,7 @@ def _finite(value: float) -> float:
 
 def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
     """Raise ValueError if a converted value breaks the declaration's ``min``, ``max``, ``enum`` or ``each``,
-    or is no pattern.
+    or is not a pattern though ``pattern`` is true.
     """
     type_name = declaration["type"]
     if "min" in declaration and value < convert(declaration["min"], type_name):

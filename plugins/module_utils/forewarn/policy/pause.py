@@ -1,11 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An operator's pause: as long as it lasts, this VM approves nothing. ``forewarn pause`` begins it.
+"""An operator's pause: while it is active, this VM approves nothing. ``forewarn pause`` begins one.
 
-STATE/pause/pause.json is the latest pause of a state directory. It is only ever replaced, by another pause or by one
-that was ended early, so nobody removes a pause that somebody else has just begun. A file that is there and cannot be
-read counts as a pause.
+STATE/pause/pause.json holds the latest pause of a state directory. Ending a pause early replaces the file, too: nobody
+can remove a pause that somebody else has just begun. A file that cannot be read counts as an active pause.
 """
 
 from __future__ import annotations
@@ -22,21 +21,22 @@ from ..errors import InputError
 from ..texts import duration_text, exact_text
 
 DIRECTORY, FILE_NAME = "pause", "pause.json"  # below a state directory
-# Where the service keeps its state: what approves beside it looks there.
+# The state of the service: ``forewarn approve`` and the ad-hoc task read the pause from there, too.
 SERVICE_STATE = "/var/lib/forewarn"
 LONGEST_SECONDS = 30 * 86400.0
 
-_MOST_BYTES = 64 * 1024
-_LONGEST_REASON = 500
-_LONGEST_NAME = 200
+_MAX_BYTES = 64 * 1024
+_MAX_REASON = 500  # characters, as _MAX_NAME
+_MAX_NAME = 200
 _SCHEMA = {"schema": "pause", "version": 1}
 _LATEST = datetime(9999, 1, 1, tzinfo=timezone.utc).timestamp()
 
 
 class Pause(NamedTuple):
-    """``by`` and ``ended_by`` name users. ``began`` and ``until`` are seconds since 1970, so a pause survives a boot.
+    """One pause. ``by`` and ``ended_by`` name users; ``ended_by`` is None unless somebody ended the pause early.
 
-    ``problem`` is why the file cannot be read; nothing else is known then.
+    ``began`` and ``until`` are seconds since 1970, so a pause survives a reboot. ``problem`` is None, or says why the
+    file cannot be read; all other fields are empty then.
     """
 
     identifier: str
@@ -47,23 +47,23 @@ class Pause(NamedTuple):
     ended_by: str | None = None
     problem: str | None = None
 
-    def lasts(self, now: float) -> bool:
-        """Return whether nothing may be approved at ``now``, in seconds since 1970."""
+    def is_active(self, now: float) -> bool:
+        """Return whether the pause forbids approvals at ``now``, in seconds since 1970."""
         return self.problem is not None or (self.ended_by is None and now < self.until)
 
-    def in_words(self) -> str:
-        """Return the reason for which nothing is approved."""
+    def describe(self) -> str:
+        """Return why nothing is approved, as a sentence without its full stop."""
         if self.problem is not None:
             return f"approvals count as paused, since nobody can tell whether they are: {self.problem}"
         end = datetime.fromtimestamp(self.until, timezone.utc)
         return f"approvals are paused until {end:%Y-%m-%d %H:%M:%S} UTC, by {self.by}: {self.reason}"
 
 
-def check(pause: Pause) -> Pause:
-    """Return the pause if it is valid. Raises InputError with what is wrong."""
-    if not (pause.reason.strip() and _is_line(pause.reason, _LONGEST_REASON)):
+def check_pause(pause: Pause) -> Pause:
+    """Return the pause unchanged. Raises InputError if it is invalid."""
+    if not (pause.reason.strip() and _is_line(pause.reason, _MAX_REASON)):
         raise InputError(
-            f"the reason is not one line of 1 to {_LONGEST_REASON} characters.",
+            f"the reason is not one line of 1 to {_MAX_REASON} characters.",
             "Say in a few words why nothing is to be approved; status and history show it.",
         )
     if not 0.0 < pause.until - pause.began <= LONGEST_SECONDS:
@@ -73,52 +73,55 @@ def check(pause: Pause) -> Pause:
         )
     if not 0.0 <= pause.began < pause.until < _LATEST:
         raise InputError("the clock of this VM is wrong: the pause would be at no time that can be written.")
-    if not (pause.identifier and all(_is_line(text, _LONGEST_NAME) for text in (pause.identifier, pause.by))):
+    if not (pause.identifier and all(_is_line(text, _MAX_NAME) for text in (pause.identifier, pause.by))):
         raise InputError("the pause does not say who began it.")
     return pause
 
 
-def encoded(pause: Pause) -> bytes:
-    """Return the content of the file. Raises InputError if the pause is invalid."""
-    values = check(pause)._asdict()
+def encode_pause(pause: Pause) -> bytes:
+    """Return the content of the file, which is JSON. Raises InputError if the pause is invalid."""
+    values = check_pause(pause)._asdict()
     del values["problem"]
     return json.dumps({"forewarn": _SCHEMA, **values}).encode("ascii")
 
 
-def look(directory: str, read: Callable[[Path], bytes] | None = None) -> Pause | None:
-    """Return the latest pause of a state directory, even if it is over; None if there has never been one.
+def read_pause(directory: str, read: Callable[[Path], bytes] | None = None) -> Pause | None:
+    """Return the latest pause of a state directory, even if it has ended; None if there has never been one.
 
-    ``read`` returns the content of the file, or raises OSError or InputError. Never raises.
+    ``read`` returns the content of the file, or raises OSError or InputError. Raises nothing: a pause with a
+    ``problem`` stands for a file that cannot be read.
     """
     path = Path(directory, DIRECTORY, FILE_NAME)
     try:
         path.lstat()
-        return _decoded((read or _read)(path))
+        return _decode((read or _read_file)(path))
     except FileNotFoundError:
         return None
     except OSError as error:
-        return unknown(f"{path}: {error.strerror or error}")
+        return unreadable_pause(f"{path}: {error.strerror or error}")
     except (InputError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        return unknown(str(error) if str(path) in str(error) else f"{path} is not a pause: {error}")
+        return unreadable_pause(str(error) if str(path) in str(error) else f"{path} is not a pause: {error}")
 
 
-def unknown(problem: str) -> Pause:
-    """Return what counts as a pause, since the file cannot be read."""
+def unreadable_pause(problem: str) -> Pause:
+    """Return the pause that stands for a file that cannot be read."""
     return Pause("", "", "", 0.0, 0.0, None, problem)
 
 
-def _read(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        return os.read(file, _MOST_BYTES + 1)
+        return os.read(file, _MAX_BYTES + 1)
     finally:
         os.close(file)
 
 
-def _decoded(content: bytes) -> Pause:
-    """Return what ``encoded`` wrote. Raises InputError or a ValueError and the like for anything else."""
-    if len(content) > _MOST_BYTES:
-        raise ValueError(f"it is longer than {_MOST_BYTES} bytes")
+def _decode(content: bytes) -> Pause:
+    """Return the pause in the content of a file. Raises InputError, ValueError, TypeError, KeyError, OverflowError or
+    RecursionError for anything else than the output of ``encode_pause``.
+    """
+    if len(content) > _MAX_BYTES:
+        raise ValueError(f"it is longer than {_MAX_BYTES} bytes")
     data: Any = json.loads(content)
     if not isinstance(data, dict) or data.keys() != {"forewarn", *Pause._fields[:-1]}:
         raise ValueError(f"it has not exactly the keys forewarn, {', '.join(Pause._fields[:-1])}")
@@ -132,8 +135,8 @@ def _decoded(content: bytes) -> Pause:
     for name in ("began", "until"):
         if isinstance(data[name], bool) or not isinstance(data[name], (int, float)) or not math.isfinite(data[name]):
             raise TypeError(f"{name} is not a time")
-    return check(Pause(**data))
+    return check_pause(Pause(**data))
 
 
-def _is_line(text: str, most: int) -> bool:
-    return 0 < len(text) <= most and text.isprintable()
+def _is_line(text: str, max_length: int) -> bool:
+    return 0 < len(text) <= max_length and text.isprintable()

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
+from .builder import Builder
 from .decision import PHASES
-from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
+from .environment import MAX_STEPS, UNSET, Closure, Env, Scope, guard
 from .evaluation_error import EvaluationError, InternalError
-from .forms import Form, Literal, read_form
-from .interpolated import HookProgram, compile_hook
+from .forms import Form, Literal, free_variables, read_form
+from .hook_program import HookProgram, compile_hook
 
 # What an expression may read, in the order of the environment.
 ROOTS = ("event", "events", "notice", "age", "now", "affects_me", "leader", "vm", "params")
@@ -20,54 +21,55 @@ TIME = frozenset(("notice", "age", "now"))
 
 
 def is_conditional(condition: Form | None) -> bool:
-    """Return whether a match's condition counts as one; a literal does not, so that its rule only groups."""
+    """Return whether a match is conditional: it has a condition, which is not just a literal."""
     return condition is not None and not isinstance(condition, Literal)
 
 
 class Match:
-    """One match of a policy. ``data`` is the artifact's entry; ``rule`` its path of ids, for nested rules.
+    """One match of a policy. ``data`` is its entry in the artifact, ``rule`` its path of ids: ``outer.inner``.
 
-    ``index`` counts the policy's matches, nested ones included, in the order of the file. ``explanation`` and
-    ``limit_group`` raise EvaluationError and nothing else.
+    ``index`` is its number among all matches of the policy, nested ones included, in the order of the file.
+    ``explanation`` and ``limit_group`` raise EvaluationError and nothing else.
     """
 
     def __init__(self, data: Mapping[str, Any], rule: str, index: int) -> None:
         self.data = data
         self.rule = rule
         self.index = index
-        self.condition: Closure | None = None  # for try_condition
+        self.condition: Closure | None = None  # for evaluate_condition
         self.conditional = False
         self.explanation: Closure | None = None
         self.limit_group: Closure | None = None
-        self.only_condition = True  # whether nothing but the condition must have a value
-        self.reads_time = False  # whether the condition, the explanation or the limit may, itself or in a variable
+        self.has_only_condition = True  # neither an explanation nor a group of a limit, which need a value, too
+        self.reads_time = False  # of the condition, the explanation and the limit, with the variables that they read
         self.matches: list[Match] | None = None  # of a nested rule
         self.hooks: Mapping[str, tuple[HookProgram, ...]] = {}  # by phase
-        self.hooks_hold_values = False
-        self.written_hooks = {phase: tuple(data.get(phase, ())) for phase in PHASES}
-        self.decides = Answer(self)
+        self.hooks_have_expressions = False
+        self.hook_entries = {phase: tuple(data.get(phase, ())) for phase in PHASES}  # of the artifact
+        self.outcome = ProgramOutcome(self)
 
-    def try_condition(self, env: Env) -> bool | EvaluationError:
-        """Return whether the condition holds, or the error of one that could not be evaluated."""
+    def evaluate_condition(self, env: Env) -> bool | EvaluationError:
+        """Return whether the condition holds, or the error if it has no value."""
         if self.condition is None:
             return True
         try:
             met = self.condition(env)
         except EvaluationError as error:
             return error
-        except Exception as error:  # of any type, as in guarded()
+        except Exception as error:  # of any type, as in guard()
             return InternalError(error)
         if met is True or met is False:
             return met
         return EvaluationError("the condition is neither true nor false")
 
 
-class Answer(NamedTuple):
+class ProgramOutcome(NamedTuple):
     """The outcome of a policy for an event.
 
-    ``match`` is the one that applies, None where the policy abstains. ``reason`` is the value of its explanation, None
-    if it has none; ``limit_group`` likewise is the name of its limit's group. With ``error``, the match is the one of
-    which an expression could not be evaluated: its ``condition``, ``explanation`` or ``limit``, which is ``failed``.
+    ``match`` is the match that applies, None if the policy abstains. ``reason`` is the value of its explanation, and
+    ``limit_group`` the name of its limit's group; each is None if the match does not have it. With an ``error``,
+    ``match`` is the one that could not be evaluated, and ``failed`` the part without a value: ``condition``,
+    ``explanation`` or ``limit``.
     """
 
     match: Match | None
@@ -77,12 +79,16 @@ class Answer(NamedTuple):
     failed: str | None = None
 
 
-_ABSTAINS = Answer(None)
+_ABSTENTION = ProgramOutcome(None)
 Observer = Callable[[Match, "bool | EvaluationError"], None]
 
 
 class Program:
-    """The closures of one policy. ``time_dependent``: its answer may change without a new document."""
+    """The closures of one policy. ``time_dependent``: its outcome may change without a new document.
+
+    ``policy`` is the artifact's entry, which ``structure`` has checked. ``all_matches`` has nested matches, too;
+    ``hooks`` are all hooks as the artifact has them, each with its rule. Raises ValueError for an invalid form.
+    """
 
     def __init__(self, policy: Mapping[str, Any], builder: type[Builder] = Builder) -> None:
         self.policy = policy
@@ -90,96 +96,99 @@ class Program:
         self.scope = Scope(ROOTS)
         self._builder = builder
         self.time_dependent = False
-        self._read: set[str] = set()  # by what is built now: names of variables, and variables.NAME
-        self._timed = set(TIME)  # the names of what may change with time
-        self.every: list[Match] = []
-        self.matches = self._block(policy["rule"], "")
-        phases = ((match, phase) for match in self.every for phase in PHASES)
+        self._names_read: set[str] = set()  # by the match or the variable that is being built; policy variables, too
+        self._time_names = set(TIME)  # all names whose values may change with time
+        self.all_matches: list[Match] = []
+        self.matches = self._build_block(policy["rule"], "")
+        phases = ((match, phase) for match in self.all_matches for phase in PHASES)
         self.hooks = [(match.rule, hook) for match, phase in phases for hook in match.data.get(phase, ())]
-        # Variables start unset. Locals need no first value, so all places after the roots are alike.
+        # Policy variables start unset. Locals need no first value, so all slots after the roots are alike.
         self._fresh: Env = [UNSET] * (self.scope.size - len(ROOTS) - 2)
 
-    def _closure(self, expression: Mapping[str, Any], form: Form) -> Closure:
-        read = names(form)
-        self._read |= read
-        self.time_dependent = self.time_dependent or not read.isdisjoint(TIME)
+    def _build(self, expression: Mapping[str, Any], form: Form) -> Closure:
+        names = free_variables(form)
+        self._names_read |= names
+        self.time_dependent = self.time_dependent or not names.isdisjoint(TIME)
         return self._builder(self.scope, expression).build(form)
 
-    def _block(self, block: Mapping[str, Any], prefix: str) -> list[Match]:
+    def _build_block(self, block: Mapping[str, Any], prefix: str) -> list[Match]:
         for variable in block["variables"]:
-            self._read = set()
-            closure = self._closure(variable["expr"], read_form(variable["expr"]["form"]))
+            self._names_read = set()
+            closure = self._build(variable["expr"], read_form(variable["expr"]["form"]))
             self.scope.add("variables." + variable["name"])
             self.scope.variable_closures[variable["name"]] = closure
-            if not self._read.isdisjoint(self._timed):
-                self._timed.add("variables." + variable["name"])
+            if not self._names_read.isdisjoint(self._time_names):
+                self._time_names.add("variables." + variable["name"])
         matches = []
         for data in block["match"]:
-            match = Match(data, prefix + data["id"], len(self.every))
-            self.every.append(match)
-            self._read = set()
+            match = Match(data, prefix + data["id"], len(self.all_matches))
+            self.all_matches.append(match)
+            self._names_read = set()
             condition, explanation = data["condition"], data.get("explanation")
             if condition is not None:
                 form = read_form(condition["form"])
-                match.condition = self._closure(condition, form)
+                match.condition = self._build(condition, form)
                 match.conditional = is_conditional(form)
             if explanation is not None:
-                match.explanation = self._value(explanation)
+                match.explanation = self._build_guarded(explanation)
             if "group" in data.get("limit", ()):
-                match.limit_group = self._value(data["limit"]["group"])
-            match.only_condition = match.explanation is None and match.limit_group is None
-            match.reads_time = not self._read.isdisjoint(self._timed)
+                match.limit_group = self._build_guarded(data["limit"]["group"])
+            match.has_only_condition = match.explanation is None and match.limit_group is None
+            match.reads_time = not self._names_read.isdisjoint(self._time_names)
             match.hooks = {
-                phase: tuple(compile_hook(hook, phase, self._value) for hook in data.get(phase, ())) for phase in PHASES
+                phase: tuple(compile_hook(hook, phase, self._build_guarded) for hook in data.get(phase, ()))
+                for phase in PHASES
             }
-            match.hooks_hold_values = any(hook.holds_values for hooks in match.hooks.values() for hook in hooks)
+            match.hooks_have_expressions = any(hook.has_expressions for hooks in match.hooks.values() for hook in hooks)
             if "rule" in data:
-                match.matches = self._block(data["rule"], match.rule + ".")
+                match.matches = self._build_block(data["rule"], match.rule + ".")
             elif data["output"] not in ("approve", "hold"):
                 raise ValueError(f"the output {data['output']!r} is neither approve nor hold")
             matches.append(match)
         return matches
 
-    def _value(self, expression: Mapping[str, Any]) -> Closure:
-        return guarded(self._closure(expression, read_form(expression["form"])))
+    def _build_guarded(self, expression: Mapping[str, Any]) -> Closure:
+        return guard(self._build(expression, read_form(expression["form"])))
 
-    def hooks_of(self, match: Match, roots: tuple[Any, ...]) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
-        """Return the hooks of a match by phase, with the values in their texts; ``roots`` in the order of ROOTS."""
-        if not match.hooks_hold_values:
-            return match.written_hooks
+    def resolve_hooks(self, match: Match, roots: tuple[Any, ...]) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+        """Return the hooks of a match by phase, with the values of their expressions; ``roots`` as ROOTS names them."""
+        if not match.hooks_have_expressions:
+            return match.hook_entries
         env, values = self.environment(None, roots), dict(zip(ROOTS, roots))
-        hooks = {phase: tuple(hook.resolved(env, values) for hook in found) for phase, found in match.hooks.items()}
-        # What could never be prepared needs no recovery.
+        hooks = {
+            phase: tuple(hook.resolve(env, values) for hook in programs) for phase, programs in match.hooks.items()
+        }
+        # A hook that cannot prepare anything needs no recovery.
         unprepared = [hook for hook in hooks["prepare"] if "problem" in hook]
         hooks["recover"] = tuple(
-            hook for hook in hooks["recover"] if not any(_same(hook, other) for other in unprepared)
+            hook for hook in hooks["recover"] if not any(_has_same_problem(hook, other) for other in unprepared)
         )
         return hooks
 
     def environment(self, trace: list[Any] | None, roots: tuple[Any, ...]) -> Env:
-        """Return a fresh environment for one evaluation; ``roots`` in the order of ROOTS."""
+        """Return a new environment for one evaluation; ``roots`` are the values of ROOTS, in this order."""
         return [MAX_STEPS, trace, *roots, *self._fresh]
 
-    def answer(self, roots: tuple[Any, ...], observe: Observer | None = None) -> Answer:
-        """Return the policy's outcome for an event; ``roots`` in the order of ROOTS.
+    def evaluate(self, roots: tuple[Any, ...], observe: Observer | None = None) -> ProgramOutcome:
+        """Return the policy's outcome for an event; ``roots`` are the values of ROOTS, in this order.
 
-        ``observe`` is called with each match that is tried, in order, and with the result of its condition.
+        ``observe`` gets each match that the search reaches, in order, and the result of its condition.
         """
-        answer = _search(self.matches, self.environment(None, roots), observe) or _ABSTAINS
-        match = answer.match
-        if match is None or match.only_condition or answer.error is not None:
-            return answer
+        outcome = _search(self.matches, self.environment(None, roots), observe) or _ABSTENTION
+        match = outcome.match
+        if match is None or match.has_only_condition or outcome.error is not None:
+            return outcome
         reason = group = None
         part = "explanation"
-        try:  # each with steps of its own: those that others took must not change the decision
+        try:  # each in an environment of its own: the steps of one must not count against another
             if match.explanation is not None:
                 reason = str(match.explanation(self.environment(None, roots)))
             part = "limit"
             if match.limit_group is not None:
                 group = _group_name(match, match.limit_group(self.environment(None, roots)))
-        except EvaluationError as failure:
-            return Answer(match, failure, failed=part)
-        return Answer(match, None, reason, group)
+        except EvaluationError as error:
+            return ProgramOutcome(match, error, failed=part)
+        return ProgramOutcome(match, None, reason, group)
 
 
 def _group_name(match: Match, value: object) -> str:
@@ -192,31 +201,31 @@ def _group_name(match: Match, value: object) -> str:
     raise error
 
 
-def _same(hook: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _has_same_problem(hook: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     both = "problem" in hook and "kind" in hook and "kind" in other
     return both and (hook["kind"], hook["options"]) == (other["kind"], other["options"])
 
 
-def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer | None:
-    """Return the outcome of a block of matches for an event, None if the search goes on after the block.
+def _search(matches: list[Match], env: Env, observe: Observer | None) -> ProgramOutcome | None:
+    """Return the outcome of a block of matches for an event, None if the search continues after the block.
 
-    Only this function defines what a policy means: the first match whose condition holds decides. If that is a nested
-    rule in which nothing decides, a conditional one ends the whole search, and the policy abstains; after an
-    unconditional one, the next match is tried.
+    Only this function defines what a policy means. The first match whose condition holds decides. If that match is a
+    nested rule in which nothing decides, its own condition counts: with one, the policy abstains; without one, the
+    search continues with the next match.
     """
     for match in matches:
-        met = match.try_condition(env)
+        met = match.evaluate_condition(env)
         if observe is not None:
             observe(match, met)
         if met is False:
             continue
         if met is not True:
-            return Answer(match, met, failed="condition")
+            return ProgramOutcome(match, met, failed="condition")
         if match.matches is None:
-            return match.decides
+            return match.outcome
         found = _search(match.matches, env, observe)
         if found is not None:
             return found
         if match.conditional:
-            return _ABSTAINS
+            return _ABSTENTION
     return None

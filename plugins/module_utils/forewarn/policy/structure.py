@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shape of an artifact's policies: the digest shows that nobody changed them, not that they are right.
+"""Checks the structure of an artifact's policies. Its digest shows that nobody changed them, not that they are valid.
 
-Every function takes any JSON value, and raises ValueError with the place of a mistake. After it, code may rely
-on keys and their types.
+Every check takes any JSON value, and raises ValueError that names the place of the mistake. Code that runs after the
+checks may rely on keys and the types of their values.
 """
 
 from __future__ import annotations
@@ -18,25 +18,31 @@ from .forms import not_a, read_form
 from .params import TYPES
 
 _Check = Callable[[Any, str], object]
-MOST_ATTEMPTS = 1000  # of a hook
+MAX_ATTEMPTS = 1000  # of a hook
 
 _THIS_MACHINE = r"(?i)https?://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?(?:[/?#].*)?"
 
 
 def check_policies(data: Mapping[str, Any]) -> None:
-    """Check all of an artifact that is used at run time. Raises ValueError."""
+    """Check everything in an artifact that is used at run time. Raises ValueError."""
     _list(_policy)(data.get("policies"), "policies")
 
 
 def check_source(data: Mapping[str, Any]) -> None:
-    """Check where an artifact's policies came from, if it says so. Raises ValueError."""
-    text = _or_null(_a(str))
-    required = {"repository": text, "ref": text, "commit": text, "paths": _list(_a(str)), "modified": _a(bool)}
+    """Check ``source``, the origin of an artifact's policies, if there is one. Raises ValueError."""
+    text = _or_null(_of_type(str))
+    required = {
+        "repository": text,
+        "ref": text,
+        "commit": text,
+        "paths": _list(_of_type(str)),
+        "modified": _of_type(bool),
+    }
     if "source" in data:
         _object(required, {}, "source", data["source"])
 
 
-def _a(kind: type) -> _Check:
+def _of_type(kind: type) -> _Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # a bool is not an int here
             raise not_a(where, f"of type {kind.__name__}")
@@ -44,7 +50,7 @@ def _a(kind: type) -> _Check:
     return check
 
 
-def _among(*values: str) -> _Check:
+def _one_of(*values: str) -> _Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in values:
             raise not_a(where, "one of " + ", ".join(values))
@@ -54,7 +60,7 @@ def _among(*values: str) -> _Check:
 
 def _list(item: _Check) -> _Check:
     def check(value: Any, where: str) -> None:
-        _a(list)(value, where)
+        _of_type(list)(value, where)
         for number, one in enumerate(value):
             item(one, f"{where}[{number}]")
 
@@ -72,7 +78,7 @@ def _or_null(inner: _Check) -> _Check:
 def _object(
     required: Mapping[str, _Check], optional: Mapping[str, _Check], where: str, value: Any, *, closed: bool = False
 ) -> None:
-    """Check an object. A ``closed`` one has no other keys: they could say when it does not apply, or how."""
+    """Check an object. A ``closed`` one may have no other keys, since an unknown key could change its meaning."""
     if not isinstance(value, Mapping):
         raise not_a(where, "an object")
     for name, check in required.items():
@@ -86,27 +92,27 @@ def _object(
 
 
 def _policy(value: Any, where: str) -> None:
-    required = {"name": _a(str), "source": _a(str), "params": _list(_param), "rule": _block}
+    required = {"name": _of_type(str), "source": _of_type(str), "params": _list(_param), "rule": _block}
     _object(required, {"extra_values": _extra_values, "invariants": _list(_invariant)}, where, value)
 
 
 def _extra_values(value: Any, where: str) -> None:
-    names = _list(_a(str))
+    names = _list(_of_type(str))
     _object({}, {"EventType": names, "EventStatus": names}, where, value)
 
 
 def _param(value: Any, where: str) -> None:
-    optional = {"enum": _a(list), "each": _list(_a(str)), "pattern": _a(bool), "file": _a(str)}
-    _object({"name": _a(str), "type": _among(*TYPES)}, optional, where, value)
+    optional = {"enum": _of_type(list), "each": _list(_of_type(str)), "pattern": _of_type(bool), "file": _of_type(str)}
+    _object({"name": _of_type(str), "type": _one_of(*TYPES)}, optional, where, value)
 
 
 def _invariant(value: Any, where: str) -> None:
-    place = {"source": _a(str), "line": _a(int), "column": _a(int)}
+    place = {"source": _of_type(str), "line": _of_type(int), "column": _of_type(int)}
 
-    def placed(expression: Any, at: str) -> None:  # its form is only for who proves it
-        _object(place, {"file": _a(str)}, at, expression)
+    def check_place(expression: Any, at: str) -> None:  # not its form, which only proofs use
+        _object(place, {"file": _of_type(str)}, at, expression)
 
-    _object({"name": _a(str), "expression": placed}, {}, where, value)
+    _object({"name": _of_type(str), "expression": check_place}, {}, where, value)
 
 
 def _block(value: Any, where: str) -> None:
@@ -114,25 +120,25 @@ def _block(value: Any, where: str) -> None:
 
 
 def _variable(value: Any, where: str) -> None:
-    _object({"name": _a(str), "expr": _expression}, {}, where, value)
+    _object({"name": _of_type(str), "expr": _expression}, {}, where, value)
 
 
 def _match(value: Any, where: str) -> None:
     hooks = _list(_hook)
-    required = {"id": _a(str), "line": _a(int), "column": _a(int), "condition": _or_null(_expression)}
+    required = {"id": _of_type(str), "line": _of_type(int), "column": _of_type(int), "condition": _or_null(_expression)}
     optional: dict[str, _Check] = {
         "explanation": _or_null(_expression),
-        "approver": _among(*APPROVERS),
-        "group": _among(*GROUPS),
+        "approver": _one_of(*APPROVERS),
+        "group": _one_of(*GROUPS),
         "limit": _limit,
-        "on_failure": _among(HOLD, APPROVE),
-        "parallel": _a(bool),
+        "on_failure": _one_of(HOLD, APPROVE),
+        "parallel": _of_type(bool),
         "prepare": hooks,
         "prepare_within_seconds": _seconds,
         "recover": hooks,
-        "recover_when": _among(*RECOVER_WHEN),
+        "recover_when": _one_of(*RECOVER_WHEN),
         "notify": _list(_notify_hook),
-        "output": _among(APPROVE, HOLD),
+        "output": _one_of(APPROVE, HOLD),
         "rule": _block,
     }
     _object(required, optional, where, value, closed=True)
@@ -149,25 +155,25 @@ def _limit(value: Any, where: str) -> None:
         raise ValueError(f"{where} must have exactly one of {' and '.join(numbers)}")
 
 
-def stays_here(url: str) -> bool:
-    """Return whether a request to a URL does not leave the machine."""
+def is_local_url(url: str) -> bool:
+    """Return whether the host of a URL is this machine."""
     return re.fullmatch(_THIS_MACHINE, url) is not None  # compiled when needed: few artifacts have a URL
 
 
-def secret_in_clear(url: str) -> bool:
+def exposes_secret(url: str) -> bool:
     """Return whether a request to a URL would carry its secret over the network unencrypted."""
-    return url[:6].lower() != "https:" and not stays_here(url)
+    return url[:6].lower() != "https:" and not is_local_url(url)
 
 
 def _hook(value: Any, where: str) -> None:
-    kinds: dict[str, _Check] = {"run": _command, "unit": _a(str), "http": _a(str), "kind": _a(str)}
+    kinds: dict[str, _Check] = {"run": _command, "unit": _of_type(str), "http": _of_type(str), "kind": _of_type(str)}
     optional: dict[str, _Check] = {
         **kinds,
-        "action": _among("start", "stop"),
+        "action": _one_of("start", "stop"),
         "bearer": _bearer,
         "credentials": _credentials,
         "options": _options,
-        "template": _among(*HTTP_TEMPLATES),
+        "template": _one_of(*HTTP_TEMPLATES),
         "body": _expression,
         "timeout_seconds": _number,
         "retry": _retry,
@@ -186,7 +192,7 @@ def _hook(value: Any, where: str) -> None:
         raise ValueError(f"{where} has both template and body")
     if value.get("template") == "pagerduty" and "bearer" not in value:
         raise ValueError(f"{where} has template pagerduty without bearer")
-    if "bearer" in value and secret_in_clear(value["http"]):
+    if "bearer" in value and exposes_secret(value["http"]):
         raise ValueError(f"{where} would send a secret unencrypted")
 
 
@@ -212,7 +218,7 @@ def _notify_hook(value: Any, where: str) -> None:
 
 
 def _retry(value: Any, where: str) -> None:
-    optional = {"attempts": _between(1, MOST_ATTEMPTS), "delay_seconds": _seconds, "max_delay_seconds": _seconds}
+    optional = {"attempts": _between(1, MAX_ATTEMPTS), "delay_seconds": _seconds, "max_delay_seconds": _seconds}
     _object({}, optional, where, value)
     if not value or value.keys() - optional.keys():
         raise not_a(where, "made of " + ", ".join(optional))
@@ -222,7 +228,7 @@ def _retry(value: Any, where: str) -> None:
 
 def _between(low: int, high: int) -> _Check:
     def check(value: Any, where: str) -> None:
-        _a(int)(value, where)
+        _of_type(int)(value, where)
         if not low <= value <= high:
             raise not_a(where, f"between {low} and {high}")
 
@@ -230,13 +236,13 @@ def _between(low: int, high: int) -> _Check:
 
 
 def _command(value: Any, where: str) -> None:
-    _list(_a(str))(value, where)
+    _list(_of_type(str))(value, where)
     if not value:
         raise not_a(where, "a program and its arguments")
 
 
 def _bearer(value: Any, where: str) -> None:
-    _object({}, {"credential": _a(str), "file": _a(str)}, where, value)
+    _object({}, {"credential": _of_type(str), "file": _of_type(str)}, where, value)
     if len(value) != 1 or not value.keys() <= {"credential", "file"}:
         raise not_a(where, "either a credential or a file")
     if "credential" in value:
@@ -250,7 +256,7 @@ def _credentials(value: Any, where: str) -> None:
 
 
 def _credential(value: Any, where: str) -> None:
-    _a(str)(value, where)
+    _of_type(str)(value, where)
     if "/" in value or value.startswith("."):  # it is looked up in one directory
         raise not_a(where, "a name")
 
@@ -267,6 +273,6 @@ def _seconds(value: Any, where: str) -> None:
 
 
 def _expression(value: Any, where: str) -> None:
-    """Check an expression; ``file`` is the library from which it was imported, if it was."""
-    required = {"source": _a(str), "line": _a(int), "column": _a(int), "form": read_form}
-    _object(required, {"file": _a(str)}, where, value)
+    """Check an expression. ``file`` is the library from which it was imported, if any."""
+    required = {"source": _of_type(str), "line": _of_type(int), "column": _of_type(int), "form": read_form}
+    _object(required, {"file": _of_type(str)}, where, value)

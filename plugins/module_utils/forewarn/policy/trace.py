@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The values behind a decision: a builder that also records the values of an expression's parts."""
+"""The values behind a decision: a builder whose closures also record the values of an expression's parts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import json
 import re
 from typing import Any
 
+from .builder import Builder
 from .decision import Value
-from .evaluate import Builder, Closure, Env
+from .environment import Closure, Env
 from .evaluation_error import EvaluationError
 from .forms import (
     Access,
@@ -32,32 +33,32 @@ from .forms import (
 from .functions import timevalues as tv
 from .functions.dynamic import Dyn, inner_types
 
-_SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
-_PRESENCE = ("in", "ge", "lt", "dyn_has", "dyn_has_index")  # functions that tell whether there is a value
+_TRACED = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
+_PRESENCE = ("in", "ge", "lt", "dyn_has", "dyn_has_index")  # functions that test whether there is a value
 _OPTIONAL = re.compile(r"\.\s*\?\s*[\w`]+$|\[\s*\?.*\]$")
 _MAX_SHOWN = 120  # characters of one value
-_quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
+_encode_text = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 
 
 class TracingBuilder(Builder):
-    """Appends to item 1 of the environment a Value for each access, comparison and test that was evaluated.
+    """Builds closures that append a Value to the trace for each access, comparison and test that they evaluate.
 
-    The inside of a loop is left out: it has a value for each iteration.
+    The parts inside a loop are left out: they have a value for each iteration.
     """
 
-    fuse = False
+    fuses_parts = False
 
     def build(self, form: Form) -> Closure:
         """Return the recording closure of a form."""
         closure = super().build(form)
         bare_record = isinstance(form, Variable) and form.type.startswith("record(")
         test = isinstance(form, Call) and form.type == "bool"
-        if bare_record or not (test or isinstance(form, _SHOWN)) or _open_locals(form):
+        if bare_record or not (test or isinstance(form, _TRACED)) or _free_locals(form):
             return closure
         text = " ".join(self.expression["source"][form.start : form.end].split())
         kind = form.type
-        of_true, of_false = Value(text, "true"), Value(text, "false")  # most are tests: made once
-        asks = asks_for_optional(form, text)
+        of_true, of_false = Value(text, "true"), Value(text, "false")  # shared, since most parts are tests
+        is_optional_test = tests_optional(form, text)
 
         def record(env: Env) -> Any:
             trace = env[1]
@@ -69,7 +70,7 @@ class TracingBuilder(Builder):
                 raise
             if trace is None:
                 return value
-            if asks:
+            if is_optional_test:
                 trace += [] if value else [Value(text, "optional.none()")]
             elif value is True:
                 trace.append(of_true)
@@ -82,22 +83,25 @@ class TracingBuilder(Builder):
         return record
 
 
-def asks_for_optional(form: Form, text: str) -> bool:
-    """Return whether a form asks if ``x.?f`` or ``x[?k]`` has a value."""
+def tests_optional(form: Form, text: str) -> bool:
+    """Return whether a form tests if ``x.?f`` or ``x[?k]`` has a value; ``text`` is its source."""
     test = isinstance(form, Has) or (isinstance(form, Call) and form.function in _PRESENCE)
     return test and _OPTIONAL.search(text) is not None
 
 
-def _open_locals(form: Form) -> set[int]:
-    """Return the variables of loops and of cel.bind() that a form reads and that a form around it sets."""
+def _free_locals(form: Form) -> set[int]:
+    """Return the numbers of the locals (of loops and cel.bind()) that a form reads and does not set itself."""
     if isinstance(form, (Local, Bound)):
         return {form.number}
-    read: set[int] = set().union(*map(_open_locals, form.parts))
+    read: set[int] = set().union(*map(_free_locals, form.parts))
     return read - {form.number} if isinstance(form, (Loop, MapList, Bind)) else read
 
 
 def render(value: Any, kind: str) -> str:
-    """Write a value of a CEL type as CEL would, shortened: texts quoted, times as RFC 3339, durations in seconds."""
+    """Return a value of the CEL type ``kind`` as CEL writes it, in at most 120 characters.
+
+    Texts are in quotes; timestamps are RFC 3339, durations in seconds.
+    """
     text = _render(value, kind)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
@@ -129,5 +133,5 @@ def _render(value: Any, kind: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _quoted(value)
+        return _encode_text(value)
     return str(value)

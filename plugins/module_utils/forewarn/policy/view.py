@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an expression sees of an event, a document and a VM: the service's fields as CEL values."""
+"""What an expression reads of an event, a document and a VM: the service's fields as CEL values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Dict, Tuple
 
 from ..events import Document, Event
 from .decision import Facts
-from .evaluate import ABSENT
+from .environment import ABSENT
 from .functions.timevalues import from_datetime
 
-# Of an event: its key, its fields as expressions see them, affects_me, leader.
-_Lasting = Tuple[str, Dict[str, Any], Any, Any]
+# What does not change with time: the event's key, its fields as CEL values, affects_me, leader.
+_EventView = Tuple[str, Dict[str, Any], Any, Any]
 
 
 def event_view(event: Event) -> dict[str, Any]:
-    """Return the event under the service's own field names; absent fields are left out."""
+    """Return the fields of an event as CEL values, by the service's names; absent fields are left out."""
     view = event.fields(None if event.not_before is None else from_datetime(event.not_before))
     if event.problems and not event.resources:
         del view["Resources"]  # unreadable is not empty: a rule that looks into it must fail
@@ -25,34 +25,34 @@ def event_view(event: Event) -> dict[str, Any]:
 
 
 class DocumentView:
-    """What expressions see of a document, made once for all its events and policies.
+    """What expressions read of a document, for all its events and all policies.
 
-    ``before`` is the view of another moment. If it is of the same document and the same VM, what does not change with
-    time is taken from there.
+    ``previous`` is a view of an earlier time. If it is of the same document and the same VM, this view takes from it
+    what does not change with time.
     """
 
-    __slots__ = ("_lasting", "document", "events", "facts", "now", "vm")
+    __slots__ = ("_event_views", "document", "events", "facts", "now", "vm")
     vm: dict[str, Any]
     events: Any
-    _lasting: dict[int, _Lasting]
+    _event_views: dict[int, _EventView]
 
-    def __init__(self, document: Document, facts: Facts, before: DocumentView | None = None) -> None:
+    def __init__(self, document: Document, facts: Facts, previous: DocumentView | None = None) -> None:
         self.document = document
         self.facts = facts
         self.now = from_datetime(facts.now)
-        if before is not None and before.document is document and before.facts.vm is facts.vm:
-            self.vm, self.events, self._lasting = before.vm, before.events, before._lasting
+        if previous is not None and previous.document is document and previous.facts.vm is facts.vm:
+            self.vm, self.events, self._event_views = previous.vm, previous.events, previous._event_views
             return
-        self.vm = facts.vm.as_dict()  # what is not known is left out, so that a rule asking for it fails and holds
-        lasting = [self._of(event) for event in document.events]
-        # By id(): the document keeps its events, and so these numbers are theirs alone.
-        self._lasting = {id(event): one for event, one in zip(document.events, lasting)}
-        # An event that was skipped may be the very one that a rule over all events looks for.
-        self.events = ABSENT if document.problems else [fields for _key, fields, *_names in lasting]
+        self.vm = facts.vm.as_dict()  # without unknown facts: a rule that reads one fails, and so holds
+        views = [self._view_event(event) for event in document.events]
+        # By id(): the document keeps its events, so no other object gets the same number.
+        self._event_views = {id(event): one for event, one in zip(document.events, views)}
+        # A document with problems may lack the very event that a rule looks for in ``events``.
+        self.events = ABSENT if document.problems else [fields for _key, fields, *_names in views]
 
     def roots(self, event: Event, params: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of program.ROOTS for an event."""
-        key, fields, affects_me, leader = self._lasting.get(id(event)) or self._of(event)
+        key, fields, affects_me, leader = self._event_views.get(id(event)) or self._view_event(event)
         notice: Any = ABSENT
         if event.event_status == "Started":
             notice = 0
@@ -62,7 +62,7 @@ class DocumentView:
         age = 0 if first_seen is None else max(0, self.now - from_datetime(first_seen))
         return (fields, self.events, notice, age, self.now, affects_me, leader, self.vm, params)
 
-    def _of(self, event: Event) -> _Lasting:
+    def _view_event(self, event: Event) -> _EventView:
         name = self.facts.vm.name
         if name is None:
             return event.key, event_view(event), ABSENT, ABSENT

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..events import Event, parse_time
 from ..policy.approval import Eligibility
-from ..policy.bodies import as_asked
+from ..policy.hook_body import with_body_source
 from .clocks import Stamp
 from .hooks.plan import Plan
 from .journal.writer import EventRow
@@ -125,9 +125,9 @@ class EventRecord:
 
         Earlier hooks stay: a later decision may name none. The latest value of a hook's body replaces the earlier one.
         """
-        before, renewed = self.notify, [as_asked(hook) for hook in hooks if "content" in hook]
+        before, renewed = self.notify, [with_body_source(hook) for hook in hooks if "content" in hook]
         self.notify = [
-            hook for hook in before if "content" not in hook or hook in hooks or as_asked(hook) not in renewed
+            hook for hook in before if "content" not in hook or hook in hooks or with_body_source(hook) not in renewed
         ]
         for hook in hooks:
             if hook not in self.notify:

@@ -55,7 +55,7 @@ class OperatorPause:
         if found is None:
             return None
         wait = None if found.problem is not None else max(0.0, found.until - self._clocks.wall())
-        return Eligibility(PAUSED, found.in_words(), wait)
+        return Eligibility(PAUSED, found.describe(), wait)
 
     def report_change(self, *, approval_in_flight: bool) -> None:
         """Report a pause that has begun or ended.
@@ -76,8 +76,8 @@ class OperatorPause:
 
     def _current(self) -> Pause | None:
         """Return the pause that lasts now."""
-        self._latest = pause.look(self._directory, lambda path: self._inbox.read(path.name))
-        return self._latest if self._latest is not None and self._latest.lasts(self._clocks.wall()) else None
+        self._latest = pause.read_pause(self._directory, lambda path: self._inbox.read(path.name))
+        return self._latest if self._latest is not None and self._latest.is_active(self._clocks.wall()) else None
 
     def _report(self, found: Pause | None) -> None:
         journal, log, _metrics = self._recorder
@@ -93,7 +93,7 @@ class OperatorPause:
             "pause": found.identifier or None,
             "by": found.by or None,
             "until": found.until if known else None,
-            "reason": found.in_words(),
+            "reason": found.describe(),
         }
         (log.info if known else log.error)(BEGAN, **fields)
         journal.note(BEGAN, None, **fields)

@@ -38,13 +38,13 @@ class RequestStatus:
 
     def note_success(self) -> None:
         """Note that the service answered."""
-        self._retry.succeeded()
-        self._faults.succeeded()
+        self._retry.record_success()
+        self._faults.record_success()
 
     def note_fault(self, fault: Fault) -> None:
         """Note that the service did not answer."""
-        self._retry.failed(fault)
-        self._faults.failed(fault)
+        self._retry.record_failure(fault)
+        self._faults.record_failure(fault)
 
     def _report_fault(self, fault: Fault) -> None:
         lasting = isinstance(fault, LastingFault)
@@ -130,7 +130,7 @@ class VmIdentity(RequestStatus):
 
     def fetch(self, patience_seconds: float = 0.0) -> Vm:
         """Return who this VM is. Runs in the requester's thread. Raises Fault."""
-        return self._client.instance(patience_seconds)
+        return self._client.read_instance(patience_seconds)
 
     def refresh(self, patience_seconds: float = 0.0) -> None:
         """Request the identity, unless it is known or not due."""

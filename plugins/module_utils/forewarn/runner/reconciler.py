@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import Agreement, Eligibility
-from ..policy.bodies import as_asked
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
+from ..policy.hook_body import with_body_source
 from . import event_record as states
 from .approval_gate import ApprovalGate
 from .clocks import Clocks, Stamp
@@ -263,9 +263,9 @@ class Reconciler:
         """Drop notify hooks that changed policies no longer name."""
         if self._decided_by is self.policies:
             return
-        hooks = list(map(as_asked, self.policies.every_hook()))
+        hooks = list(map(with_body_source, self.policies.every_hook()))
         for record in self.tracker.records:
-            notify = [hook for hook in record.notify if as_asked(hook) in hooks]
+            notify = [hook for hook in record.notify if with_body_source(hook) in hooks]
             if notify != record.notify:
                 record.notify = notify
                 self._records.save(record)

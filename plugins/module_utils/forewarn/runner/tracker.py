@@ -177,7 +177,7 @@ class Tracker:
             known.last_seen = max(known.last_seen, now - age_seconds)
             if changed and known.refused:
                 known.refused = False
-                known.retry.succeeded()
+                known.retry.record_success()
         for key, tracked in self._tracked.items():
             if tracked.record.missing != (key not in listed):
                 tracked.record.missing = key not in listed
@@ -227,7 +227,7 @@ class Tracker:
             tracked.record.content_approvals += 1
             tracked.record.approved_at = self._clocks.stamp()
             tracked.record.unanswered = False
-            tracked.retry.succeeded()
+            tracked.retry.record_success()
 
     def record_simulation(self, events: Sequence[Event]) -> None:
         """Record that a dry run would have sent the approvals."""
@@ -259,7 +259,7 @@ class Tracker:
             tracked.approved_at = None
             tracked.refused = isinstance(fault, LastingFault) and fault.status == 400
             if fault.kind != NOT_SENT:
-                tracked.retry.failed(fault)
+                tracked.retry.record_failure(fault)
             if fault.kind == CONNECTION and tracked.retry.failures == 1:
                 tracked.retry.next_attempt_at = None  # it may just have been idle for too long
 

@@ -14,7 +14,8 @@ from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check
 from forewarn.compiler.cel.types import Declarations
 from forewarn.events import API_VERSIONS, EVENT_TYPE_SINCE
-from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.builder import Builder
+from forewarn.policy.environment import Scope
 from forewarn.policy.evaluation_error import EvaluationError
 from forewarn.policy.forms import read_form
 from forewarn.policy.functions.timevalues import SECOND

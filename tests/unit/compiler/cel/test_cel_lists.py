@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from forewarn.compiler.cel.expression import ExpressionError, compile_expression
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
-from forewarn.policy.functions.dynamic import plain
+from forewarn.policy.functions.dynamic import to_plain
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +49,7 @@ def written(value: Any) -> str:
 def evaluated(source: str) -> Any:
     """Return the value of an expression; None where it has an error. No expression here has null as its value."""
     try:
-        return plain(compile_expression(source, {})({}))
+        return to_plain(compile_expression(source, {})({}))
     except EvaluationError:
         return None
 

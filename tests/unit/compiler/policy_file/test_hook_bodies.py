@@ -15,9 +15,9 @@ from forewarn.compiler.findings import Finding
 from forewarn.errors import InputError
 from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import digest_of, load
-from forewarn.policy.bodies import MOST_BYTES, as_asked
 from forewarn.policy.decision import OCCASIONS, Decision, Facts
 from forewarn.policy.engine import PolicySet
+from forewarn.policy.hook_body import MAX_BYTES, with_body_source
 from tools.fixtures.events import NOW, listed
 from tools.fixtures.policy_files import compiled
 
@@ -121,7 +121,7 @@ def test_a_body_without_a_value(tmp_path: Path, source: str, vm: Vm, problem: st
 
 
 def test_a_body_is_at_most_64_kib_long(tmp_path: Path) -> None:
-    room = MOST_BYTES - len('{"a": ""}')
+    room = MAX_BYTES - len('{"a": ""}')
     for length, fits in ((room, True), (room + 1, False)):
         content = content_of(tmp_path, "vm.tags", vm=Vm("web_0", tags={"a": "x" * length}))
         assert ("json" in content) == fits
@@ -231,4 +231,4 @@ def test_hook_identity_uses_the_body_source(tmp_path: Path) -> None:
     assert artifact is not None
     decided = [decide(tmp_path, '{"a": event.EventId, "b": occasion}', EventId=name).notify[0] for name in "AB"]
     assert decided[0] != decided[1]
-    assert as_asked(decided[0]) == as_asked(decided[1]) == as_asked(hook_in(artifact))
+    assert with_body_source(decided[0]) == with_body_source(decided[1]) == with_body_source(hook_in(artifact))

@@ -14,7 +14,7 @@ from forewarn.compiler.findings import Finding
 from forewarn.errors import InputError
 from forewarn.policy.artifact import digest_of
 from forewarn.policy.artifact import load as load_artifact
-from forewarn.policy.structure import secret_in_clear, stays_here
+from forewarn.policy.structure import exposes_secret, is_local_url
 from tools.fixtures.policy_files import HEAD, compiled
 
 
@@ -194,6 +194,6 @@ def test_an_artifact_with_such_a_hook_is_refused(tmp_path: Path, hook: dict[str,
     ],
 )
 def test_what_stays_on_the_machine(url: str, here: bool) -> None:
-    assert stays_here(url) is here
-    assert secret_in_clear(url) is not here
-    assert not secret_in_clear(url.replace("http", "https", 1).replace("HTTP", "HTTPS").replace("ftp", "https"))
+    assert is_local_url(url) is here
+    assert exposes_secret(url) is not here
+    assert not exposes_secret(url.replace("http", "https", 1).replace("HTTP", "HTTPS").replace("ftp", "https"))

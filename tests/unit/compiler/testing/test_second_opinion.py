@@ -29,9 +29,9 @@ from forewarn.compiler.testing.second_opinion import (
     SecondOpinion,
 )
 from forewarn.events import Vm, parse_document
-from forewarn.policy import evaluate
+from forewarn.policy import builder
+from forewarn.policy.builder import Builder
 from forewarn.policy.decision import Facts
-from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
 from forewarn.policy.functions import standard, table
 from tools.fixtures.events import listed
@@ -165,7 +165,7 @@ class TestDifference:
             operands = [builder.build(operand) for operand in form.parts]
             return lambda env: True in [operand(env) for operand in operands]
 
-        monkeypatch.setitem(evaluate._MAKERS, Or, strict)  # which absorbs errors
+        monkeypatch.setitem(builder._METHODS, Or, strict)  # which absorbs errors
         policy = condition("event.Resources.size() / (event.DurationInSeconds - 5) > 1 || affects_me")
         assert "forewarn says it has no value (division by zero), cel-python says true" in (
             differences(tmp_path, policy)[0].message

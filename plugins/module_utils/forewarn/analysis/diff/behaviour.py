@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...policy.bodies import as_asked
 from ...policy.decision import (
     ABSTAIN,
     APPROVE,
@@ -21,8 +20,9 @@ from ...policy.decision import (
     HOLD,
     HOOK_TIMEOUT_SECONDS,
     RECOVER_WHEN,
-    joint_group,
+    strictest_group,
 )
+from ...policy.hook_body import with_body_source
 from ..artifacts import Json
 from ..hook_wording import hook_text, seconds_text
 from ..limits import LimitTerms, limit_terms
@@ -132,7 +132,7 @@ def behaviour(outcomes: Sequence[PolicyOutcome[M]]) -> Behaviour:
     return Behaviour(
         HOLD if deciding is None else deciding.output,
         min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
-        joint_group([entry.get("group", GROUPS[0]) for entry in data], prepares=prepares),
+        strictest_group([entry.get("group", GROUPS[0]) for entry in data], prepares=prepares),
         tuple(one for one in map(_preparation, data) if one != _preparation({})),
         tuple(one for one in map(_recovery, data) if one != _recovery({})),
         tuple(hook_of(hook) for entry in data for hook in entry.get("notify", ())),
@@ -166,7 +166,7 @@ def _recovery(data: Json) -> RecoverTerms:
 
 def hook_of(data: Json) -> Hook:
     """Return a hook of an artifact, with its timeout if it is the default."""
-    content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **as_asked(data)}
+    content = {"timeout_seconds": HOOK_TIMEOUT_SECONDS, **with_body_source(data)}
     if "run" in data:
         action: tuple[str, ...] = ("run", data["run"][0])
     elif "unit" in data:

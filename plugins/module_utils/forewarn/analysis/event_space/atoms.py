@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...policy import forms as f
-from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Scope, guarded
+from ...policy.builder import Builder
+from ...policy.environment import MAX_STEPS, UNSET, Closure, Scope, guard
 from ...policy.evaluation_error import EvaluationError
 from ...policy.program import ROOTS
 from ..artifacts import Json
@@ -86,5 +87,5 @@ class Expressions:
 
     def atom(self, expression: Json, form: f.Form, dims: frozenset[str] = frozenset()) -> Atom:
         """Return the atom of a part of an expression, whose places are those of the expression."""
-        closure = guarded(Builder(self._scope, expression).build(form))
+        closure = guard(Builder(self._scope, expression).build(form))
         return Atom(tuple(sorted(dims)), closure, self._scope, self.params, form.type == "bool")

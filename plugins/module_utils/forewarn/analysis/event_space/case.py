@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ...events import Vm, format_time, has_field
-from ...policy.evaluate import ABSENT
+from ...policy.environment import ABSENT
 from ...policy.functions.timevalues import SECOND, from_datetime
 from ..artifacts import Json
 from ..witness import EVENT_ID, Witness, time_of, witness_of

@@ -77,9 +77,9 @@ class Clockwork:
         rules = []
         for event in events:
             for program, params in self._policies:
-                answer = program.answer(view.roots(event, params), observe)
+                outcome = program.evaluate(view.roots(event, params), observe)
                 rules.append(
-                    MatchedRule(None if answer.match is None else answer.match.index, answer.error is not None)
+                    MatchedRule(None if outcome.match is None else outcome.match.index, outcome.error is not None)
                 )
         return TimedAnswers(tuple(rules), not any(tried))
 

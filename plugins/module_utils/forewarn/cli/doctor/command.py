@@ -17,7 +17,7 @@ from ... import __version__
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
 from ...imds.client import Client
-from ...imds.endpoint import resolve
+from ...imds.endpoint import resolve_endpoint
 from ...runner.clocks import Clocks
 from ...runner.state import dry_runs
 from ...runner.telemetry import heartbeat
@@ -123,7 +123,7 @@ def _azure(machine: Machine, setup: Setup | None, known_name: str | None) -> lis
     """Check the platform, the service and the VM's name. Nothing is asked on a machine that is not known to be a VM."""
     option = None if setup is None else setup.args.endpoint
     try:
-        endpoint = resolve(option, machine.environ)
+        endpoint = resolve_endpoint(option, machine.environ)
     except InputError as error:
         return [Check("platform", TROUBLE, error.message, error.hint)]
     platform = doctor_machine.platform(machine, option, endpoint)
@@ -146,7 +146,9 @@ def _group(machine: Machine, setup: Setup | None, known_name: str | None) -> lis
     from . import group  # here: most have none
 
     try:
-        endpoint = resolve(setup.args.endpoint, machine.environ) if setup.group.store.identity is not None else ""
+        endpoint = (
+            resolve_endpoint(setup.args.endpoint, machine.environ) if setup.group.store.identity is not None else ""
+        )
     except InputError as error:
         return [Check(group.NAME, TROUBLE, error.message, error.hint)]
     name = setup.args.vm_name or known_name

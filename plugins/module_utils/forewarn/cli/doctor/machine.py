@@ -82,7 +82,7 @@ def systemd(machine: Machine) -> Check:
 def platform(machine: Machine, option: str | None, endpoint: str) -> Check:
     """Check that this is a VM in Azure, where the default address is asked."""
     path = str(machine.path(azure.ASSET_TAG_PATH))
-    why = azure.doubt(option, endpoint, machine.environ, path)
+    why = azure.platform_problem(option, endpoint, machine.environ, path)
     if why is not None:
         return Check("platform", TROUBLE, why, azure.HINT)
     if azure.asset_tag(path) == azure.AZURE_ASSET_TAG:

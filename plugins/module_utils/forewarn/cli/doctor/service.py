@@ -70,7 +70,7 @@ def name(client: Client, document: Document | None, given: str | None, known: st
     if given is not None or known is None:
         client.sleep(0.0)  # as long as ``pause`` makes of it, since the document was asked for
         try:
-            found = client.instance(PATIENCE_SECONDS).name
+            found = client.read_instance(PATIENCE_SECONDS).name
         except ServiceError as error:
             found, why = None, f": {error.message}"
     used = given or found

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...errors import InputError, ServiceError
-from ...imds.endpoint import resolve
+from ...imds.endpoint import resolve_endpoint
 from ...runner.groups import documents, semaphore, transaction
 from ...runner.groups.documents import SharedDocumentError
 from ...runner.groups.semaphore import Semaphore
@@ -64,7 +64,7 @@ def open_group(args: argparse.Namespace) -> Iterator[Group]:
     name = args.group or settings.name
     if not documents.is_group(name):  # it becomes part of keys
         raise InputError(f"--group is {name!r}.", f"The name of a group has {documents.GROUP_WORDS}.")
-    endpoint = resolve(options.get("endpoint"), os.environ) if settings.store.identity is not None else ""
+    endpoint = resolve_endpoint(options.get("endpoint"), os.environ) if settings.store.identity is not None else ""
     store = open_store(settings.store, credentials_directory(settings.store), endpoint)
     try:
         yield Group(name, settings, store)

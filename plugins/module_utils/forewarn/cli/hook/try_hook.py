@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     options, seconds = _read(kind, args.options)
     event = {"EventId": "00000000-0000-4000-8000-000000000000", "EventType": args.type, "EventStatus": "Scheduled"}
     try:
-        perform(kind.name, args.phase, options, event, seconds, _memory(kind, kind.complete(options)), args.probe)
+        perform(kind.name, args.phase, options, event, seconds, _memory(kind, kind.with_defaults(options)), args.probe)
     except HookFailedError as error:
         sys.stdout.write(f"failed: {error}\n")
         return 1

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from ...errors import InputError
 from ...imds import azure
 from ...imds.client import Client
-from ...imds.endpoint import parse_endpoint, resolve
+from ...imds.endpoint import parse_endpoint, resolve_endpoint
 from ...runner.state import directories, dry_runs, machine_lock
 from ..service_options import refuse_elsewhere
 from .options import add_options
@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--json and --credential belong to --check-config.", "Add it, or leave them out.")
     setup = read(given, os.environ)
     args, directory = setup.args, setup.directory
-    endpoint = resolve(args.endpoint, os.environ)
+    endpoint = resolve_endpoint(args.endpoint, os.environ)
     if args.once:
         refuse_elsewhere(args.endpoint, endpoint)
-    doubt = azure.doubt(args.endpoint, endpoint, os.environ)
+    doubt = azure.platform_problem(args.endpoint, endpoint, os.environ)
     lock = None
     machine = machine_lock.MachineLock(parse_endpoint(endpoint), args.vm_name)
     if directory is not None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
-from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve
+from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve_endpoint
 from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
-from ...policy.structure import secret_in_clear
+from ...policy.structure import exposes_secret
 from ...runner.state import directories, dry_runs, trust
 from ...texts import redacted_url
 from ..service_options import refuse_empty_name
@@ -97,7 +97,7 @@ def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
     """Check the addresses that requests go to and come from."""
     named = environ.get(ENVIRONMENT_VARIABLE) if args.endpoint is None else args.endpoint
     if named != AUTO:  # the address in the DHCP lease of this machine is trusted
-        endpoint = resolve(args.endpoint, environ)
+        endpoint = resolve_endpoint(args.endpoint, environ)
         trust.check_endpoint(endpoint, bool(args.allow_endpoint))
     if args.hook_proxy is not None and not re.fullmatch(_PROXY, args.hook_proxy):
         raise InputError(f"hook_proxy is {args.hook_proxy!r}.", "Write it like http://proxy.example.com:3128.")
@@ -123,7 +123,7 @@ def _check_sink(args: argparse.Namespace) -> None:
         hint = "Write it like https://collector.example.com/logs, and put a secret into sink_credential."
         raise InputError(f"sink_url is {redacted_url(args.sink_url)!r}.", hint)
     secret = args.sink_bearer_file or args.sink_credential
-    if secret and secret_in_clear(args.sink_url):
+    if secret and exposes_secret(args.sink_url):
         raise InputError("sink_url would send a secret without encryption.", "Use https, or leave the secret out.")
     if args.sink_format not in (None, *SINK_FORMATS):
         raise InputError(f"sink_format is {args.sink_format!r}.", f"Use one of {', '.join(SINK_FORMATS)}.")

@@ -82,7 +82,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     if runner["condition"] == RUNNING and runner["reload_problem"]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if paused is not None and paused.problem is not None:
-        problems.append(paused.in_words())
+        problems.append(paused.describe())
     disk = next_start.examine(state.directory, fields)
     if disk is not None:
         problems += next_start.problems(runner, disk, running=runner["condition"] == RUNNING)
@@ -129,8 +129,8 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
 def _pause(directory: str, fields: Mapping[str, Any], clocks: Clocks) -> Pause | None:
     """Return the pause that lasts, as the file has it, or as a runner that works cannot read it."""
     problem = text_of(object_of(fields, FACT), "problem")
-    found = pause.unknown(problem) if problem else pause.look(directory)
-    return found if found is not None and found.lasts(clocks.wall()) else None
+    found = pause.unreadable_pause(problem) if problem else pause.read_pause(directory)
+    return found if found is not None and found.is_active(clocks.wall()) else None
 
 
 def unread_text(number: int, first: str) -> str:

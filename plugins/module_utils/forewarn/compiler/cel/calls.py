@@ -271,7 +271,7 @@ def _format(context: CheckContext, node: SyntaxNode, present: Present) -> TypedF
         return unknown(node, t.STRING)
     if format_.kind == "literal":
         try:
-            clauses = len(formatting.clauses(format_.value)) - 1
+            clauses = len(formatting.parse_clauses(format_.value)) - 1
         except ValueError as error:
             context.report(format_, "bad-literal", str(error))
             return unknown(node, t.STRING)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, FIELD_SINCE, RESOURCE_TYPES, VM_FACTS, has_field
-from ...policy.bodies import TOLD
 from ...policy.decision import OCCASIONS
+from ...policy.hook_body import NOTIFY_NAMES
 from . import types as t
 from .types import Declarations, RecordField, Type
 
@@ -103,7 +103,7 @@ def hook_declarations(base: Declarations) -> Declarations:
 
 def notification_declarations(base: Declarations) -> Declarations:
     """Return the names that the body of a notify hook may use: all but the time, and ``occasion``."""
-    names = {name: base.variables[name] for name in TOLD if name in base.variables}
+    names = {name: base.variables[name] for name in NOTIFY_NAMES if name in base.variables}
     return Declarations({**names, "occasion": Type("string", values=OCCASIONS, label="occasion")}, base.records)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ...errors import InputError
-from ...policy.evaluate import Builder, Closure, Scope, guarded
+from ...policy.builder import Builder
+from ...policy.environment import Closure, Scope, guard
 from ...policy.forms import read_form
 from .checker import new_context
 from .context import CheckContext
@@ -148,5 +149,5 @@ def compile_expression(
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
-    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
+    closure = guard(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
     return CompiledExpression(source, checked.type, scope, closure)

@@ -13,7 +13,7 @@ from ... import hook_kinds
 from ...hook_kinds.declaration import COMMAND, DURATION, TEXTS, HookKind, Option
 from ...policy.decision import HOOK_TIMEOUT_SECONDS, NOTIFY
 from ...policy.functions.timevalues import SECOND, parse_duration
-from ...policy.structure import secret_in_clear
+from ...policy.structure import exposes_secret
 from ..cel.expression import check
 from ..cel.types import CelSyntaxError, Declarations, ExpressionFinding
 from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, short_json, text_of
@@ -72,7 +72,7 @@ class HookCompiler:
             self._file.add("missing-key", message, node.keys["template"], hint)
         if isinstance(bearer, Mapping):
             hook["bearer"] = {key: text_of(bearer.get(key)) for key in ("credential", "file") if key in bearer.values}
-            if secret_in_clear(hook.get("http") or "https:"):
+            if exposes_secret(hook.get("http") or "https:"):
                 message = "the secret would travel unencrypted"
                 self._file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
         hook.update(self._timing(node, HOOK_TIMEOUT_SECONDS))
@@ -118,7 +118,7 @@ class HookCompiler:
             value = self._text(node)
         else:
             value = node.data()
-        if value is None or isinstance(value, dict):  # an interpolated text is checked when it has its value
+        if value is None or isinstance(value, dict):  # a text with an expression is checked when it has its value
             return value
         problem = option.problem(value)
         if problem is not None and _of_the_schema_type(option, value):

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...events import Document, Event
 from ...policy import forms
 from ...policy.artifact import Artifact
+from ...policy.builder import Builder
 from ...policy.decision import Facts
-from ...policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, names
+from ...policy.environment import ABSENT, UNSET, CachedError, Closure, Env
 from ...policy.evaluation_error import EvaluationError, LimitError
-from ...policy.forms import Form, read_form
+from ...policy.forms import Form, free_variables, read_form
 from ...policy.functions import dynamic
 from ...policy.params import bind
 from ...policy.program import Match, Program
@@ -173,7 +174,7 @@ class _Observer(Builder):
         closure = super().build(form)
         if not whole:
             return closure
-        slots = {name: self.scope.slots[name] for name in names(form)}
+        slots = {name: self.scope.slots[name] for name in free_variables(form)}
 
         def observe(env: Env) -> Any:
             try:
@@ -188,7 +189,7 @@ class _Observer(Builder):
         def note(env: Env, outcome: Outcome) -> None:
             read = {name: env[slot] for name, slot in slots.items()}
             known = {name: one for name, one in read.items() if one is not ABSENT and one is not UNSET}
-            given = {name: one for name, one in known.items() if not isinstance(one, Failed)}
+            given = {name: one for name, one in known.items() if not isinstance(one, CachedError)}
             env[1].append((self.expression, given, outcome))
 
         return observe
@@ -236,7 +237,7 @@ class SecondOpinion:
         if any(entry["type"] in ("duration", "timestamp") and bound[entry["name"]] % 1000 for entry in declared):
             return  # cel-python's times end at microseconds
         roots = DocumentView(document, facts).roots(event, bound)
-        for match in program.every:
+        for match in program.all_matches:
             for expression, values, ours in _evaluate_rule(program, match, roots) if match.rule in rules else ():
                 theirs = self._their_outcome(engine, expression, values)
                 if theirs is not None and not ours.same(theirs) and not is_exempt(expression, ours, theirs):
@@ -263,7 +264,7 @@ class SecondOpinion:
 def _evaluate_rule(program: Program, match: Match, roots: tuple[Any, ...]) -> list[Any]:
     """Return the results of a rule's condition, of its other expressions if it holds, and of the variables in them."""
     seen: list[Any] = []
-    if match.try_condition(program.environment(seen, roots)) is True:
+    if match.evaluate_condition(program.environment(seen, roots)) is True:
         for closure in (match.explanation, match.limit_group):
             if closure is not None:
                 with suppress(EvaluationError):
@@ -293,5 +294,5 @@ def _source_name(name: str) -> str:
 def _types(form: Form) -> dict[str, str]:
     """Return the types of the names that a form reads."""
     if isinstance(form, (forms.Variable, forms.PolicyVariable)):
-        return {next(iter(names(form))): form.type}
+        return {next(iter(free_variables(form))): form.type}
     return {name: type_ for part in form.parts for name, type_ in _types(part).items()}

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values whose type is known only when an expression runs: those of dyn(), and of lists and maps of several types.
+"""Values whose type is known only at run time: those of dyn(), and elements of lists and maps of several types.
 
-Such a value is a ``Dyn``, which carries its type. Its operators and functions are looked up in the table that the
-compiler uses for all others, when they run. Equality, comparison and map keys: CEL language definition, "Equality",
-"Ordering" and "Numeric values": numbers are equal where they are the same on the number line.
+Such a value is a ``Dyn``, which carries its type. The overload of an operator or a function is chosen at run time, from
+the table that the compiler uses for all other values. Equality, order and map keys are those of the CEL language
+definition ("Equality", "Ordering", "Numeric values"): numbers of different types are on one number line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NUMERIC = frozenset(("int", "uint", "double"))
 KEYS = frozenset(("bool", "int", "uint", "string"))  # of maps
 ORDERED = frozenset(("bool", "string", "bytes", "timestamp", "duration"))
-# What CEL calls the types that are written in another way here.
+# CEL's names of types, where they differ from those of the typed form.
 _NAMES = {
     "null": "null_type",
     "timestamp": "google.protobuf.Timestamp",
@@ -32,9 +32,9 @@ _NAMES = {
 
 
 class Dyn:
-    """A value and its type, as CEL writes it: ``list(int)``.
+    """A value and its CEL type: ``list(int)``.
 
-    As the key of a map it is equal to another one if it is exactly the same number, or the same value of the same type.
+    As keys of a map, two are equal if they are exactly the same number, or the same value of the same type.
     """
 
     __slots__ = ("type", "value")
@@ -57,13 +57,13 @@ class Dyn:
 
 
 def kind(one: Dyn) -> str:
-    """Return the kind of a value: ``list`` of a ``list(int)``."""
+    """Return the kind of a value, its type without parameters: ``list`` for a ``list(int)``."""
     return one.type.partition("(")[0]
 
 
 @lru_cache(maxsize=256)
 def inner_types(type_: str) -> tuple[str, ...]:
-    """Return the types of the elements of a list or an optional value, or of the keys and values of a map."""
+    """Return the parameters of a type: of a list or an optional value one, of a map those of its keys and values."""
     outer, _open, inner = type_[:-1].partition("(")
     if outer != "map":
         return (inner,)
@@ -71,19 +71,19 @@ def inner_types(type_: str) -> tuple[str, ...]:
     return key, value
 
 
-def boxed(type_: str, value: Any) -> Dyn:
-    """Return a value of a type as one that carries it."""
+def to_dyn(type_: str, value: Any) -> Dyn:
+    """Return a value of a type as a Dyn."""
     return value if type_ == "dyn" else Dyn(type_, value)
 
 
-def plain(value: Any) -> Any:
-    """Return a value without the types in it."""
+def to_plain(value: Any) -> Any:
+    """Return a value without any Dyn in it."""
     if isinstance(value, Dyn):
-        return plain(value.value)
+        return to_plain(value.value)
     if isinstance(value, (list, tuple)):
-        return type(value)(map(plain, value))
+        return type(value)(map(to_plain, value))
     if isinstance(value, dict):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {to_plain(key): to_plain(item) for key, item in value.items()}
     return value
 
 
@@ -92,19 +92,19 @@ def elements(one: Dyn) -> list[Dyn]:
     if kind(one) not in ("list", "map"):
         raise no_overload("a loop", one)
     of = inner_types(one.type)[0]
-    return [boxed(of, item) for item in one.value]
+    return [to_dyn(of, item) for item in one.value]
 
 
 def ordered_elements(one: Dyn) -> list[Dyn]:
-    """Return the elements in the like manner, where their order counts: a map has none."""
+    """Return the elements as ``elements``, for loops whose result has an order. Raises EvaluationError for a map."""
     found = elements(one)
     if kind(one) == "map" and len(found) > 1:
         raise EvaluationError("the keys of a map have no order; ask with exists(), all() or exists_one()")
     return found
 
 
-def _numbers(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return a comparison of numbers: with a double, an int is compared as the double next to it."""
+def _number_comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return a comparison of numbers; if one is a double, the other is converted to the nearest double."""
 
     def compare(one: Any, other: Any) -> bool:
         if isinstance(one, float) or isinstance(other, float):
@@ -114,11 +114,11 @@ def _numbers(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return compare
 
 
-number_eq = _numbers(operator.eq)
+number_eq = _number_comparison(operator.eq)
 
 
 def equal(one: Dyn, other: Dyn) -> bool:
-    """Return whether values are equal: numbers that are the same, or values of the same type."""
+    """Return whether two values are equal; numbers may be of different types, other values may not."""
     first, second = kind(one), kind(other)
     if first in NUMERIC and second in NUMERIC:
         return number_eq(one.value, other.value)
@@ -127,21 +127,24 @@ def equal(one: Dyn, other: Dyn) -> bool:
     if first == "list":
         return all(map(equal, elements(one), elements(other)))
     if first == "map":
-        pairs = ((item, _find(other, key)) for key, item in _items(one))
+        pairs = ((item, _find_value(other, key)) for key, item in _entries(one))
         return all(found is not None and equal(item, found) for item, found in pairs)
     if first == "optional" and one.value and other.value:
-        left, right = (boxed(inner_types(side.type)[0], side.value[0]) for side in (one, other))
+        left, right = (to_dyn(inner_types(side.type)[0], side.value[0]) for side in (one, other))
         return equal(left, right)
     return bool(one.value == other.value)
 
 
-def _items(one: Dyn) -> list[tuple[Dyn, Dyn]]:
+def _entries(one: Dyn) -> list[tuple[Dyn, Dyn]]:
     key, value = inner_types(one.type)
-    return [(boxed(key, name), boxed(value, item)) for name, item in one.value.items()]
+    return [(to_dyn(key, name), to_dyn(value, item)) for name, item in one.value.items()]
 
 
-def _find(mapping: Dyn, key: Dyn) -> Dyn | None:
-    """Return the value of a key, None if there is none. A double is looked up as the same number."""
+def _find_value(mapping: Dyn, key: Dyn) -> Dyn | None:
+    """Return the value of a key, None if there is none.
+
+    A key that is a double finds the same number of another type.
+    """
     if kind(key) not in KEYS and kind(key) != "double":
         return None
     key_type, value_type = inner_types(mapping.type)
@@ -154,11 +157,11 @@ def _find(mapping: Dyn, key: Dyn) -> Dyn | None:
             name = key.value if found == key_type else None
         if name is None:
             return None
-    return boxed(value_type, mapping.value[name]) if name in mapping.value else None
+    return to_dyn(value_type, mapping.value[name]) if name in mapping.value else None
 
 
-def _compare(symbol: str, holds: Callable[[Any, Any], bool]) -> Callable[[Dyn, Dyn], bool]:
-    numbers = _numbers(holds)
+def _comparison(symbol: str, holds: Callable[[Any, Any], bool]) -> Callable[[Dyn, Dyn], bool]:
+    numbers = _number_comparison(holds)
 
     def compare(one: Dyn, other: Dyn) -> bool:
         first, second = kind(one), kind(other)
@@ -172,40 +175,40 @@ def _compare(symbol: str, holds: Callable[[Any, Any], bool]) -> Callable[[Dyn, D
 
 
 def contains(element: Dyn, container: Dyn) -> bool:
-    """Return whether a list has an element, or a map a key."""
+    """Return whether a list has an element, or a map a key. Raises EvaluationError for other values."""
     if kind(container) == "list":
         return any(equal(element, item) for item in elements(container))
     if kind(container) == "map" and (kind(element) in KEYS or kind(element) == "double"):
-        return _find(container, element) is not None
+        return _find_value(container, element) is not None
     raise no_overload("in", element, container)
 
 
 def map_key(one: Dyn) -> Dyn:
-    """Return a value that must be the key of a map."""
+    """Return the value unchanged. Raises EvaluationError if it cannot be the key of a map."""
     if kind(one) not in KEYS:
         raise EvaluationError(f"a map cannot have keys of {type_name(one)}")
     return one
 
 
 def index(container: Dyn, key: Dyn) -> Dyn:
-    """Return an element of a list by its place, or the value of a map's key."""
+    """Return the element of a list at an index, or the value of a key of a map. Raises EvaluationError."""
     if kind(container) == "map":
-        found = _find(container, key)
+        found = _find_value(container, key)
         if found is None:
-            raise EvaluationError(f"no such key: {plain(key)!r}")
+            raise EvaluationError(f"no such key: {to_plain(key)!r}")
         return found
     if kind(container) != "list" or kind(key) not in NUMERIC:
         raise no_overload("[]", container, key)
     items = elements(container)
     if not 0 <= key.value < len(items) or key.value != int(key.value):
-        raise EvaluationError(f"index out of range: {plain(key)}")
+        raise EvaluationError(f"index out of range: {to_plain(key)}")
     return items[int(key.value)]
 
 
 def has_index(container: Dyn, key: Dyn) -> bool:
-    """Return whether a list has a place, or a map a key."""
+    """Return whether a list has an index, or a map a key. Raises EvaluationError for other values."""
     if kind(container) == "map":
-        return _find(container, key) is not None
+        return _find_value(container, key) is not None
     if kind(container) != "list" or kind(key) not in NUMERIC:
         raise no_overload("[?]", container, key)
     return bool(0 <= key.value < len(container.value) and key.value == int(key.value))
@@ -215,18 +218,18 @@ def has(container: Dyn, name: str) -> bool:
     """Return whether a map has a key. Raises EvaluationError for anything else."""
     if kind(container) != "map":
         raise no_overload("has()", container)
-    return _find(container, Dyn("string", name)) is not None
+    return _find_value(container, Dyn("string", name)) is not None
 
 
-def truth(one: Dyn) -> bool:
-    """Return a value that must be a bool."""
+def as_bool(one: Dyn) -> bool:
+    """Return the value of a bool. Raises EvaluationError for other values."""
     if kind(one) != "bool":
         raise no_overload("a condition", one)
     return bool(one.value)
 
 
-def concatenated(one: Dyn, other: Dyn) -> Dyn | None:
-    """Return two lists as one, None for values of other types."""
+def concatenate(one: Dyn, other: Dyn) -> Dyn | None:
+    """Return the concatenation of two lists, None for other values."""
     if kind(one) != "list" or kind(other) != "list":
         return None
     return Dyn("list(dyn)", elements(one) + elements(other))
@@ -238,12 +241,15 @@ def type_name(one: Dyn) -> str:
 
 
 def no_overload(what: str, *arguments: Dyn) -> EvaluationError:
-    """Return the error for arguments that an operator or function does not take."""
+    """Return the error for arguments for which the operator or function ``what`` has no overload."""
     return EvaluationError(f"no such overload: {what} does not take {' and '.join(map(type_name, arguments))}")
 
 
-def caller(name: str, functions: Mapping[str, Callable[..., Any]]) -> Callable[..., Dyn]:
-    """Return a function of CEL that chooses its overload by the types of its arguments, when it is called."""
+def dispatcher(name: str, functions: Mapping[str, Callable[..., Any]]) -> Callable[..., Dyn]:
+    """Return a function that chooses its overload by the types of its arguments, which are Dyn.
+
+    ``name`` is CEL's name of the function or operator; ``functions`` maps names of overloads to their functions.
+    """
     from . import overloads as table  # not at the top: only this needs it on a VM
 
     tables = (table.METHODS, table.FUNCTIONS, table.OPERATORS)
@@ -255,42 +261,42 @@ def caller(name: str, functions: Mapping[str, Callable[..., Any]]) -> Callable[.
         kinds = tuple(map(kind, arguments))
         for overload in overloads:
             if overload.kinds == kinds:
-                return _called(overload, functions[overload.name], arguments)
-        joined = concatenated(*arguments) if name == "+" else None
-        if joined is None:
+                return _call_overload(overload, functions[overload.name], arguments)
+        concatenation = concatenate(*arguments) if name == "+" else None
+        if concatenation is None:
             raise no_overload(name if is_operator else f"{name}()", *arguments)
-        return joined
+        return concatenation
 
     return call
 
 
-def _called(overload: Overload, function: Callable[..., Any], arguments: tuple[Dyn, ...]) -> Dyn:
+def _call_overload(overload: Overload, function: Callable[..., Any], arguments: tuple[Dyn, ...]) -> Dyn:
     if "E" not in overload.result:
         return Dyn(overload.result, function(*(one.value for one in arguments)))
-    items = elements(arguments[0])  # each with its type: so may be what the function makes of them
-    made = function(items, *(one.value for one in arguments[1:]))
-    return Dyn("list(dyn)", made) if isinstance(made, list) else made
+    items = elements(arguments[0])  # Dyn: the function returns some of them, or a list of them
+    result = function(items, *(one.value for one in arguments[1:]))
+    return Dyn("list(dyn)", result) if isinstance(result, list) else result
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "dyn_eq": equal,
     "dyn_ne": lambda one, other: not equal(one, other),
-    "dyn_lt": _compare("<", operator.lt),
-    "dyn_le": _compare("<=", operator.le),
-    "dyn_gt": _compare(">", operator.gt),
-    "dyn_ge": _compare(">=", operator.ge),
-    # Of numbers of different types, which are known.
+    "dyn_lt": _comparison("<", operator.lt),
+    "dyn_le": _comparison("<=", operator.le),
+    "dyn_gt": _comparison(">", operator.gt),
+    "dyn_ge": _comparison(">=", operator.ge),
+    # For numbers of different types, if both types are known.
     "number_eq": number_eq,
-    "number_ne": _numbers(operator.ne),
-    "number_lt": _numbers(operator.lt),
-    "number_le": _numbers(operator.le),
-    "number_gt": _numbers(operator.gt),
-    "number_ge": _numbers(operator.ge),
+    "number_ne": _number_comparison(operator.ne),
+    "number_lt": _number_comparison(operator.lt),
+    "number_le": _number_comparison(operator.le),
+    "number_gt": _number_comparison(operator.gt),
+    "number_ge": _number_comparison(operator.ge),
     "dyn_in": contains,
     "dyn_index": index,
     "dyn_has": has,
     "dyn_has_index": has_index,
-    "dyn_truth": truth,
+    "dyn_truth": as_bool,
     "dyn_key": map_key,
     "dyn_elements": elements,
     "dyn_ordered": ordered_elements,

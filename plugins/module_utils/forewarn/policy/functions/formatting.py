@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CEL's ``format()``, ``strings.quote()``, how a double is written (cel-go's extension strings), and JSON.
+"""CEL's ``format()``, ``strings.quote()`` and ``string(double)`` (cel-go's extension strings), and values as JSON.
 
-Where engines write a value in different ways, there is no value.
+Where CEL engines write a value in different ways, the expression has no value: EvaluationError.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ..evaluation_error import EvaluationError
 from . import timevalues as tv
-from .dynamic import Dyn, boxed, elements, inner_types, kind, type_name
+from .dynamic import Dyn, elements, inner_types, kind, to_dyn, type_name
 
 MAX_PRECISION = 1000  # digits, as of cel-go and cel-cpp
 MAX_TEXT = 1 << 20  # characters
@@ -33,15 +33,18 @@ _QUOTED = {
 
 
 class Clause(NamedTuple):
-    """A clause of a format: its letter, its precision in digits, and the text before it. The last has no letter."""
+    """A clause of a format: its letter, its precision in digits, and the text before it. The last one has no letter."""
 
     verb: str
     precision: int
     before: str
 
 
-def clauses(text: str) -> list[Clause]:
-    """Return the clauses of a format, and what comes after the last one. Raises ValueError where it is not a format."""
+def parse_clauses(text: str) -> list[Clause]:
+    """Return the clauses of a format; the last one has only the text after them.
+
+    Raises ValueError for an invalid format.
+    """
     found: list[Clause] = []
     before, position = "", 0
     while True:
@@ -66,13 +69,13 @@ def clauses(text: str) -> list[Clause]:
 
 
 def format_text(text: str, arguments: Dyn) -> str:
-    """Return a text with the elements of a list in the places of its clauses."""
+    """Return a format with the elements of a list instead of its clauses. Raises EvaluationError."""
     try:
-        found = clauses(text)
+        found = parse_clauses(text)
     except ValueError as error:
         raise EvaluationError(str(error)) from error
     given = elements(arguments)
-    if len(found) - 1 != len(given):  # cel-go and cel-cpp ignore what is too much; a mistake in any case
+    if len(found) - 1 != len(given):  # cel-go and cel-cpp ignore surplus elements, which are a mistake all the same
         raise EvaluationError(f"the format has {len(found) - 1} clauses, and the list {len(given)} elements")
     parts, size = [], 0
     for clause, one in zip(found, given):
@@ -84,14 +87,14 @@ def format_text(text: str, arguments: Dyn) -> str:
     return "".join(parts) + found[-1].before
 
 
-def _text(one: Dyn, _precision: int = 0) -> str:
-    writer = _TEXTS.get(kind(one))
-    if writer is None:
+def _format_value(one: Dyn, _precision: int = 0) -> str:
+    formatter = _FORMATTERS.get(kind(one))
+    if formatter is None:
         raise EvaluationError(f"format() cannot write {type_name(one)} as a text")
-    return writer(one)
+    return formatter(one)
 
 
-def _written_double(value: float) -> str:
+def _format_double(value: float) -> str:
     if not math.isfinite(value):
         return _not_finite(value)
     digits, exponent = _digits(value)
@@ -100,50 +103,53 @@ def _written_double(value: float) -> str:
     return double_to_string(value)
 
 
-def _written_duration(one: Dyn) -> str:
+def _format_duration(one: Dyn) -> str:
     text = tv.format_duration(one.value)
     if "." in text and text.endswith("0s"):
         raise EvaluationError(f"CEL engines write {text} in different ways; use int()")
     return text
 
 
-def _written_time(one: Dyn) -> str:
+def _format_timestamp(one: Dyn) -> str:
     text = tv.format_timestamp(one.value)
     if text.startswith("0"):
         raise EvaluationError(f"CEL engines write {text} in different ways: it is before the year 1000")
     return text[:-1].rstrip("0") + "Z" if "." in text else text
 
 
-def _written_bytes(one: Dyn) -> str:
+def _format_bytes(one: Dyn) -> str:
     try:
         return str(one.value.decode())
     except UnicodeDecodeError as error:
         raise EvaluationError("the bytes are not UTF-8") from error
 
 
-def _written_map(one: Dyn) -> str:
+def _format_map(one: Dyn) -> str:
     key_type, value_type = inner_types(one.type)
-    pairs = [(_text(boxed(key_type, key)), _text(boxed(value_type, value))) for key, value in one.value.items()]
+    pairs = [
+        (_format_value(to_dyn(key_type, key)), _format_value(to_dyn(value_type, value)))
+        for key, value in one.value.items()
+    ]
     return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pairs)) + "}"
 
 
-_TEXTS: Mapping[str, Callable[[Dyn], str]] = {
+_FORMATTERS: Mapping[str, Callable[[Dyn], str]] = {
     "string": lambda one: str(one.value),
     "int": lambda one: str(one.value),
     "uint": lambda one: str(one.value),
-    "double": lambda one: _written_double(one.value),
+    "double": lambda one: _format_double(one.value),
     "bool": lambda one: "true" if one.value else "false",
     "null": lambda one: "null",  # noqa: ARG005  # it has one value
-    "bytes": _written_bytes,
-    "timestamp": _written_time,
-    "duration": _written_duration,
+    "bytes": _format_bytes,
+    "timestamp": _format_timestamp,
+    "duration": _format_duration,
     "type": lambda one: str(one.value),
-    "list": lambda one: "[" + ", ".join(map(_text, elements(one))) + "]",
-    "map": _written_map,
+    "list": lambda one: "[" + ", ".join(map(_format_value, elements(one))) + "]",
+    "map": _format_map,
 }
 
 
-def _needs(one: Dyn, what: str, *kinds: str) -> None:
+def _require_kind(one: Dyn, what: str, *kinds: str) -> None:
     if kind(one) not in kinds:
         raise EvaluationError(f"{what} can only be used on {', '.join(kinds)}, was given {type_name(one)}")
 
@@ -151,32 +157,32 @@ def _needs(one: Dyn, what: str, *kinds: str) -> None:
 def _decimal(one: Dyn, _precision: int) -> str:
     if kind(one) == "double" and not math.isfinite(one.value):
         return _not_finite(one.value)
-    _needs(one, "%d", "int", "uint")
+    _require_kind(one, "%d", "int", "uint")
     return str(one.value)
 
 
 def _fixed(one: Dyn, precision: int) -> str:
-    _needs(one, "%f", "double", "int", "uint")
+    _require_kind(one, "%f", "double", "int", "uint")
     return f"{one.value:.{precision}f}" if math.isfinite(one.value) else _not_finite(one.value)
 
 
 def _scientific(one: Dyn, precision: int) -> str:
-    _needs(one, "%e", "double", "int", "uint")
+    _require_kind(one, "%e", "double", "int", "uint")
     return f"{one.value:.{precision}e}" if math.isfinite(one.value) else _not_finite(one.value)
 
 
 def _binary(one: Dyn, _precision: int) -> str:
-    _needs(one, "%b", "int", "uint", "bool")
+    _require_kind(one, "%b", "int", "uint", "bool")
     return f"{int(one.value):b}"
 
 
 def _octal(one: Dyn, _precision: int) -> str:
-    _needs(one, "%o", "int", "uint")
+    _require_kind(one, "%o", "int", "uint")
     return f"{one.value:o}"
 
 
 def _hexadecimal(one: Dyn, _precision: int) -> str:
-    _needs(one, "%x", "int", "uint", "string", "bytes")
+    _require_kind(one, "%x", "int", "uint", "string", "bytes")
     if kind(one) == "string":
         try:
             return str(one.value.encode().hex())
@@ -186,7 +192,7 @@ def _hexadecimal(one: Dyn, _precision: int) -> str:
 
 
 _VERBS: Mapping[str, Callable[[Dyn, int], str]] = {
-    "s": _text,
+    "s": _format_value,
     "d": _decimal,
     "f": _fixed,
     "e": _scientific,
@@ -202,18 +208,18 @@ def _not_finite(value: float) -> str:
 
 
 def _digits(value: float) -> tuple[str, int]:
-    """Return the fewest digits that are a double, and the exponent of the first one."""
+    """Return the fewest digits that identify a double, and the decimal exponent of the first one."""
     mantissa, _e, exponent = f"{abs(value):.16e}".partition("e")
     for precision in range(17):
-        written = f"{abs(value):.{precision}e}"
-        if float(written) == abs(value):
-            mantissa, _e, exponent = written.partition("e")
+        text = f"{abs(value):.{precision}e}"
+        if float(text) == abs(value):
+            mantissa, _e, exponent = text.partition("e")
             break
     return mantissa.replace(".", ""), int(exponent)
 
 
 def double_to_string(value: float) -> str:
-    """Return a double as C's %g with the fewest digits has it. Raises EvaluationError for what is not finite."""
+    """Return a double as C's %g, with the fewest digits. Raises EvaluationError if it is not finite."""
     if not math.isfinite(value):
         raise EvaluationError("CEL engines write a double that is not a number, or infinite, in different ways")
     digits, exponent = _digits(value)
@@ -228,12 +234,15 @@ def double_to_string(value: float) -> str:
 
 
 def quote(text: str) -> str:
-    """Return a text in double quotes, with escapes for what cannot stand between them."""
+    """Return a text in double quotes, with escape sequences where they are needed."""
     return '"' + "".join(_QUOTED.get(character, character) for character in text) + '"'
 
 
 def to_json(one: Dyn) -> Any:
-    """Return a value as JSON has it: times and durations as texts. Raises EvaluationError for what JSON lacks."""
+    """Return a value as JSON; timestamps and durations are texts.
+
+    Raises EvaluationError for what JSON does not have.
+    """
     found = kind(one)
     if found == "timestamp":
         return tv.format_timestamp(one.value)
@@ -243,7 +252,7 @@ def to_json(one: Dyn) -> Any:
         return [to_json(item) for item in elements(one)]
     if found == "map":
         key_type, value_type = inner_types(one.type)
-        pairs = [(boxed(key_type, key), to_json(boxed(value_type, value))) for key, value in one.value.items()]
+        pairs = [(to_dyn(key_type, key), to_json(to_dyn(value_type, value))) for key, value in one.value.items()]
         if any(kind(key) != "string" for key, _value in pairs):
             raise EvaluationError("the keys of JSON are texts")
         return {key.value: value for key, value in pairs}

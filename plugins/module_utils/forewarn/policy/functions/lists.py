@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """CEL's functions on lists and sets (cel-go's extensions lists and sets, Kubernetes' list library), and loops' entries.
 
-Elements may be of any type. What takes time with the square of the elements is limited by MAX_PAIRS, and counts as
-steps of a loop (``comparisons``).
+Elements may be of any type. Functions that take quadratic time are limited by MAX_PAIRS, and their comparisons count as
+steps of a loop (``count_comparisons``). All functions raise EvaluationError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_RANGE = 10_000  # elements
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Compare element by element: within containers, Python's own ``==`` takes a NaN to be equal to itself."""
+    """Return whether values are equal. Not Python's ``==``, for which a NaN in a container is equal to itself."""
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
     if isinstance(a, dict):
@@ -30,12 +30,12 @@ def equal(a: Any, b: Any) -> bool:
     return dynamic.equal(a, b) if isinstance(a, Dyn) else bool(a == b)
 
 
-def _limited(pairs: int) -> None:
+def _check_pairs(pairs: int) -> None:
     if pairs > MAX_PAIRS:
         raise EvaluationError(f"more than {MAX_PAIRS} comparisons of elements")
 
 
-def _among(element: Any, items: list[Any]) -> bool:
+def _contains(element: Any, items: list[Any]) -> bool:
     return any(equal(element, item) for item in items)
 
 
@@ -43,24 +43,28 @@ def distinct(items: list[Any]) -> list[Any]:
     """Return the elements without those that equal an earlier one."""
     found: list[Any] = []
     for item in items:
-        _limited(len(found) * len(items))
-        if not _among(item, found):
+        _check_pairs(len(found) * len(items))
+        if not _contains(item, found):
             found.append(item)
     return found
 
 
-def slice_of(items: list[Any], start: int, end: int) -> list[Any]:
-    """Return the elements from a place up to, and without, another one."""
+def slice_list(items: list[Any], start: int, end: int) -> list[Any]:
+    """Return the elements from index ``start`` to ``end``, exclusive."""
     if not 0 <= start <= end <= len(items):
         raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(items)}")
     return items[start:end]
 
 
-def _comparable(items: list[Any]) -> list[Any]:
-    """Return the values to sort elements by. Raises EvaluationError where CEL has no order of them."""
+def _order_values(items: list[Any], *, mixed_numbers: bool = False) -> list[Any]:
+    """Return the values to compare elements by. Raises EvaluationError if CEL has no order of them.
+
+    With ``mixed_numbers``, numbers may be of different types.
+    """
     if items and isinstance(items[0], Dyn):
         kinds = {dynamic.kind(item) for item in items}
-        if len(kinds) > 1 or not kinds <= dynamic.NUMERIC | dynamic.ORDERED:
+        same_kind = len(kinds) == 1 and kinds <= dynamic.NUMERIC | dynamic.ORDERED
+        if not (same_kind or (mixed_numbers and kinds <= dynamic.NUMERIC)):
             raise no_overload("an order of elements", *items[:2])
         items = [item.value for item in items]
     if any(isinstance(item, float) and math.isnan(item) for item in items):
@@ -75,8 +79,8 @@ def sort(items: list[Any]) -> list[Any]:
 
 def sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
     """Return the elements in the ascending order of their keys."""
-    compared = _comparable(keys)
-    return [items[place] for place in sorted(range(len(items)), key=compared.__getitem__)]
+    values = _order_values(keys)
+    return [items[place] for place in sorted(range(len(items)), key=values.__getitem__)]
 
 
 def flatten(items: list[Any]) -> list[Any]:
@@ -87,14 +91,7 @@ def flatten(items: list[Any]) -> list[Any]:
 def _extreme(items: list[Any], better: Callable[[Any, Any], bool]) -> Any:
     if not items:
         raise EvaluationError("an empty list has neither a least nor a greatest element")
-    values = items
-    if isinstance(items[0], Dyn):
-        kinds = {dynamic.kind(item) for item in items}
-        if not kinds <= dynamic.NUMERIC and (len(kinds) > 1 or not kinds <= dynamic.ORDERED):
-            raise no_overload("an order of elements", *items[:2])
-        values = [item.value for item in items]
-    if any(isinstance(value, float) and math.isnan(value) for value in values):
-        raise EvaluationError("NaN has no place in an order")
+    values = _order_values(items, mixed_numbers=True)
     best = 0
     for place, value in enumerate(values):
         if better(value, values[best]):
@@ -112,8 +109,8 @@ def least(items: list[Any]) -> Any:
     return _extreme(items, lambda one, best: bool(one < best))
 
 
-def range_of(count: int) -> list[int]:
-    """Return the numbers from 0 up to, and without, another one."""
+def build_range(count: int) -> list[int]:
+    """Return the numbers from 0 to ``count``, exclusive."""
     if count > MAX_RANGE:
         raise EvaluationError(f"a list of more than {MAX_RANGE} elements")
     return list(range(count))
@@ -121,62 +118,62 @@ def range_of(count: int) -> list[int]:
 
 def sets_contains(items: list[Any], others: list[Any]) -> bool:
     """Return whether each of the others is among the items."""
-    _limited(len(items) * len(others))
-    return all(_among(other, items) for other in others)
+    _check_pairs(len(items) * len(others))
+    return all(_contains(other, items) for other in others)
 
 
 def sets_equivalent(items: list[Any], others: list[Any]) -> bool:
-    """Return whether two lists have the same elements, however often."""
-    return sets_contains(items, others) and all(_among(item, others) for item in items)
+    """Return whether two lists have the same elements, regardless of repetitions."""
+    return sets_contains(items, others) and all(_contains(item, others) for item in items)
 
 
 def sets_intersects(items: list[Any], others: list[Any]) -> bool:
     """Return whether some element is in both lists."""
-    _limited(len(items) * len(others))
-    return any(_among(other, items) for other in others)
+    _check_pairs(len(items) * len(others))
+    return any(_contains(other, items) for other in others)
 
 
-# Loops with two variables go over pairs, and read each half of a pair.
+# Loops with two variables iterate over pairs; their variables are the first and the second of a pair.
 
 
 def entries(items: Any) -> list[tuple[Any, Any]]:
-    """Return place and element of each element of a list, or key and value of each entry of a map."""
+    """Return the pairs of index and element of a list, or of key and value of a map."""
     return list(items.items() if isinstance(items, dict) else enumerate(items))
 
 
-def map_of(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+def build_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the map with these entries. Raises EvaluationError for a key that is given more than once."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise EvaluationError("a key is given more than once")
-    return made
+    return result
 
 
-def merged(maps: list[dict[Any, Any]]) -> dict[Any, Any]:
+def merge_maps(maps: list[dict[Any, Any]]) -> dict[Any, Any]:
     """Return the entries of all maps as one map. Raises EvaluationError for a key that is given more than once."""
-    return map_of([entry for one in maps for entry in one.items()])
+    return build_map([entry for one in maps for entry in one.items()])
 
 
-def comparisons(arguments: Sequence[Any]) -> int:
-    """Return how many elements a call of a function in COMPARING compares with each other, at the most."""
+def count_comparisons(arguments: Sequence[Any]) -> int:
+    """Return the greatest number of comparisons that a call of a function in QUADRATIC makes."""
     values = [one.value if isinstance(one, Dyn) else one for one in arguments]
     sizes = [len(value) for value in values if isinstance(value, list)]
     return sizes[0] * sizes[-1] if sizes else 0
 
 
 _SETS = ("contains", "equivalent", "intersects")
-COMPARING = frozenset(
+QUADRATIC = frozenset(
     ("distinct", "dyn distinct", *(f"sets_{name}" for name in _SETS), *(f"dyn sets.{name}" for name in _SETS))
 )
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "distinct": distinct,
-    "slice": slice_of,
+    "slice": slice_list,
     "sort": sort,
     "sort_by": sort_by,
     "flatten": flatten,
     "greatest": greatest,
     "least": least,
-    "range": range_of,
+    "range": build_range,
     "sets_contains": sets_contains,
     "sets_equivalent": sets_equivalent,
     "sets_intersects": sets_intersects,
@@ -184,7 +181,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "entry": lambda first, second: (first, second),
     "first": lambda pair: pair[0],
     "second": lambda pair: pair[1],
-    "map_of": map_of,
-    "merged": merged,
+    "map_of": build_map,
+    "merged": merge_maps,
     "listed": lambda pairs: pairs,
 }

@@ -12,7 +12,7 @@ from typing import Any, Callable
 from ..evaluation_error import EvaluationError
 
 _BITS = 64
-_ALL = 2**64 - 1
+_MASK = 2**_BITS - 1
 
 
 def _signed(bits: int) -> int:
@@ -25,8 +25,8 @@ def _abs_int(value: int) -> int:
     return abs(value)
 
 
-def _whole(function: Callable[[float], float]) -> Callable[[float], float]:
-    """Let a function of Python, which returns an int, take and return what is not finite."""
+def _rounding(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Return a rounding function of Python for doubles: the result is a double, NaN and infinities stay as they are."""
     return lambda value: math.copysign(function(value), value) if math.isfinite(value) else value
 
 
@@ -47,7 +47,7 @@ def _shift(way: Callable[[int, int], int], name: str, signed: bool) -> Callable[
     def shift(value: int, by: int) -> int:
         if by < 0:
             raise EvaluationError(f"math.{name}() invalid negative shift: {by}")
-        bits = 0 if by >= _BITS else way(value & _ALL, by) & _ALL
+        bits = 0 if by >= _BITS else way(value & _MASK, by) & _MASK
         return _signed(bits) if signed else bits
 
     return shift
@@ -62,10 +62,10 @@ def _right(bits: int, by: int) -> int:
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "ceil": _whole(math.ceil),
-    "floor": _whole(math.floor),
-    "trunc": _whole(math.trunc),
-    "round": _whole(_round),
+    "ceil": _rounding(math.ceil),
+    "floor": _rounding(math.floor),
+    "trunc": _rounding(math.trunc),
+    "round": _rounding(_round),
     "is_nan": math.isnan,
     "is_inf": math.isinf,
     "is_finite": math.isfinite,
@@ -79,7 +79,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "bit_or": lambda one, other: one | other,
     "bit_xor": lambda one, other: one ^ other,
     "bit_not_int": lambda value: ~value,
-    "bit_not_uint": lambda value: ~value & _ALL,
+    "bit_not_uint": lambda value: ~value & _MASK,
     "shift_left_int": _shift(_left, "bitShiftLeft", signed=True),
     "shift_left_uint": _shift(_left, "bitShiftLeft", signed=False),
     "shift_right_int": _shift(_right, "bitShiftRight", signed=True),

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The functions and operators of CEL: the kinds of values that each takes, and the function that computes it.
+"""The overloads of CEL's functions and operators: the kinds of their arguments, and the function that computes each.
 
-The compiler resolves calls by this table, and ``dynamic`` those whose types are known only when they run.
+The compiler resolves calls by this table; ``dynamic`` resolves those whose types are known only at run time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Dict, List, NamedTuple
 
 
 class Overload(NamedTuple):
-    """The kinds of the arguments (the receiver first), the type of the result, and the name in ``function_table``.
+    """The kinds of the arguments (the receiver first), the type of the result, and the name in ``table.FUNCTIONS``.
 
     In ``result``, ``E`` is the type of the elements of the first argument.
     """

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compiles RE2 patterns to the programs of ``regex``; refuses patterns on which engines differ.
+"""Compiles RE2 patterns to programs of ``regex``, and refuses patterns on which CEL engines differ.
 
-The compiler does so with patterns that policies have as literals, and a VM with those that are parameters.
+The policy compiler compiles the patterns that are literals; a VM compiles those that are parameters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _THIRD_FORM = {0x4B: 0x212A, 0x6B: 0x212A, 0x53: 0x17F, 0x73: 0x17F}
 
 
 class PatternError(ValueError):
-    """The pattern is refused; ``position`` is the offset of the character at fault."""
+    """A pattern that is refused; ``position`` is the offset of the character at fault, from 0."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class PatternError(ValueError):
 
 
 def compile_pattern(pattern: str) -> list[Any]:
-    """Return the program of a pattern, to be matched anywhere in a text. Raises PatternError."""
+    """Return the program of a pattern, which ``regex`` searches anywhere in a text. Raises PatternError."""
     parser = _PatternParser(pattern)
     try:
         code = parser.alternation()
@@ -58,7 +58,7 @@ def compile_pattern(pattern: str) -> list[Any]:
 
 
 class _PatternParser:
-    """Recursive descent. Jumps are relative to their instruction, so that code is joined by concatenation."""
+    """A recursive descent parser. Jumps are relative to their instruction, so code can simply be concatenated."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -76,15 +76,15 @@ class _PatternParser:
         while branches:
             branch = branches.pop()
             code = [["s", 1, len(branch) + 2], *branch, ["j", len(code) + 1], *code]
-        return self.checked(code)
+        return self.check_size(code)
 
     def sequence(self) -> list[Any]:
         code: list[Any] = []
         while self.peek() not in ("", "|", ")"):
-            code += self.repeated()
-        return self.checked(code)
+            code += self.repetition()
+        return self.check_size(code)
 
-    def repeated(self) -> list[Any]:
+    def repetition(self) -> list[Any]:
         start = self.position
         code = self.atom()
         operator = self.peek()
@@ -104,13 +104,13 @@ class _PatternParser:
         else:
             self.position += 1
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[operator]
-        if self.peek() == "?":  # lazy: it does not matter which match is found first
+        if self.peek() == "?":  # lazy: makes no difference, since only the existence of a match counts
             self.position += 1
         if self.peek() in ("*", "+", "?"):
             raise PatternError("a repetition cannot be repeated; put it in a group", self.position)
-        return self.repeat(code, low, high)
+        return self.repeat_code(code, low, high)
 
-    def repeat(self, code: list[Any], low: int, high: int | None) -> list[Any]:
+    def repeat_code(self, code: list[Any], low: int, high: int | None) -> list[Any]:
         size = len(code)
         if (low + (high or 0)) * (size + 1) > 4 * MAX_INSTRUCTIONS:
             raise PatternError("the pattern is too large", self.position)
@@ -119,7 +119,7 @@ class _PatternParser:
             return [*result, ["s", 1, size + 2], *code, ["j", -size - 1]]
         return result + [["s", 1, size + 1], *code] * (high - low)
 
-    def checked(self, code: list[Any]) -> list[Any]:
+    def check_size(self, code: list[Any]) -> list[Any]:
         if len(code) > MAX_INSTRUCTIONS:
             raise PatternError("the pattern is too large", self.position)
         return code
@@ -133,9 +133,9 @@ class _PatternParser:
         if character == "(":
             return self.group(start)
         if character == "[":
-            return [self.characters(self.bracket(start), fold=False)]  # folded where it was read
+            return [self.character_class(self.bracket(start), fold=False)]  # ``bracket`` has folded it
         if character == ".":
-            return [self.characters([(0, _TOP - 1)] if self.dot_all else [(0, 9), (11, _TOP - 1)], fold=False)]
+            return [self.character_class([(0, _TOP - 1)] if self.dot_all else [(0, 9), (11, _TOP - 1)], fold=False)]
         if character in "^$":
             return [["a", character]]
         if character == "\\":
@@ -144,7 +144,7 @@ class _PatternParser:
             raise PatternError("there is nothing to repeat", start)
         if character == "{":
             raise PatternError("write \\{ for a brace that is not a count", start)
-        return [self.characters([(ord(character), ord(character))])]
+        return [self.character_class([(ord(character), ord(character))])]
 
     def group(self, start: int) -> list[Any]:
         self.depth += 1
@@ -157,7 +157,7 @@ class _PatternParser:
             if flags.group(1):
                 self.ignore_case = self.ignore_case or "i" in flags.group(1)
                 self.dot_all = self.dot_all or "s" in flags.group(1)
-                if flags.group(2) == ")":  # holds until the enclosing group ends
+                if flags.group(2) == ")":  # applies until the enclosing group ends
                     self.depth -= 1
                     if self.peek() in ("*", "+", "?", "{"):
                         raise PatternError("there is nothing to repeat", self.position)
@@ -179,9 +179,9 @@ class _PatternParser:
         if character in ("A", "z", "b"):
             self.position += 1
             return ["a", {"A": "^", "z": "$"}.get(character, character)]
-        return self.characters(self.escaped_set(start))
+        return self.character_class(self.escape_class(start))
 
-    def escaped_set(self, start: int) -> Ranges:
+    def escape_class(self, start: int) -> Ranges:
         character = self.peek()
         self.position += 1
         if not character:
@@ -190,7 +190,7 @@ class _PatternParser:
             if self.ignore_case and character in "wW":
                 raise PatternError(f"engines do not agree on \\{character} under (?i)", start)
             ranges = _PERL[character.lower()]
-            return ranges if character.islower() else _negated(ranges)
+            return ranges if character.islower() else _negate(ranges)
         if character in _CONTROL:
             return [(_CONTROL[character], _CONTROL[character])]
         if character == "x":
@@ -224,8 +224,8 @@ class _PatternParser:
             ranges += low
         self.position += 1
         if self.ignore_case:
-            ranges = _folded(ranges, start)
-        return _negated(ranges) if negate else ranges
+            ranges = _fold_case(ranges, start)
+        return _negate(ranges) if negate else ranges
 
     def bracket_item(self) -> Ranges:
         start = self.position
@@ -242,16 +242,16 @@ class _PatternParser:
         character = self.peek()
         self.position += 1
         if character == "\\":
-            return self.escaped_set(start)
+            return self.escape_class(start)
         return [(ord(character), ord(character))]
 
-    def characters(self, ranges: Ranges, fold: bool = True) -> Any:
+    def character_class(self, ranges: Ranges, fold: bool = True) -> Any:
         if fold and self.ignore_case:
-            ranges = _folded(ranges, self.position - 1)
-        return ["c", [bound for low, high in _merged(ranges) for bound in (low, high + 1)]]
+            ranges = _fold_case(ranges, self.position - 1)
+        return ["c", [bound for low, high in _merge(ranges) for bound in (low, high + 1)]]
 
 
-def _merged(ranges: Ranges) -> Ranges:
+def _merge(ranges: Ranges) -> Ranges:
     merged: Ranges = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -261,9 +261,9 @@ def _merged(ranges: Ranges) -> Ranges:
     return merged
 
 
-def _negated(ranges: Ranges) -> Ranges:
+def _negate(ranges: Ranges) -> Ranges:
     result, next_low = [], 0
-    for low, high in _merged(ranges):
+    for low, high in _merge(ranges):
         if low > next_low:
             result.append((next_low, low - 1))
         next_low = high + 1
@@ -272,8 +272,11 @@ def _negated(ranges: Ranges) -> Ranges:
     return result
 
 
-def _folded(ranges: Ranges, position: int) -> Ranges:
-    """Add the other case of ASCII letters. Beyond ASCII, folding needs tables that a VM does not have."""
+def _fold_case(ranges: Ranges, position: int) -> Ranges:
+    """Return ranges with the other case of ASCII letters added.
+
+    Beyond ASCII, this needs tables that a VM does not have.
+    """
     result = list(ranges)
     for low, high in ranges:
         if high > 127 and high < _TOP - 1:  # up to the top: \D or \S, which have both cases of all letters

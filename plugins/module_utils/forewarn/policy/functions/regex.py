@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A regular expression matcher whose time grows linearly with the text, for ``matches()``.
 
-``patterns`` turns a pattern into a program of states; here all states are followed at once, so there is nothing to
-backtrack and no pattern that a hostile text can make slow. A program is JSON: a list of instructions
+``patterns`` compiles a pattern to a program. The matcher follows all its states at once and never backtracks, so no
+text can make a pattern slow. A program is JSON, a list of instructions:
 
 ``["c", ranges]`` one character of the ranges ``[low, high, low, high, …]`` (code points), then the next instruction;
 ``["a", kind]`` an assertion: ``^`` ``$`` (text), ``b`` (ASCII word boundary), then the next;
-``["s", x, y]`` go on at both; ``["j", x]`` go on there, counted from the instruction; ``["m"]`` matched.
+``["s", x, y]`` continue at both; ``["j", x]`` continue there, relative to the instruction; ``["m"]`` it matches.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
 
     Raises ValueError, TypeError or LookupError if it is not a program.
     """
-    _check(program)
+    _check_program(program)
 
     def follow(starts: list[int], text: str, position: int, states: list[int]) -> bool:
-        """Add to ``states`` every character instruction reachable without reading; return whether ``m`` is."""
+        """Add to ``states`` every ``c`` instruction that is reachable without a character; return whether ``m`` is."""
         seen = set(states)
         stack = starts
         while stack:
@@ -47,7 +47,7 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
                 stack.append(at + instruction[1])
             elif kind == "s":
                 stack += (at + instruction[1], at + instruction[2])
-            elif _holds(instruction[1], text, position):
+            elif _assertion_holds(instruction[1], text, position):
                 stack.append(at + 1)
         return False
 
@@ -67,26 +67,26 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
     return search
 
 
-def _check(program: list[Any]) -> None:
-    """Raise unless the program can be run: every jump lands in it, and nothing runs past its end."""
+def _check_program(program: list[Any]) -> None:
+    """Raise unless the program is valid: every jump leads to an instruction, and the last instruction is ``m``."""
     if not isinstance(program, list) or program[-1] != ["m"]:
         raise ValueError("a pattern has no end")
     for at, instruction in enumerate(program):
         kind, operands = instruction[0], instruction[1:]
         if kind in ("j", "s"):
-            right = len(operands) == (1 if kind == "j" else 2) and all(
+            is_valid = len(operands) == (1 if kind == "j" else 2) and all(
                 is_int(jump) and 0 <= at + jump < len(program) for jump in operands
             )
         elif kind == "c":
             (bounds,) = operands
-            right = len(bounds) % 2 == 0 and all(map(is_int, bounds)) and bounds == sorted(bounds)
+            is_valid = len(bounds) % 2 == 0 and all(map(is_int, bounds)) and bounds == sorted(bounds)
         else:
-            right = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"])
-        if not right:
+            is_valid = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"])
+        if not is_valid:
             raise ValueError(f"instruction {at} of a pattern is damaged")
 
 
-def _holds(kind: str, text: str, position: int) -> bool:
+def _assertion_holds(kind: str, text: str, position: int) -> bool:
     if kind == "^":
         return position == 0
     if kind == "$":

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CEL's functions over values whose types the compiler has checked (CEL language definition, and its string extension).
+"""CEL's functions of values whose types the compiler has checked (CEL language definition; cel-go's extension strings).
 
 Values: bool, int (also uint, timestamps and durations in nanoseconds), float, str, bytes, None, list, dict.
 Each function takes values and returns one, or raises EvaluationError.
@@ -33,22 +33,22 @@ _FALSE = frozenset(("0", "f", "false", "FALSE", "False"))
 _UPPER_TO_LOWER = {code: code + 32 for code in range(65, 91)}
 _LOWER_TO_UPPER = {code: code - 32 for code in range(97, 123)}
 # Unicode's White_Space; str.strip() alone would also take U+001C to U+001F.
-_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+_WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
 
-def _int(value: int) -> int:
+def _check_int(value: int) -> int:
     if INT_MIN <= value <= INT_MAX:
         return value
     raise EvaluationError("integer overflow")
 
 
-def _uint(value: int) -> int:
+def _check_uint(value: int) -> int:
     if 0 <= value <= UINT_MAX:
         return value
     raise EvaluationError("unsigned integer overflow")
 
 
-def _sized(value: Any) -> Any:
+def _check_size(value: Any) -> Any:
     if len(value) > MAX_TEXT:
         raise EvaluationError(f"a value of more than {MAX_TEXT} elements")
     return value
@@ -63,7 +63,7 @@ def _quotient(a: int, b: int) -> int:
 
 
 def _div_int(a: int, b: int) -> int:
-    return _int(_quotient(a, b))
+    return _check_int(_quotient(a, b))
 
 
 def _mod_int(a: int, b: int) -> int:
@@ -105,13 +105,13 @@ def _double_to_uint(value: float) -> int:
 def _text_to_int(value: str) -> int:
     if not _INT.fullmatch(value):
         raise EvaluationError(f"{value[:40]!r} is not an int")
-    return _int(int(value))
+    return _check_int(int(value))
 
 
 def _text_to_uint(value: str) -> int:
     if not _UINT.fullmatch(value):
         raise EvaluationError(f"{value[:40]!r} is not a uint")
-    return _uint(int(value))
+    return _check_uint(int(value))
 
 
 def _text_to_double(value: str) -> float:
@@ -144,8 +144,8 @@ def _text_to_bytes(value: str) -> bytes:
         raise EvaluationError("the text is not Unicode") from error
 
 
-def _timed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of timevalues raise EvaluationError instead of ValueError."""
+def _raising_evaluation_error(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that raises EvaluationError instead of ValueError."""
 
     def call(*args: Any) -> Any:
         try:
@@ -160,7 +160,7 @@ def _accessor(part: Callable[[Any], int]) -> Callable[..., Any]:
     def call(value: int, zone: str | None = None) -> int:
         return part(tv.at_zone(value) if zone is None else tv.at_zone(value, tv.zone(zone)))
 
-    return _timed(call)
+    return _raising_evaluation_error(call)
 
 
 _second = _accessor(lambda moment: moment.second)
@@ -171,7 +171,7 @@ def _milliseconds(value: int, zone: str | None = None) -> int:
     return value % tv.SECOND // 1_000_000
 
 
-def _truncated(unit: int) -> Callable[[int], int]:
+def _whole_units(unit: int) -> Callable[[int], int]:
     return lambda value: value // unit if value >= 0 else -(-value // unit)
 
 
@@ -210,7 +210,7 @@ def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
     count = len(text) + 1 if limit < 0 else min(limit, len(text) + 1)
     if len(text) + count * len(new) > MAX_TEXT and len(text) + text.count(old) * len(new) > MAX_TEXT:
         raise EvaluationError(f"a text of more than {MAX_TEXT} characters")
-    if not text and not old:  # Python 3.8 says otherwise where there is a count (bpo-28029)
+    if not text and not old:  # with a count, Python 3.8 returns the text (bpo-28029)
         return new if count else text
     return text.replace(old, new, count)
 
@@ -234,7 +234,7 @@ def _join(parts: list[str], separator: str = "") -> str:
 
 
 @lru_cache(maxsize=64)
-def _search(pattern: str) -> Callable[[str], bool]:
+def _compile_search(pattern: str) -> Callable[[str], bool]:
     from .patterns import PatternError, compile_pattern  # not at the top: few patterns are parameters
 
     try:
@@ -256,13 +256,13 @@ def _index_map(mapping: Mapping[Any, Any], key: Any) -> Any:
         raise EvaluationError(f"no such key: {key!r}") from None
 
 
-def _value_of(kept: tuple[Any, ...]) -> Any:
-    if kept:
-        return kept[0]
+def _value_of(optional: tuple[Any, ...]) -> Any:
+    if optional:
+        return optional[0]
     raise EvaluationError("an optional value that is absent has no value")
 
 
-# Name in the typed form -> function. Named by operation and, where it matters, by the types.
+# Name in the typed form -> function. Names have the operation and, if there are several functions for it, the types.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -275,31 +275,31 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "in": lambda element, container: element in container,
     "in_deep": lambda element, items: any(equal(element, item) for item in items),
     "not": operator.not_,
-    "add_int": lambda a, b: _int(a + b),
-    "sub_int": lambda a, b: _int(a - b),
-    "mul_int": lambda a, b: _int(a * b),
+    "add_int": lambda a, b: _check_int(a + b),
+    "sub_int": lambda a, b: _check_int(a - b),
+    "mul_int": lambda a, b: _check_int(a * b),
     "div_int": _div_int,
     "mod_int": _mod_int,
-    "neg_int": lambda a: _int(-a),
-    "add_uint": lambda a, b: _uint(a + b),
-    "sub_uint": lambda a, b: _uint(a - b),
-    "mul_uint": lambda a, b: _uint(a * b),
-    "div_uint": lambda a, b: _uint(_quotient(a, b)),
+    "neg_int": lambda a: _check_int(-a),
+    "add_uint": lambda a, b: _check_uint(a + b),
+    "sub_uint": lambda a, b: _check_uint(a - b),
+    "mul_uint": lambda a, b: _check_uint(a * b),
+    "div_uint": lambda a, b: _check_uint(_quotient(a, b)),
     "mod_uint": _mod_uint,
     "add_double": operator.add,
     "sub_double": operator.sub,
     "mul_double": operator.mul,
     "div_double": _div_double,
     "neg_double": operator.neg,
-    "add_string": lambda a, b: _sized(a + b),
-    "add_bytes": lambda a, b: _sized(a + b),
-    "add_list": lambda a, b: _sized(a + b),
-    "add_timestamp": _timed(lambda a, b: tv.check_timestamp(a + b)),
-    "sub_timestamp": _timed(lambda a, b: tv.check_timestamp(a - b)),
-    "diff_timestamp": _timed(lambda a, b: tv.check_duration(a - b)),
-    "add_duration": _timed(lambda a, b: tv.check_duration(a + b)),
-    "sub_duration": _timed(lambda a, b: tv.check_duration(a - b)),
-    "neg_duration": _timed(lambda a: tv.check_duration(-a)),
+    "add_string": lambda a, b: _check_size(a + b),
+    "add_bytes": lambda a, b: _check_size(a + b),
+    "add_list": lambda a, b: _check_size(a + b),
+    "add_timestamp": _raising_evaluation_error(lambda a, b: tv.check_timestamp(a + b)),
+    "sub_timestamp": _raising_evaluation_error(lambda a, b: tv.check_timestamp(a - b)),
+    "diff_timestamp": _raising_evaluation_error(lambda a, b: tv.check_duration(a - b)),
+    "add_duration": _raising_evaluation_error(lambda a, b: tv.check_duration(a + b)),
+    "sub_duration": _raising_evaluation_error(lambda a, b: tv.check_duration(a - b)),
+    "neg_duration": _raising_evaluation_error(lambda a: tv.check_duration(-a)),
     "index_list": _index_list,
     "index_map": _index_map,
     "none": lambda: (),  # an optional value is a tuple of at most one
@@ -311,10 +311,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "size": len,
     "same": lambda a: a,
     "double_to_int": _double_to_int,
-    "uint_to_int": _int,
+    "uint_to_int": _check_int,
     "string_to_int": _text_to_int,
     "timestamp_to_int": lambda a: a // tv.SECOND,
-    "int_to_uint": _uint,
+    "int_to_uint": _check_uint,
     "double_to_uint": _double_to_uint,
     "string_to_uint": _text_to_uint,
     "to_double": float,
@@ -326,13 +326,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "timestamp_to_string": tv.format_timestamp,
     "duration_to_string": tv.format_duration,
     "string_to_bytes": _text_to_bytes,
-    "string_to_timestamp": _timed(tv.parse_timestamp),
-    "int_to_timestamp": _timed(lambda a: tv.check_timestamp(a * tv.SECOND)),
-    "string_to_duration": _timed(tv.parse_duration),
+    "string_to_timestamp": _raising_evaluation_error(tv.parse_timestamp),
+    "int_to_timestamp": _raising_evaluation_error(lambda a: tv.check_timestamp(a * tv.SECOND)),
+    "string_to_duration": _raising_evaluation_error(tv.parse_duration),
     "contains": lambda text, part: part in text,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
-    "matches": lambda text, pattern: _search(pattern)(text),  # of a literal pattern there is a form of its own
+    "matches": lambda text, pattern: _compile_search(pattern)(
+        text
+    ),  # for a literal pattern there is the form ``Matches``
     "char_at": _char_at,
     "index_of": _index_of,
     "last_index_of": _last_index_of,
@@ -342,7 +344,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "split": _split,
     "join": _join,
     "substring": _substring,
-    "trim": lambda text: text.strip(_SPACE),
+    "trim": lambda text: text.strip(_WHITE_SPACE),
     "reverse": lambda text: text[::-1],
     "full_year": _accessor(lambda moment: moment.year),
     "month": _accessor(lambda moment: moment.month - 1),
@@ -354,7 +356,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "minutes": _accessor(lambda moment: moment.minute),
     "seconds": _second,
     "milliseconds": _milliseconds,
-    "duration_hours": _truncated(3600 * tv.SECOND),
-    "duration_minutes": _truncated(60 * tv.SECOND),
-    "duration_seconds": _truncated(tv.SECOND),
+    "duration_hours": _whole_units(3600 * tv.SECOND),
+    "duration_minutes": _whole_units(60 * tv.SECOND),
+    "duration_seconds": _whole_units(tv.SECOND),
 }

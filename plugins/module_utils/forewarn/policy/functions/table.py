@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every function of the typed form by its name, from the modules that define them."""
+"""All functions of the typed form by their names, from the modules that define them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from . import dynamic, formatting, lists, mathematics, overloads, standard
 
-_KNOWN: Mapping[str, Callable[..., Any]] = {
+_TYPED: Mapping[str, Callable[..., Any]] = {
     **standard.FUNCTIONS,
     **lists.FUNCTIONS,
     **mathematics.FUNCTIONS,
@@ -18,8 +18,8 @@ _KNOWN: Mapping[str, Callable[..., Any]] = {
 }
 _NAMES = {*overloads.METHODS, *overloads.FUNCTIONS, *overloads.OPERATORS}
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    **_KNOWN,
+    **_TYPED,
     **dynamic.FUNCTIONS,
-    # Those whose arguments carry their types choose their overload when they are called.
-    **{f"dyn {name}": dynamic.caller(name, _KNOWN) for name in _NAMES},
+    # With arguments that are Dyn, the overload is chosen at run time.
+    **{f"dyn {name}": dynamic.dispatcher(name, _TYPED) for name in _NAMES},
 }

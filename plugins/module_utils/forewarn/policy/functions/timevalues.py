@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Timestamps and durations as CEL has them: nanoseconds since 1970-01-01T00:00:00Z, or of a span, as integers.
+"""Timestamps and durations of CEL, as integers: nanoseconds since 1970-01-01T00:00:00Z, or nanoseconds.
 
-Ranges: timestamps from year 1 to 9999; durations of an int64 of nanoseconds, as cel-go has them (about 292 years).
+Timestamps range from year 1 to 9999, durations over an int64 of nanoseconds as in cel-go (about 292 years).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MIN_DURATION = -(2**63)
 _RFC3339 = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
 )
-# Not µs: of the engines, only cel-go knows it.
+# Without µs, which no engine but cel-go has.
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 _DURATION = re.compile(r"([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|ms|s|m|h)", re.ASCII)
-# Files beside the zones that are not zones: their content depends on the machine.
+# Files beside those of the zones, whose content depends on the machine.
 _NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 _FIXED_ZONE = re.compile(r"([+-]?)(\d{2}):(\d{2})", re.ASCII)
 
@@ -87,11 +87,11 @@ def parse_duration(text: str) -> int:
         raise ValueError(f"{text[:40]!r} is not a duration such as 90s, 15m or 1h30m")
     total = 0
     for whole, fraction, unit in _DURATION_PART.findall(match.group(2)):
-        if int(whole or "0") > MAX_DURATION:  # though it may fit: some engines read the digits into an int64 first
+        if int(whole or "0") > MAX_DURATION:  # even if the sum fits: some engines parse the digits as an int64 first
             raise ValueError("duration out of range")
         total += int(whole or "0") * UNITS[unit]
         nanoseconds, rest = divmod(int(fraction or "0") * UNITS[unit], 10 ** len(fraction))
-        if rest:  # engines cut such parts off at different places
+        if rest:  # engines truncate at different digits
             raise ValueError(f"{text[:40]!r} is finer than a nanosecond")
         total += nanoseconds
     return check_duration(-total if match.group(1) == "-" else total)
@@ -127,12 +127,12 @@ def zone(name: str) -> tzinfo:
         # right/ counts leap seconds, which neither CEL nor Python does
         if name.startswith(("right/", "posix/")) or name in _NO_ZONES:
             raise ValueError(name)
-        return _load(name)
+        return _load_zone(name)
     except (ValueError, OSError, KeyError) as error:
         raise ValueError(f"this machine knows no time zone {name[:40]!r}") from error
 
 
-def _load(name: str) -> tzinfo:
+def _load_zone(name: str) -> tzinfo:
     # Imported here, since few policies name a zone.
     if sys.version_info < (3, 9):
         from .tzfile import load
@@ -144,7 +144,7 @@ def _load(name: str) -> tzinfo:
 
 
 def at_zone(value: int, where: tzinfo = timezone.utc) -> datetime:
-    """Return the calendar time of a timestamp in a zone, fractions cut. Raises ValueError beyond years 1 to 9999."""
+    """Return a timestamp as a datetime in a zone, in whole seconds. Raises ValueError beyond the years 1 to 9999."""
     try:
         return (_EPOCH + timedelta(seconds=value // SECOND)).astimezone(where)
     except OverflowError as error:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time zones from the machine's TZif files (RFC 8536), for Python 3.8: ``zoneinfo`` came with 3.9.
+"""Time zones from the machine's TZif files (RFC 8536), for Python 3.8, which has no ``zoneinfo``.
 
-Only the direction that policies need, from UTC to the calendar of a zone.
+It converts from UTC to local times only, since policies need nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-# Where zoneinfo looks, too.
+# The directories that zoneinfo searches, too.
 DIRECTORIES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
 _NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _EPOCH = datetime(1970, 1, 1)
@@ -38,7 +38,7 @@ class _Summer(NamedTuple):
 
 
 class ZoneFile(tzinfo):
-    """A time zone from the content of its file. Raises ValueError if that is no TZif file."""
+    """A time zone, from the content of its file. Raises ValueError if that is not a TZif file."""
 
     def __init__(self, content: bytes) -> None:
         try:
@@ -59,9 +59,9 @@ class ZoneFile(tzinfo):
             struct.unpack_from(">l?B", content, start + times * (width + 1) + 6 * number) for number in range(types)
         ]
         self._offsets: list[int] = [records[index][0] for index in indexes]  # from each time on
-        self._before: int = next((offset for offset, summer, _name in records if not summer), records[0][0])
+        self._first_offset: int = next((offset for offset, summer, _name in records if not summer), records[0][0])
         after = content[start + _length(counts, width) :].strip(b"\n").decode("ascii") if wide else ""
-        self._standard: int = (self._offsets or [self._before])[-1]
+        self._standard: int = (self._offsets or [self._first_offset])[-1]
         self._summer: _Summer | None = None
         if after:
             self._standard, self._summer = _rule(after)
@@ -72,8 +72,7 @@ class ZoneFile(tzinfo):
         offset = timedelta(seconds=self._offset(naive))
         return (naive + offset).replace(tzinfo=timezone(offset))
 
-    # What fromutc returns has a fixed offset. The offset at a local time is not known here, for which a tzinfo
-    # returns None.
+    # The results of fromutc have a fixed offset. The offset at a local time is unknown, which a tzinfo tells by None.
 
     def utcoffset(self, dt: datetime | None) -> None:
         """Return None: not known."""
@@ -88,7 +87,7 @@ class ZoneFile(tzinfo):
         seconds = (moment - _EPOCH) // timedelta(seconds=1)
         place = bisect_right(self._times, seconds)
         if place < len(self._times):
-            return self._offsets[place - 1] if place else self._before
+            return self._offsets[place - 1] if place else self._first_offset
         if self._summer is None:
             return self._standard
         begin = _seconds(moment.year, *self._summer.begin) - self._standard
@@ -141,7 +140,7 @@ def _clock(text: str) -> int:
 
 
 def _seconds(year: int, day: str, second: int) -> int:
-    """Return the local time, in seconds since 1970, of a day and a second of that day, which may be another day's."""
+    """Return the local time, in seconds since 1970, of ``second`` seconds (of any sign) after a day begins."""
     if day.startswith("M"):
         month, week, weekday = map(int, day[1:].split("."))
         first, length = calendar.monthrange(year, month)

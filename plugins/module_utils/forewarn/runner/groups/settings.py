@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from ...policy.structure import stays_here
+from ...policy.structure import is_local_url
 from ..state.trust import read_secret
 from .address import Address, parse_address
 from .documents import GROUP_WORDS, is_group
@@ -184,7 +184,7 @@ def _address(what: str, url: object) -> Address:
         address = parse_address(url)
     except ValueError as error:
         raise InputError(f"{what} is no URL that can be used: {error}.") from error
-    if not address.secure and not stays_here(url):
+    if not address.secure and not is_local_url(url):
         raise InputError(f"{what} is http, which carries secrets in the clear.", "Use https.")
     return address
 

@@ -23,10 +23,10 @@ from typing import Any, Callable, NamedTuple
 from ... import hook_kinds
 from ...errors import InputError
 from ...events import Event, format_time
-from ...policy.bodies import of_occasion
 from ...policy.decision import HOOK_TIMEOUT_SECONDS
-from ...policy.interpolated import holds_values, written
-from ...policy.structure import stays_here
+from ...policy.hook_body import content_for_occasion
+from ...policy.hook_program import has_expressions, option_source
+from ...policy.structure import is_local_url
 from ...texts import redacted_url
 from ..state.trust import check_program as _check_program
 from . import credentials
@@ -197,7 +197,7 @@ def _kind_command(
     problems = kind_.problems(hook["options"])
     if problems:  # a text may hold a value that the kind cannot use
         raise HookError("; ".join(problems))
-    for program in kind_.needs(kind_.complete(hook["options"])).programs:
+    for program in kind_.needs(kind_.with_defaults(hook["options"])).programs:
         _trusted_program(program, check_program)
     request = {
         "kind": hook["kind"],
@@ -227,7 +227,7 @@ def _trusted_program(wanted: str, check_program: Callable[[str], None]) -> str:
 
 def _display(value: Any) -> str:
     """Return a value as one word for people."""
-    value = written(value) if holds_values(value) else value
+    value = option_source(value) if has_expressions(value) else value
     if isinstance(value, list):
         value = " ".join(map(_display, value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -306,12 +306,12 @@ def _body_value(hook: Mapping[str, Any], occasion: str | None) -> bytes:
     problem = body_problem(hook, occasion)
     if problem is not None:
         raise HookError(problem)
-    return _utf8(of_occasion(hook, occasion)["json"])
+    return _utf8(content_for_occasion(hook, occasion)["json"])
 
 
 def body_problem(hook: Mapping[str, Any], occasion: str | None) -> str | None:
     """Return why a hook has no body on an occasion, which no other attempt changes; None if nothing is wrong."""
-    return of_occasion(hook, occasion).get("problem") if "content" in hook else None
+    return content_for_occasion(hook, occasion).get("problem") if "content" in hook else None
 
 
 def _content(occasion: HookContext, timeout_seconds: float) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_se
         "url": url,
         "shown": redacted_url(url),
         "timeout_seconds": timeout_seconds,
-        "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
+        "proxy": None if is_local_url(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
         "bearer_file": secret,
         **({"once": True} if (hook.get("retry") or {}).get("attempts") == 1 else {}),

@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 from ... import hook_kinds
 from ...errors import InputError
-from ...policy.interpolated import holds_values
+from ...policy.hook_program import has_expressions
 from ...texts import redacted_url
 from ..state import trust
 from . import credentials
@@ -112,8 +112,8 @@ def _of_kind(
         problem = f"this runner has no kind {name}: roll it out again, together with the policies that use it"
         yield HookNeed(name, name, "", "", problem)
         return
-    options = {key: value for key, value in hook["options"].items() if not holds_values(value)}
-    needs = known.needs(known.complete(options))
+    options = {key: value for key, value in hook["options"].items() if not has_expressions(value)}
+    needs = known.needs(known.with_defaults(options))
     for wanted in needs.programs:
         yield program(wanted)
     for path in needs.sockets:

@@ -14,8 +14,8 @@ from copy import copy
 from typing import Any
 
 from ...errors import InputError
-from ...policy.bodies import as_asked
 from ...policy.decision import OCCASIONS
+from ...policy.hook_body import with_body_source
 from ..clocks import Clocks
 from ..event_record import EventRecord
 from . import commands
@@ -45,7 +45,7 @@ class Notification:
         self.snapshot = copy(record)
         self.hook = hook
         self.occasion = occasion
-        self.queue_key = (record.identifier, hook_key(as_asked(hook)))  # a body changes with the event
+        self.queue_key = (record.identifier, hook_key(with_body_source(hook)))  # a body changes with the event
         self.attempts = 0
         self.first_at = 0.0
         self.retry_at = 0.0
@@ -56,7 +56,7 @@ class Notification:
     @property
     def still_wanted(self) -> bool:
         """Whether the policies still have the hook; a body may have another value by now."""
-        return as_asked(self.hook) in map(as_asked, self.record.notify)
+        return with_body_source(self.hook) in map(with_body_source, self.record.notify)
 
     def retry_delay(self, now: float) -> float | None:
         """Return the seconds to the next attempt after one that failed, None if there is none."""

@@ -206,7 +206,7 @@ class Output:
     def end(self) -> None:
         """Note that nothing follows."""
         if self._masker is not None:
-            self._append(self._masker.held())
+            self._append(self._masker.flush())
             self._masker = None
 
     def _append(self, piece: bytes) -> None:

@@ -161,7 +161,7 @@ class HealthReporter:
         if self._journal.trouble is not None:
             parts.append(f"nothing can be kept: {self._journal.trouble}")
         if self.facts.get("pause"):
-            parts.append(Pause(**self.facts["pause"]).in_words())
+            parts.append(Pause(**self.facts["pause"]).describe())
         failing = sum(len(record.plan.failing_runs()) for record in records if record.state == states.RECOVERING)
         if failing:
             parts.append(f"{failing} {'recovery fails' if failing == 1 else 'recoveries fail'}: forewarn recover")

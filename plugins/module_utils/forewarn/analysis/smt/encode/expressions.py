@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """CEL expressions as terms: the typed form of an expression, encoded part by part.
 
-The encoding has the meaning of ``policy.evaluate``: a part has a value, or an error that ``&&``, ``||``, ``all`` and
+The encoding has the meaning of ``policy.builder``: a part has a value, or an error that ``&&``, ``||``, ``all`` and
 ``exists`` may absorb. A part that cannot be encoded exactly may have any value or error, the same wherever it stands.
 """
 

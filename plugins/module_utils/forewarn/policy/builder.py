@@ -1,121 +1,48 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The typed form of a checked expression, turned into closures.
+"""Builds closures from the typed form of checked expressions.
 
 Types were checked when the form was made, so nothing is converted here; what can still go wrong raises
 EvaluationError. ``&&``, ``||``, ``all`` and ``exists`` absorb errors as the CEL language definition says: a side that
 decides the result hides the other side's error.
-
-Each evaluation has its own environment, a list: item 0 counts the steps that loops may still take, item 1 is the trace
-or None, and one item for each variable and local follows. So closures share nothing, and any thread may run them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 from . import forms as f
-from .evaluation_error import EvaluationError, InternalError, LimitError
+from .environment import ABSENT, MAX_STEPS, UNSET, Closure, Env, Scope, evaluate_once
+from .evaluation_error import EvaluationError, LimitError
 from .forms import Form
 from .functions.dynamic import Dyn
-from .functions.lists import COMPARING, comparisons
+from .functions.lists import QUADRATIC, count_comparisons
 from .functions.regex import compile_program
 from .functions.standard import FUNCTIONS
 
-Env = List[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
-Closure = Callable[[Env], Any]
-
-MAX_STEPS = 20_000  # of loops, per policy and event; the compiler refuses what would likely need more
-COMPARISONS_IN_A_STEP = 100  # of elements of lists, which take about as long
-
-
-class _Absent:
-    """Stands for a variable whose value is not known; reading a field of it fails as a missing field does."""
-
-    def __getitem__(self, name: str) -> Any:
-        raise KeyError(name)
-
-
-ABSENT = _Absent()
-UNSET = object()  # a policy variable that has not been read yet
-
-
-def names(form: Form) -> set[str]:
-    """Return the names a form reads: variables, and policy variables as ``variables.NAME``."""
-    if isinstance(form, f.Variable):
-        return {form.name}
-    if isinstance(form, f.PolicyVariable):
-        return {"variables." + form.name}
-    return set().union(*map(names, form.parts))
-
-
-def guarded(closure: Closure) -> Closure:
-    """Return the closure of a whole expression so that it raises EvaluationError and nothing else.
-
-    Any other exception is not a result of CEL and must not become one: it is raised as an InternalError.
-    """
-
-    def call(env: Env) -> Any:
-        try:
-            return closure(env)
-        except EvaluationError:
-            raise
-        except Exception as error:  # of any type: a defect, or an artifact of another program
-            raise InternalError(error) from error
-
-    return call
-
-
-class Failed:
-    """The error of a policy variable, kept so that an evaluation tries the variable only once."""
-
-    def __init__(self, error: EvaluationError) -> None:
-        self.error = error
-
-
-class Scope:
-    """Where variables live in the environment. ``variable_closures`` grows as policy variables are built."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.slots = {name: index + 2 for index, name in enumerate(names)}
-        self.variable_closures: dict[str, Closure] = {}
-        self.size = len(names) + 2
-
-    def add(self, name: str) -> int:
-        """Reserve a place and return its index."""
-        self.slots[name] = self.size
-        self.size += 1
-        return self.slots[name]
-
-    def environment(self, values: Mapping[str, Any], trace: list[Any] | None = None) -> Env:
-        """Return a fresh environment; a variable that ``values`` lacks is ABSENT."""
-        env: Env = [ABSENT] * self.size
-        env[0], env[1] = MAX_STEPS, trace
-        slots = self.slots
-        for name, value in values.items():
-            env[slots[name]] = value
-        return env
+COMPARISONS_PER_STEP = 100  # of elements of lists: these take about as long as a step
 
 
 class Builder:
-    """Builds the closures of one expression of an artifact.
+    """Builds the closures of one expression of an artifact. ``scope`` has the variables that it may read.
 
-    A subclass may wrap what ``build`` returns; with ``fuse`` off, ``build`` is called for every part.
+    A subclass may wrap what ``build`` returns. With ``fuses_parts``, one closure may evaluate several parts of a form;
+    without, ``build`` is called for every part.
     """
 
-    fuse = True
+    fuses_parts = True
 
     def __init__(self, scope: Scope, expression: Mapping[str, Any]) -> None:
         self.scope = scope
         self.expression = expression
-        self._locals: dict[int, int] = {}
-        self._bound: dict[int, Closure] = {}
+        self._local_slots: dict[int, int] = {}
+        self._bound_closures: dict[int, Closure] = {}
 
     def build(self, form: Form) -> Closure:
-        """Return a function from an environment to the value of the form."""
-        return _MAKERS[type(form)](self, form)
+        """Return the closure of a form. Raises KeyError for a name that the scope does not have."""
+        return _METHODS[type(form)](self, form)
 
     def _literal(self, form: f.Literal) -> Closure:
         value = form.value
@@ -129,16 +56,16 @@ class Builder:
         closures = [self.build(part) for part in form.parts]
         pairs = list(zip(closures[::2], closures[1::2]))
 
-        def make(env: Env) -> dict[Any, Any]:
+        def evaluate(env: Env) -> dict[Any, Any]:
             result: dict[Any, Any] = {}
             for key, value in pairs:
                 name = key(env)
                 if name in result:
-                    raise self._at(form, f"the key {name!r} is given more than once")
+                    raise self._error_at(form, f"the key {name!r} is given more than once")
                 result[name] = value(env)
             return result
 
-        return make
+        return evaluate
 
     def _variable(self, form: f.Variable) -> Closure:
         slot, name = self.scope.slots[form.name], form.name
@@ -146,21 +73,21 @@ class Builder:
         def get(env: Env) -> Any:
             value = env[slot]
             if value is ABSENT:
-                raise self._at(form, f"{name} is not known")
+                raise self._error_at(form, f"{name} is not known")
             return value
 
         return get
 
     def _policy_variable(self, form: f.PolicyVariable) -> Closure:
-        return _once(self.scope.slots["variables." + form.name], self.scope.variable_closures[form.name])
+        return evaluate_once(self.scope.slots["variables." + form.name], self.scope.variable_closures[form.name])
 
     def _local(self, form: f.Local) -> Closure:
-        slot = self._place(form.number)
+        slot = self._local_slot(form.number)
         return lambda env: env[slot]
 
     def _bind(self, form: f.Bind) -> Closure:
-        slot = self._place(form.number)
-        self._bound[form.number] = self.build(form.value)
+        slot = self._local_slot(form.number)
+        self._bound_closures[form.number] = self.build(form.value)
         body = self.build(form.body)
 
         def evaluate(env: Env) -> Any:
@@ -169,8 +96,8 @@ class Builder:
 
         return evaluate
 
-    def _read_bound(self, form: f.Bound) -> Closure:
-        return _once(self._place(form.number), self._bound[form.number])
+    def _bound(self, form: f.Bound) -> Closure:
+        return evaluate_once(self._local_slot(form.number), self._bound_closures[form.number])
 
     def _dynamic(self, form: f.Dynamic) -> Closure:
         type_, operand = form.operand.type, self.build(form.operand)
@@ -178,14 +105,14 @@ class Builder:
 
     def _field(self, form: f.Field) -> Closure:
         name = form.name
-        slot = self._slot(form.operand) if self.fuse else None
+        slot = self._record_slot(form.operand) if self.fuses_parts else None
         if slot is not None:
 
             def get_of_variable(env: Env) -> Any:
                 try:
                     return env[slot][name]
                 except KeyError:
-                    raise self._lacking(form) from None
+                    raise self._missing_field(form) from None
 
             return get_of_variable
         operand = self.build(form.operand)
@@ -194,30 +121,31 @@ class Builder:
             try:
                 return operand(env)[name]
             except KeyError:
-                raise self._lacking(form) from None
+                raise self._missing_field(form) from None
 
         return get
 
-    def _place(self, number: int) -> int:
-        """Return the place of a loop's variable. No other expression may use it, since a policy variable is evaluated
-        in the middle of the expression that first reads it.
-        """
-        if number not in self._locals:
-            self._locals[number] = self.scope.add(f"{id(self)}#{number}")
-        return self._locals[number]
+    def _local_slot(self, number: int) -> int:
+        """Return the slot of a local by its number.
 
-    def _slot(self, form: Form) -> int | None:
-        """Return the place of a record that is read by its name, None for any other form."""
+        Expressions share no slots, since a policy variable is evaluated in the middle of the expression that reads it.
+        """
+        if number not in self._local_slots:
+            self._local_slots[number] = self.scope.add(f"{id(self)}#{number}")
+        return self._local_slots[number]
+
+    def _record_slot(self, form: Form) -> int | None:
+        """Return the slot of a variable or a local, None for any other form."""
         if isinstance(form, f.Variable):
             return self.scope.slots[form.name]
-        return self._place(form.number) if isinstance(form, f.Local) else None
+        return self._local_slot(form.number) if isinstance(form, f.Local) else None
 
     def _has(self, form: f.Has) -> Closure:
         operand, name = self.build(form.operand), form.name
         return lambda env: name in operand(env)
 
     def _logic(self, form: f.And | f.Or) -> Closure:
-        """``&&`` is decided by one false, ``||`` by one true, whatever errors the others have."""
+        """One false decides ``&&``, and one true ``||``, whatever errors the other operands have."""
         deciding = isinstance(form, f.Or)
         operands = tuple(self.build(operand) for operand in form.parts)
 
@@ -242,36 +170,36 @@ class Builder:
         return lambda env: then(env) if condition(env) else otherwise(env)
 
     def _call(self, form: f.Call) -> Closure:
-        shortcut = self._shortcut(form)
-        if shortcut is not None:
-            return shortcut
+        test = self._literal_test(form)
+        if test is not None:
+            return test
         arguments = [self.build(argument) for argument in form.arguments]
         invoke = _invoke(_function(form.function), arguments)
-        if form.function in COMPARING:
-            invoke = self._counted(form, arguments)
-        if form.function in _INFALLIBLE:
+        if form.function in QUADRATIC:
+            invoke = self._quadratic_call(form, arguments)
+        if form.function in _NEVER_FAILING:
             return invoke
 
         def call(env: Env) -> Any:
             try:
                 return invoke(env)
             except EvaluationError as error:
-                raise self._placed(error, form) from None
+                raise self._with_position(error, form) from None
 
         return call
 
-    def _counted(self, form: f.Call, arguments: list[Closure]) -> Closure:
-        """Return the call of a function that compares the elements of lists, which takes steps as a loop does."""
+    def _quadratic_call(self, form: f.Call, arguments: list[Closure]) -> Closure:
+        """Return the call of a function in QUADRATIC: its comparisons count as steps of a loop."""
         function = _function(form.function)
 
         def call(env: Env) -> Any:
             values = [argument(env) for argument in arguments]
-            self._count(env, form, comparisons(values) // COMPARISONS_IN_A_STEP)
+            self._take_steps(env, form, count_comparisons(values) // COMPARISONS_PER_STEP)
             return function(*values)
 
         return call
 
-    def _shortcut(self, form: f.Call) -> Closure | None:
+    def _literal_test(self, form: f.Call) -> Closure | None:
         """Return a closure for ``x OP literal`` and ``x in [literals]``, which make up most of a policy."""
         if len(form.arguments) != 2:
             return None
@@ -284,7 +212,7 @@ class Builder:
         else:
             return None
         test = FUNCTIONS[form.function]
-        slot = self._slot(operand.operand) if isinstance(operand, f.Field) and self.fuse else None
+        slot = self._record_slot(operand.operand) if isinstance(operand, f.Field) and self.fuses_parts else None
         if slot is None or not isinstance(operand, f.Field):
             first = self.build(operand)
             return lambda env: test(first(env), value)
@@ -294,13 +222,13 @@ class Builder:
             try:
                 return test(env[slot][field], value)
             except KeyError:
-                raise self._lacking(operand) from None
+                raise self._missing_field(operand) from None
 
         def field_in(env: Env) -> Any:
             try:
                 return env[slot][field] in value
             except KeyError:
-                raise self._lacking(operand) from None
+                raise self._missing_field(operand) from None
 
         return field_in if form.function == "in" else test_field
 
@@ -310,12 +238,12 @@ class Builder:
 
     def _quantifier(self, form: f.All | f.Exists) -> Closure:
         deciding = isinstance(form, f.Exists)
-        slot, items, predicate = self._place(form.number), self.build(form.items), self.build(form.predicate)
+        slot, items, predicate = self._local_slot(form.number), self.build(form.items), self.build(form.predicate)
 
         def quantify(env: Env) -> Any:
             failure = None
             for item in items(env):
-                self._count(env, form)
+                self._take_steps(env, form)
                 env[slot] = item
                 try:
                     if predicate(env) is deciding:
@@ -331,12 +259,12 @@ class Builder:
         return quantify
 
     def _exists_one(self, form: f.ExistsOne) -> Closure:
-        slot, items, predicate = self._place(form.number), self.build(form.items), self.build(form.predicate)
+        slot, items, predicate = self._local_slot(form.number), self.build(form.items), self.build(form.predicate)
 
         def count(env: Env) -> bool:
             found = 0
             for item in items(env):
-                self._count(env, form)
+                self._take_steps(env, form)
                 env[slot] = item
                 if predicate(env):
                     found += 1
@@ -345,61 +273,43 @@ class Builder:
         return count
 
     def _filter(self, form: f.Filter | f.MapList) -> Closure:
-        slot, items = self._place(form.number), self.build(form.items)
+        slot, items = self._local_slot(form.number), self.build(form.items)
         predicate = None if form.predicate is None else self.build(form.predicate)
         transform = self.build(form.transform) if isinstance(form, f.MapList) else None
         of_map = form.items.type.startswith("map(")
 
-        def make(env: Env) -> list[Any]:
+        def evaluate(env: Env) -> list[Any]:
             result = []
             for item in items(env):
-                self._count(env, form)
+                self._take_steps(env, form)
                 env[slot] = item
                 if predicate is None or predicate(env):
                     result.append(item if transform is None else transform(env))
-            if of_map and len(result) > 1:  # each engine goes through a map in an order of its own
-                raise self._at(form, "the keys of a map have no order; ask with exists(), all() or exists_one()")
+            if of_map and len(result) > 1:  # each engine iterates over a map in an order of its own
+                raise self._error_at(form, "the keys of a map have no order; ask with exists(), all() or exists_one()")
             return result
 
-        return make
+        return evaluate
 
-    def _count(self, env: Env, form: Form, steps: int = 1) -> None:
+    def _take_steps(self, env: Env, form: Form, steps: int = 1) -> None:
         env[0] -= steps
         if env[0] < 0:
-            raise self._placed(LimitError(f"more than {MAX_STEPS} steps of loops"), form)
+            raise self._with_position(LimitError(f"more than {MAX_STEPS} steps of loops"), form)
 
-    def _lacking(self, field: f.Field) -> EvaluationError:
-        """Return the error of a field that its record does not have."""
+    def _missing_field(self, field: f.Field) -> EvaluationError:
+        """Return the error for a field that its record does not have."""
         # A fact that is not known is not absent: the VM may have tags.
         of_vm = field.operand.type == "record(vm)"
-        return self._at(field, "this fact about the VM is not known" if of_vm else f"there is no {field.name}")
+        return self._error_at(field, "this fact about the VM is not known" if of_vm else f"there is no {field.name}")
 
-    def _at(self, form: Form, message: str) -> EvaluationError:
-        return self._placed(EvaluationError(message), form)
+    def _error_at(self, form: Form, message: str) -> EvaluationError:
+        return self._with_position(EvaluationError(message), form)
 
-    def _placed(self, error: EvaluationError, form: Form) -> EvaluationError:
-        """Return the error with its place, unless a part of the form has given a closer one."""
+    def _with_position(self, error: EvaluationError, form: Form) -> EvaluationError:
+        """Set the position of an error, unless a part of the form has set a closer one; return the error."""
         if error.expression is None:
             error.expression, error.start, error.end = self.expression, form.start, form.end
         return error
-
-
-def _once(slot: int, closure: Closure) -> Closure:
-    """Return a function that evaluates a closure when it is first called for an environment, and keeps what it gave."""
-
-    def get(env: Env) -> Any:
-        value = env[slot]
-        if value is UNSET:
-            try:
-                value = env[slot] = closure(env)
-            except EvaluationError as error:
-                env[slot] = Failed(error)
-                raise
-        elif isinstance(value, Failed):
-            raise value.error
-        return value
-
-    return get
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -425,11 +335,11 @@ def _invoke(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
 
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-_INFALLIBLE = _COMPARISONS | frozenset(
+_NEVER_FAILING = _COMPARISONS | frozenset(
     ("in", "not", "size", "contains", "starts_with", "ends_with", "eq_deep", "ne_deep", "same", "lower_ascii")
 )
 
-_MAKERS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
+_METHODS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
     f.Literal: Builder._literal,
     f.List: Builder._list,
     f.Map: Builder._map,
@@ -437,7 +347,7 @@ _MAKERS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
     f.PolicyVariable: Builder._policy_variable,
     f.Local: Builder._local,
     f.Bind: Builder._bind,
-    f.Bound: Builder._read_bound,
+    f.Bound: Builder._bound,
     f.Dynamic: Builder._dynamic,
     f.Field: Builder._field,
     f.Has: Builder._has,

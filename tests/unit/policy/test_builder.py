@@ -15,9 +15,10 @@ from forewarn.compiler.cel import types as t
 from forewarn.compiler.cel.environment import policy_declarations
 from forewarn.compiler.cel.expression import check, compile_expression
 from forewarn.errors import InputError
-from forewarn.policy.evaluate import MAX_STEPS, Builder, Scope, names
+from forewarn.policy.builder import Builder
+from forewarn.policy.environment import MAX_STEPS, Scope
 from forewarn.policy.evaluation_error import EvaluationError, LimitError
-from forewarn.policy.forms import read_form
+from forewarn.policy.forms import free_variables, read_form
 from forewarn.policy.functions import standard
 from forewarn.policy.functions import table as function_table
 from forewarn.policy.functions.overloads import FUNCTIONS, METHODS, OPERATORS
@@ -171,7 +172,7 @@ def test_names_of_a_form() -> None:
     form = check("events.exists(e, e.EventId == vm.name && variables.v) || notice < age",
                  policy_declarations("2020-07-01", {}, {"v": t.BOOL}, {})).form  # fmt: skip
     assert form is not None
-    assert names(read_form(form)) == {"events", "vm", "variables.v", "notice", "age"}
+    assert free_variables(read_form(form)) == {"events", "vm", "variables.v", "notice", "age"}
 
 
 def test_unknown_variable_is_refused_and_missing_an_error() -> None:
