@@ -25,7 +25,6 @@ from .errors import InputError
 CONTENTS = ("atomic_file", "errors", "events", "texts", "hook_kinds", "imds", "policy", "runner", "cli")
 LEFT_OUT = ("cli.policy", "cli.emulate", "cli.bundle", "cli.completion")
 _KINDS = "hook_kinds"
-_KINDS_HAVE = ("__init__", "declaration", "effect", "masking", "process", "work")  # what every kind needs
 OLDEST_PYTHON = (3, 8)
 # Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.
 MAIN = f"""\
@@ -140,4 +139,4 @@ def _modules(package: Path) -> Iterator[Path]:
 
 def _ships(module: str, kinds: Collection[str]) -> bool:
     """Return whether a module of ``hook_kinds`` is of one of these kinds, or of all."""
-    return module in (*_KINDS_HAVE, *kinds) or module.startswith(tuple(f"{kind}_" for kind in kinds))
+    return module in ("__init__", *kinds) or module.startswith(tuple(f"{kind}_" for kind in kinds))

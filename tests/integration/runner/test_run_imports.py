@@ -26,7 +26,8 @@ IMPORTED = {
     "cli": "early_signals output service_options",
     "cli.output": "console",
     "cli.run": "config group options service setup",
-    "hook_kinds": "declaration",
+    "hook_kinds": "common",
+    "hook_kinds.common": "declaration",
     "imds": "azure client endpoint errors identity limiter retry transport",
     "policy": (
         "approval artifact builder decision engine environment evaluation_error forms functions hook_body "

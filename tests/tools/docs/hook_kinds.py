@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn import hook_kinds
-from forewarn.hook_kinds.declaration import (
+from forewarn.hook_kinds.common.declaration import (
     BOOLEAN,
     CHOICE,
     COMMAND,

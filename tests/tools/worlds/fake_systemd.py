@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.hook_kinds.work import HookFailedError, ProgramResult
+from forewarn.hook_kinds.common.work import HookFailedError, ProgramResult
 
 _JOB_SECONDS = 0.3
 

@@ -16,9 +16,10 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from forewarn.hook_kinds import checkpoint, haproxy_api, systemd, systemd_blocks, work
-from forewarn.hook_kinds.process import PREPARE, perform
-from forewarn.hook_kinds.work import HttpReply, ProgramResult, Work
+from forewarn.hook_kinds import checkpoint, haproxy_api, systemd, systemd_blocks
+from forewarn.hook_kinds.common import work
+from forewarn.hook_kinds.common.process import PREPARE, perform
+from forewarn.hook_kinds.common.work import HttpReply, ProgramResult, Work
 from tools.worlds.fake_systemd import FakeSystemd, FakeUnit
 
 EVENT = {"EventId": "E1", "EventType": "Reboot"}

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.work import HookFailedError
 
 # Both write down their arguments. Each file of the directory is what one of them answers.
 _SYSTEMCTL = """#!/bin/sh

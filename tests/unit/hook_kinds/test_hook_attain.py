@@ -8,9 +8,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from forewarn.hook_kinds import work
-from forewarn.hook_kinds.effect import EffectStatus, absent, attain_effect, complete, incomplete
-from forewarn.hook_kinds.work import HookFailedError, NotReadyError, Work
+from forewarn.hook_kinds.common import work
+from forewarn.hook_kinds.common.effect import EffectStatus, absent, attain_effect, complete, incomplete
+from forewarn.hook_kinds.common.work import HookFailedError, NotReadyError, Work
 from tools.fixtures.clocks import ManualClocks
 
 LOST = "(somebody has undone it meanwhile)"

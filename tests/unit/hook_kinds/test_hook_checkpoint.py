@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forewarn.hook_kinds.process import PREPARE, perform
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.common.process import PREPARE, perform
+from forewarn.hook_kinds.common.work import HookFailedError
 
 EVENT = {"EventId": "1", "EventType": "Reboot"}
 

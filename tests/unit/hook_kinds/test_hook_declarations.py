@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from forewarn import hook_kinds
-from forewarn.hook_kinds.declaration import CHOICE, DURATION, INTEGER, HookKind
+from forewarn.hook_kinds.common.declaration import CHOICE, DURATION, INTEGER, HookKind
 from tools.docs.hook_kinds import PAGES, pages, schema
 from tools.docs.policy_reference import SCHEMA
 

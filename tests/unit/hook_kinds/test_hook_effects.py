@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from forewarn import hook_kinds
-from forewarn.hook_kinds.process import PREPARE, RECOVER
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER
+from forewarn.hook_kinds.common.work import HookFailedError
 from tools.suite.sizes import examples, seeds
 from tools.worlds.hook_worlds import WORLDS, World
 

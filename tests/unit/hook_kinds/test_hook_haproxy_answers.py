@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.work import HookFailedError
 
 EVENT = {"EventId": "1", "EventType": "Reboot"}
 COLUMNS = "be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state"

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from forewarn.hook_kinds import work
-from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.common import work
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.work import HookFailedError
 
 EVENT = {"EventId": "E1", "EventType": "Reboot"}
 Script = Callable[..., None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from forewarn.hook_kinds.work import HookFailedError, NotReadyError, Work
+from forewarn.hook_kinds.common.work import HookFailedError, NotReadyError, Work
 
 
 def scripted(*answers: str | Exception) -> Callable[[], str]:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from forewarn import hook_kinds
-from forewarn.hook_kinds import process
-from forewarn.hook_kinds.declaration import DURATION, INTEGER, TEXT, HookKind, Option
-from forewarn.hook_kinds.effect import EffectStatus, complete, no_action
-from forewarn.hook_kinds.work import HookFailedError, Work
+from forewarn.hook_kinds.common import process
+from forewarn.hook_kinds.common.declaration import DURATION, INTEGER, TEXT, HookKind, Option
+from forewarn.hook_kinds.common.effect import EffectStatus, complete, no_action
+from forewarn.hook_kinds.common.work import HookFailedError, Work
 
 
 def work(seconds: float = 30.0, memory_file: Path | None = None) -> tuple[Work, list[str]]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from forewarn.hook_kinds.common.masking import Masker
+from forewarn.hook_kinds.common.work import HttpReply, ProgramResult, Work
 from forewarn.hook_kinds.galera_node import query
-from forewarn.hook_kinds.masking import Masker
 from forewarn.hook_kinds.patroni_api import request
-from forewarn.hook_kinds.work import HttpReply, ProgramResult, Work
 from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output
 from hypothesis import given, settings
 from hypothesis import strategies as st

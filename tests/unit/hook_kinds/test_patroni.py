@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.hook_kinds import work
-from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import HookFailedError
+from forewarn.hook_kinds.common import work
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.work import HookFailedError
 from tools.fixtures.clocks import ManualClocks
 
 

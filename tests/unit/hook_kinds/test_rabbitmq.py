@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.work import HookFailedError, ProgramResult, Work
 from forewarn.hook_kinds.rabbitmq import _are_queues, _is_status, _read_json
-from forewarn.hook_kinds.work import HookFailedError, ProgramResult, Work
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.suite.sizes import examples

@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
+from forewarn.hook_kinds.common.work import NotReadyError, ProgramResult, Work
 from forewarn.hook_kinds.slurm_node import SlurmNode, read_node
-from forewarn.hook_kinds.work import NotReadyError, ProgramResult, Work
 
 # scontrol(1), of 17.11 to 24.11: up to 20.11 MAINT and RESERVED stand for IDLE.
 IDLE = ("IDLE", "MAINT", "RESERVED", "PLANNED", "DOWN", "DOWN*", "IDLE*", "FUTURE", "MAINT*", "SOMETHING_NEW")

@@ -16,9 +16,10 @@ from unittest import mock
 
 import pytest
 from forewarn.cli.main import main
-from forewarn.hook_kinds import systemd, systemd_blocks, work
-from forewarn.hook_kinds.process import PREPARE, RECOVER, perform
-from forewarn.hook_kinds.work import HookFailedError, ProgramResult
+from forewarn.hook_kinds import systemd, systemd_blocks
+from forewarn.hook_kinds.common import work
+from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
+from forewarn.hook_kinds.common.work import HookFailedError, ProgramResult
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.worlds.fake_systemd import FakeSystemd, FakeUnit, Killed

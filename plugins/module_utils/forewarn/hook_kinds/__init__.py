@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from .declaration import HookKind
+from .common.declaration import HookKind
 
 # In the order of the documentation. The module of a kind has its name.
 NAMES = ("probe", "haproxy", "systemd", "checkpoint", "patroni", "slurm", "rabbitmq", "galera", "pacemaker")

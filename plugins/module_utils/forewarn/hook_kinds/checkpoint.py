@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .declaration import CHOICE, COMMAND, NETWORK, PATH, UNIT, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
-from .work import HookFailedError, Work
+from .common.declaration import CHOICE, COMMAND, NETWORK, PATH, UNIT, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import HookFailedError, Work
 
 
 def _prepare(work: Work) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .declaration import INTEGER, PATH, TEXT, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
+from .common.declaration import INTEGER, PATH, TEXT, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import HookFailedError, Work
 from .galera_node import query, read_node, reason_to_stay
-from .work import HookFailedError, Work
 
 _STOPPED = ("inactive", "failed")
 # A node that was frozen claims what was true before, until it notices. A read that waits for the earlier writes of the

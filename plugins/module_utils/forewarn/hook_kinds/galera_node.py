@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .work import HookFailedError, Work
+from .common.work import HookFailedError, Work
 
 _SYNCED = "Synced"
 _STATUS = "SHOW GLOBAL STATUS LIKE 'wsrep%'"

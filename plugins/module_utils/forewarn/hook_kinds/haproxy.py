@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
+from .common.declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import Work
 from .haproxy_api import FORCED_DRAIN, TAKEN_OUT, Server
-from .work import Work
 
 _IDLE, _NO_WAIT = "idle", "none"
 _EVERY = 0.25  # seconds between two looks

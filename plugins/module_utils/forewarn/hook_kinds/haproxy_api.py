@@ -9,7 +9,7 @@ import csv
 import socket
 from typing import NamedTuple
 
-from .work import HookFailedError, NotReadyError, Work
+from .common.work import HookFailedError, NotReadyError, Work
 
 # Bits of srv_admin_state: taken out of service by a person, the configuration, or a server that this one tracks.
 FORCED_DRAIN, TAKEN_OUT = 0x08, 0x1F

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from .declaration import USERS, HookKind, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
-from .work import HookFailedError, NotReadyError, Work
+from .common.declaration import USERS, HookKind, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import HookFailedError, NotReadyError, Work
 
 _ATTRIBUTE, _MONITOR, _NODE = "crm_attribute", "crm_mon", "crm_node"
 # Exit codes (crm_error --exit) that waiting does not change: wrong words, no permission.

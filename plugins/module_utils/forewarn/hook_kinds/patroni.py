@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .declaration import NETWORK, PATH, TEXT, URL, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete, no_action
+from .common.declaration import NETWORK, PATH, TEXT, URL, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete, no_action
+from .common.work import HookFailedError, Work
 from .patroni_api import STANDBY_LEADER, is_leader, read_cluster, read_status, reply_text, request, streaming_members
-from .work import HookFailedError, Work
 
 # Roles of a PostgreSQL that takes writes; since version 4 Patroni says primary.
 _WRITABLE = ("master", "primary")

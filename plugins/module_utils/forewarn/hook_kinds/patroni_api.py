@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from .work import HookFailedError, HttpReply, Work
+from .common.work import HookFailedError, HttpReply, Work
 
 LEADER, STANDBY_LEADER = "leader", "standby_leader"
 

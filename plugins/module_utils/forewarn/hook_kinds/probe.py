@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from ..texts import duration_text, exact_text
-from .declaration import DURATION, HookKind, Option
-from .effect import EffectStatus, complete, incomplete, no_action
-from .work import HookFailedError, Work
+from .common.declaration import DURATION, HookKind, Option
+from .common.effect import EffectStatus, complete, incomplete, no_action
+from .common.work import HookFailedError, Work
 
 _READY, _NOT_READY = 200, 503
 _ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "localhost": "127.0.0.1"}  # noqa: S104 - where it listens on all

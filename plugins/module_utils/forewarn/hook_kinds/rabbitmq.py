@@ -10,9 +10,9 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable
 
-from .declaration import NETWORK, TEXT, USERS, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
-from .work import HookFailedError, NotReadyError, Work
+from .common.declaration import NETWORK, TEXT, USERS, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import HookFailedError, NotReadyError, Work
 
 _UPGRADE, _DIAGNOSTICS, _CONTROL = "rabbitmq-upgrade", "rabbitmq-diagnostics", "rabbitmqctl"
 _QUORUM_SECONDS = 3  # of one question whether the quorum is there: the hook says what it waits for in between

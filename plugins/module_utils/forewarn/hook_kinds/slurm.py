@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from .declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
+from .common.declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import Work
 from .slurm_node import node_name, read_jobs, read_node, run_slurm
-from .work import Work
 
 _WAIT, _REQUEUE = "wait", "requeue"
 # Slurm keeps the reason with the drain: it tells ours from that of a person, whatever has restarted in between.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .work import HookFailedError, NotReadyError, Work
+from .common.work import HookFailedError, NotReadyError, Work
 
 # What asking again does not change. All else may pass: a controller that fails over, a munged that is not up yet.
 _FINAL = re.compile("not found|invalid node name|permission denied|invalid user", re.IGNORECASE)

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..texts import exact_text
-from .declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
-from .effect import EffectStatus, absent, complete, incomplete
+from .common.declaration import BOOLEAN, UNIT, HookKind, Option, Requirements
+from .common.effect import EffectStatus, absent, complete, incomplete
+from .common.work import HookFailedError, Work
 from .systemd_blocks import DROP_INS, drop_in, unblock
 from .systemd_memory import RESTARTING, recall_states, record_states, restore_states
 from .systemd_stop import keep_stopped, running_unit
 from .systemd_units import read_units, systemctl
-from .work import HookFailedError, Work
 
 # How long a service has to run before it counts as started. One of Type=simple is active at once, whatever it does.
 _SETTLED_SECONDS = 5

@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from .common.work import HookFailedError, Work
 from .systemd_units import SYSTEMCTL, Unit
-from .work import HookFailedError, Work
 
 DROP_INS = "/run/systemd/system"
 _WAS_ACTIVE = "# It was active before.\n"

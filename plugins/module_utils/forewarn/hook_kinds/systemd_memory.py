@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .common.work import HookFailedError, Work
 from .systemd_blocks import drop_in, was_active
 from .systemd_units import Unit, read_related_units, read_units, triggers_among
-from .work import HookFailedError, Work
 
 # What is remembered of a unit: its InvocationID while it was active, or one of these.
 _DOWN, RESTARTING, _UNKNOWN = "", "restarting", "unknown"

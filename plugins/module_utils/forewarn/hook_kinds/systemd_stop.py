@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .common.work import Work
 from .systemd_blocks import block, is_blocked
 from .systemd_memory import recall_states
 from .systemd_units import read_units, systemctl
-from .work import Work
 
 
 def running_unit(work: Work, names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping
 
-from .work import Work
+from .common.work import Work
 
 SYSTEMCTL = ("systemctl", "--no-ask-password")
 # What systemd stops with a unit. It knows PropagatesStopTo since 249.

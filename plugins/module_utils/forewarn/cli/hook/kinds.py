@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import hook_kinds
 from ...errors import InputError
-from ...hook_kinds.declaration import HookKind
+from ...hook_kinds.common.declaration import HookKind
 
 # Titles for people, and the fields of a kind that they are about.
 TEXTS = (

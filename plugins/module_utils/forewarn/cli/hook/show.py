@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ...hook_kinds.declaration import DURATION, Option
+from ...hook_kinds.common.declaration import DURATION, Option
 from ..output.console import Console, write_json
 from .kinds import TEXTS, as_json, known
 

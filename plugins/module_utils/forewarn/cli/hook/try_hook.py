@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...hook_kinds.declaration import BOOLEAN, COMMAND, DURATION, INTEGER, HookKind, Option
-from ...hook_kinds.process import PREPARE, RECOVER, perform
-from ...hook_kinds.work import HookFailedError
+from ...hook_kinds.common.declaration import BOOLEAN, COMMAND, DURATION, INTEGER, HookKind, Option
+from ...hook_kinds.common.process import PREPARE, RECOVER, perform
+from ...hook_kinds.common.work import HookFailedError
 from ...policy.functions.timevalues import SECOND, parse_duration
 from ...runner.hooks.commands import HookSettings
 from .kinds import known

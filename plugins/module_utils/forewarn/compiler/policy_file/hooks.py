@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from ... import hook_kinds
-from ...hook_kinds.declaration import COMMAND, DURATION, TEXTS, HookKind, Option
+from ...hook_kinds.common.declaration import COMMAND, DURATION, TEXTS, HookKind, Option
 from ...policy.decision import HOOK_TIMEOUT_SECONDS, NOTIFY
 from ...policy.functions.timevalues import SECOND, parse_duration
 from ...policy.structure import exposes_secret

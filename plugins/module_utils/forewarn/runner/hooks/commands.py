@@ -45,7 +45,7 @@ _BARE = r"[\w./:=@%+,-]+"
 ROOT = str(Path(__file__).absolute().parents[3])
 _BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from {} import main; raise SystemExit(main())"
 _SECRET_FIELDS = {"pagerduty": "routing_key"}  # instead of the header Authorization
-_HTTP_MODULE, _KIND_MODULE = "forewarn.runner.hooks.webhook", "forewarn.hook_kinds.process"
+_HTTP_MODULE, _KIND_MODULE = "forewarn.runner.hooks.webhook", "forewarn.hook_kinds.common.process"
 
 
 class HookError(InputError):

@@ -20,7 +20,7 @@ from .commands import Command
 if TYPE_CHECKING:
     import subprocess
 
-    from ...hook_kinds.masking import Masker
+    from ...hook_kinds.common.masking import Masker
 
 OUTPUT_PART_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
 _PIECE_BYTES = 64 * 1024
@@ -302,7 +302,7 @@ class Streams:
 
 
 def _masker(secrets: tuple[bytes, ...]) -> Masker:
-    from ...hook_kinds.masking import Masker  # here: few hooks have a secret
+    from ...hook_kinds.common.masking import Masker  # here: few hooks have a secret
 
     return Masker(secrets)
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from . import find
+from .. import find
 from .effect import attain_effect
 from .work import HookFailedError, Work
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
-from ..atomic_file import replace_file
-from ..errors import InputError
-from ..texts import duration_text
+from ...atomic_file import replace_file
+from ...errors import InputError
+from ...texts import duration_text
 from .masking import Masker
 
 _REPORT_SECONDS = 0.5  # at the end of its time, in which a hook reports what it waited for
