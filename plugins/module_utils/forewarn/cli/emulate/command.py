@@ -194,7 +194,7 @@ class _Log:
     def answer(self, entry: LoggedRequest) -> None:
         """Log a request."""
         if self._json:
-            self._write_json("request", entry.as_dict())
+            self._write_json("request", vars(entry))
             return
         status = "closed" if entry.status is None else str(entry.status)
         style = _STATUS_STYLES.get((entry.status or 500) // 100, "red")
@@ -215,7 +215,7 @@ class _Log:
     def transition(self, transition: Transition) -> None:
         """Log what happened to an event or a deployment."""
         if self._json:
-            self._write_json("transition", transition.as_dict())
+            self._write_json("transition", vars(transition))
             return
         text = f"{transition.subject} {self._console.style(transition.kind, 'bold')}"
         self._write(f"{_clock_time(transition.at.wall)} {text} {self._console.style(transition.detail)}".rstrip())
@@ -231,7 +231,7 @@ class _Log:
         self._write(self._line(kind, values))
 
     def _line(self, kind: str, values: Mapping[str, Any]) -> str:
-        return json.dumps({"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values})
+        return json.dumps({"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values}, default=vars)
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # the serving threads must not fail; the main thread ends
