@@ -16,6 +16,7 @@ import requests
 from forewarn.cli import main as cli
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.service import json_response
 from forewarn.emulator.spec import Settings, VmSpec
 
 TARGET = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -194,7 +195,8 @@ def test_status_shows_everything(server: EmulatorServer, emulate: Emulate) -> No
     assert lines[7].split()[:2] == ["Reboot", "Started"]
     assert lines[-1] == "No request fails."
     state = content(emulate("status", "--json"), "state")
-    assert {**state, "now": None} == {**server.emulation.state(), "now": None}
+    served = json.loads(json_response(200, server.emulation.state()).body)
+    assert {**state, "now": None} == {**served, "now": None}
     assert content(emulate("status", EVENT, "--json"), "event")["event"]["event_id"] == EVENT
 
 

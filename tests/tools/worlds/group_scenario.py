@@ -328,7 +328,7 @@ class Scenario:
                 event_id,
                 event.spec.resources,
                 rule,
-                event.ended.moment if event.ended is not None else self.world.now,
+                event.ended.emulated if event.ended is not None else self.world.now,
             )
         ledgers = {name: member.world.ledger for name, member in self.world.members.items()}
         found = Judge(events, RULES, self.at_most, self.deleted).judge(ledgers)

@@ -233,5 +233,5 @@ def memory() -> Iterator[Path]:
 
 def most_requests(entries: Sequence[LoggedRequest], seconds: float) -> int:
     """Return the largest number of requests that arrived within so many seconds of the emulator's time."""
-    times = [entry.received.moment for entry in entries]
+    times = [entry.received.emulated for entry in entries]
     return max((bisect_left(times, start + seconds) - place for place, start in enumerate(times)), default=0)

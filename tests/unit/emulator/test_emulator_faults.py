@@ -146,9 +146,9 @@ def test_log_has_times_requests_and_answers(site: Site) -> None:
     site.ask("/nowhere", headers={"user-agent": "curl"})
     _first, get, post, lost = site.emulation.log.since()
     assert (get.method, get.vm, get.status, get.incarnation, get.api_version) == ("GET", "web_0", 200, 2, "2020-07-01")
-    assert (get.received.moment, get.received.monotonic, get.received.wall) == (7.0, 7.0, 1_800_000_007.0)
-    assert (post.event_ids, post.status, post.received.moment) == ([event], 200, 10.0)
+    assert (get.received.emulated, get.received.monotonic, get.received.wall) == (7.0, 7.0, 1_800_000_007.0)
+    assert (post.event_ids, post.status, post.received.emulated) == ([event], 200, 10.0)
     assert (lost.status, lost.user_agent, lost.path) == (404, "curl", "/nowhere")
     found = site.emulation.model.find(event)
-    assert found.visible_since["web_0"].moment == 5.0
-    assert found.approvals[0].at.moment == 10.0
+    assert found.visible_since["web_0"].emulated == 5.0
+    assert found.approvals[0].at.emulated == 10.0

@@ -310,7 +310,7 @@ def test_se05_the_first_request_enables_the_service() -> None:
     clock.advance(1)
     assert statuses(model, "b") == ["Scheduled"]
     seen = model.find(next(iter(model.events))).visible_since
-    assert {vm: stamp.moment for vm, stamp in seen.items()} == {"a": 310.0, "b": 310.0}
+    assert {vm: stamp.emulated for vm, stamp in seen.items()} == {"a": 310.0, "b": 310.0}
     clock.advance(100)
     assert model.request("a") <= clock.now()
 
@@ -353,7 +353,7 @@ def test_planned_calls_run_in_order_and_log_failures() -> None:
     model.at(9.0, lambda: model.cancel("x"))
     clock.advance(10)
     model.settle()
-    kinds = [(entry.at.moment, entry.kind) for entry in model.transitions if entry.kind != "enabled"]
+    kinds = [(entry.at.emulated, entry.kind) for entry in model.transitions if entry.kind != "enabled"]
     assert kinds == [(3.0, "scheduled"), (5.0, "cancelled"), (9.0, "failed")]
 
 
@@ -437,4 +437,4 @@ def test_events_in_stopped_time_start_on_request() -> None:
     assert statuses(model, "a") == ["Scheduled"]
     clock.advance(0.001)
     assert statuses(model, "a") == ["Started"]
-    assert model.find(next(iter(model.events))).started.moment == 30.0  # type: ignore[union-attr]  # started it has
+    assert model.find(next(iter(model.events))).started.emulated == 30.0  # type: ignore[union-attr]  # started it has

@@ -12,7 +12,7 @@ import sys
 from ..errors import InputError
 from ..events import Document, Event
 from ..imds.approval_retries import approve_with_retries
-from .output.console import Console, one_line, write_json
+from .output.console import Console, one_line, write_result
 from .output.progress import waiting
 from .service_options import add_service_arguments, client_of
 
@@ -56,21 +56,18 @@ def run(args: argparse.Namespace) -> int:
             if to_send:
                 approve_with_retries(client, document, to_send, args.patience)
     spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}
-    if args.json:
-        content = {
-            "endpoint": client.endpoint.url,
-            "api_version": document.api_version,
-            "incarnation": document.incarnation,
-            "events": [{"event_id": spelled[key], "result": result} for key, result in results.items()],
-            "problems": list(document.problems),
-        }
-        write_json("approve", content)
-    elif not missing:
-        console = Console(sys.stdout)
-        for key, result in results.items():
-            _report(console, listed[key], result)
+    content = {
+        "endpoint": client.endpoint.url,
+        "api_version": document.api_version,
+        "incarnation": document.incarnation,
+        "events": [{"event_id": spelled[key], "result": result} for key, result in results.items()],
+        "problems": list(document.problems),
+    }
+    console = write_result(args.json, "approve", content)
     if missing:
         raise InputError(f"not listed by the service: {', '.join(missing)}. Nothing was approved.", _known(document))
+    for key, result in results.items():
+        _report(console, listed[key], result)
     return 0
 
 

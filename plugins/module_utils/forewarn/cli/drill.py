@@ -16,7 +16,7 @@ from ..runner.drills.store import DrillRequest, check
 from ..runner.event_record import LISTED, RECOVERING
 from ..texts import duration_text
 from .arguments import duration
-from .output.console import Console, one_line, write_json
+from .output.console import Console, one_line, write_result
 from .runner_state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
 
 _DURATION = 30.0
@@ -76,11 +76,8 @@ def run(args: argparse.Namespace) -> int:
     for text in _doubts(request, state):
         Console(sys.stderr).warning(text)
     watch = [command_text("status", args), command_text(f"history --event {event_id}", args)]
-    if args.json:
-        content = {"id": event_id, "state": state.directory, "request": request._asdict(), "watch": watch}
-        write_json("drill", content)
-        return 0
-    console = Console(sys.stdout)
+    content = {"id": event_id, "state": state.directory, "request": request._asdict(), "watch": watch}
+    console = write_result(args.json, "drill", content)
     where = "this VM" if request.resources is None else ", ".join(request.resources)
     when = (
         f"starts in {duration_text(request.notice_seconds)} at the latest" if request.notice_seconds else "starts now"
@@ -100,10 +97,8 @@ def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
     event_id = args.cancel.strip().lower()
     state = open_state(args.state, args.dry_run)
     drill.cancel(state.directory, event_id, clocks)
-    if args.json:
-        write_json("drill", {"cancelled": event_id, "state": state.directory})
-    else:
-        Console(sys.stdout).line(one_line(f"cancelled: {event_id}; any preparation that has begun is recovered"))
+    console = write_result(args.json, "drill", {"cancelled": event_id, "state": state.directory})
+    console.line(one_line(f"cancelled: {event_id}; any preparation that has begun is recovered"))
     return 0
 
 

@@ -15,7 +15,7 @@ from ..errors import ServiceError
 from ..events import Document, Event, format_time
 from ..imds.client import Client
 from ..texts import duration_text
-from .output.console import Console, one_line, write_json
+from .output.console import Console, one_line, write_result
 from .output.page import Page, announced_text, fitted, resources_text, wrap
 from .output.progress import slow_start, waiting
 from .service_options import add_service_arguments, client_of, refuse_empty_name
@@ -48,14 +48,11 @@ def run(args: argparse.Namespace) -> int:
         if vm_name is None and (document.events or args.json):
             vm_name = _own_name(client, problems)
     now = datetime.now(timezone.utc)
-    if args.json:
-        write_json("events", _as_json(document, client.endpoint.url, vm_name, now))
-    elif document.events:
-        _show_table(Console(sys.stdout), document.events, vm_name, now)
-    elif document.problems:
-        Console(sys.stdout).line("No event of the document could be read.")
+    console = write_result(args.json, "events", _as_json(document, client.endpoint.url, vm_name, now))
+    if document.events:
+        _show_table(console, document.events, vm_name, now)
     else:
-        Console(sys.stdout).line("No events are scheduled.")
+        console.line("No event of the document could be read." if document.problems else "No events are scheduled.")
     for text in document.problems:
         problems.warning(text)
     for event in document.events:

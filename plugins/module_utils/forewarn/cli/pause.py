@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from ..policy import pause
 from ..policy.pause import Pause
@@ -17,7 +16,7 @@ from ..texts import duration_text, exact_text
 from . import approval_pause
 from .approval_pause import NO_RUNNER, UNCONFIRMED
 from .arguments import duration
-from .output.console import Console, one_line, write_json
+from .output.console import one_line, write_result
 from .output.page import iso
 from .runner_state import add_state_argument, command_text
 
@@ -52,11 +51,8 @@ def run(args: argparse.Namespace) -> int:
     approval_pause.hand_over(directory, begun)
     result = approval_pause.confirmation(directory, begun.identifier, clocks)
     replaced = before is not None and before.is_active(now)
-    if args.json:
-        content = {"state": directory, "result": result, "pause": approval_pause.as_json(begun), "replaced": replaced}
-        write_json("pause", content)
-        return 1 if result == UNCONFIRMED else 0
-    console = Console(sys.stdout)
+    content = {"state": directory, "result": result, "pause": approval_pause.as_json(begun), "replaced": replaced}
+    console = write_result(args.json, "pause", content)
     until = f"until {iso(begun.until)} ({duration_text(args.seconds)})"
     if result == UNCONFIRMED:
         waited = exact_text(approval_pause.PATIENCE_SECONDS)

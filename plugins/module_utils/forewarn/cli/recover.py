@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from ..errors import InputError
@@ -19,7 +18,7 @@ from ..runner.journal.reader import JournalEntry, JournalReader
 from ..runner.journal.schema import EventRow
 from ..runner.telemetry import heartbeat
 from . import failing_recoveries
-from .output.console import Console, one_line, write_json
+from .output.console import one_line, write_result
 from .output.page import Page
 from .runner_state import (
     State,
@@ -98,10 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -> None:
-    if args.json:
-        write_json("recover", {"state": state.directory, "recoveries": found})
-        return
-    page = Page(Console(sys.stdout))
+    page = Page(write_result(args.json, "recover", {"state": state.directory, "recoveries": found}))
     if not found:
         page.line("No recovery fails.")
     failing_recoveries.show(page, found)
@@ -172,19 +168,16 @@ def _report(
         reason = "a recover hook runs now. It is done when that hook has ended"
     else:
         reason = "the runner has not taken it yet. It will in its next cycle"
-    if args.json:
-        content = {
-            "state": state.directory,
-            "request": request_id,
-            "event_id": event_id,
-            "record_id": record.id,
-            "action": action,
-            "result": result,
-            "reason": reason or None,
-            "hooks": names,
-        }
-        write_json("recover", content)
-        return 1 if result == "refused" else 0
+    content = {
+        "state": state.directory,
+        "request": request_id,
+        "event_id": event_id,
+        "record_id": record.id,
+        "action": action,
+        "result": result,
+        "reason": reason or None,
+        "hooks": names,
+    }
     texts = {
         "refused": ("refused", ("bold", "red"), reason),
         HANDED_OVER: ("handed over", ("yellow",), f"{reason}."),
@@ -192,7 +185,7 @@ def _report(
         DEALT_WITH: ("dealt with", ("green",), "its hooks are not retried"),
     }
     label, styles, text = texts[result]
-    console = Console(sys.stdout)
+    console = write_result(args.json, "recover", content)
     about = f"{text_of(object_of(record.data, 'event'), 'EventType') or 'event'} {event_id}"
     console.result(label, f"{about}: {text}", *styles)
     if result != "refused":

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from ..policy import pause
 from ..policy.pause import Pause
 from ..runner.clocks import Clocks
 from ..runner.hooks.recovery_requests import requesting_user
 from .approval_pause import UNCONFIRMED, as_json, confirmation, directory_of, hand_over
-from .output.console import Console, one_line, write_json
+from .output.console import one_line, write_result
 from .runner_state import add_state_argument
 
 NOT_PAUSED = "not-paused"
@@ -40,11 +39,9 @@ def run(args: argparse.Namespace) -> int:
             ended = Pause(f"pause-{os.urandom(4).hex()}", by, "its file could not be read", now, now + 1.0, by)
         hand_over(directory, ended)
         result = confirmation(directory, None, clocks)
-    if args.json:
-        ended_pause = as_json(found) if found is not None and result != NOT_PAUSED else None
-        write_json("resume", {"state": directory, "result": result, "pause": ended_pause})
-        return 0
-    console = Console(sys.stdout)
+    ended_pause = as_json(found) if found is not None and result != NOT_PAUSED else None
+    content = {"state": directory, "result": result, "pause": ended_pause}
+    console = write_result(args.json, "resume", content)
     if result == NOT_PAUSED:
         console.line("Approvals are not paused: nothing to end.")
         return 0

@@ -66,7 +66,7 @@ class Control:
             if not since.isdecimal():
                 raise InputError("since is not a number.")
             with emulation.lock:
-                return json_response(200, {"requests": [entry.as_dict() for entry in emulation.log.since(int(since))]})
+                return json_response(200, {"requests": emulation.log.since(int(since))})
         if path.startswith("events/"):
             with emulation.lock:
                 emulation.model.settle()
@@ -120,7 +120,7 @@ class Control:
             self.emulation.set_scale(data["scale"])
         if "advance" in data:
             self.emulation.advance(data["advance"])
-        return json_response(200, {"now": self.emulation.stamp().as_dict(), "time_scale": self.emulation.clock.scale})
+        return json_response(200, {"now": self.emulation.stamp(), "time_scale": self.emulation.clock.scale})
 
 
 def _body(request: HttpRequest) -> object:

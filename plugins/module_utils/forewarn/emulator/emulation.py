@@ -118,20 +118,20 @@ class Emulation:
             self.lock.notify_all()
 
     def state(self) -> dict[str, Any]:
-        """Return the whole state as JSON data. This does not switch the service on."""
+        """Return the whole state, as ``service.json_response`` writes it. This does not switch the service on."""
         with self.lock:
             model = self.model
             model.settle()
             events = [event.as_dict(model.time) for event in model.events.values()]
             return {
                 "scenario": self.scenario.name,
-                "now": model.stamp().as_dict(),
+                "now": model.stamp(),
                 "elapsed": model.time - model.started_at,
                 "time_scale": self.clock.scale,
                 "vms": [self._vm_state(vm, events) for vm in model.vms()],
                 "events": events,
                 "faults": [fault.as_dict() for fault in self.faults.present(model.time)],
-                "transitions": [entry.as_dict() for entry in model.transitions],
+                "transitions": list(model.transitions),
             }
 
     def _vm_state(self, vm: VmSpec, events: list[dict[str, Any]]) -> Mapping[str, Any]:

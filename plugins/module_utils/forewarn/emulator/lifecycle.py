@@ -24,15 +24,11 @@ class WrongStateError(InputError):
 
 @dataclass(frozen=True)
 class EmulatedTime:
-    """When something happened: as a moment (emulated seconds), in seconds since 1970, and as ``time.monotonic()``."""
+    """When something happened: in emulated seconds, in seconds since 1970, and as ``time.monotonic()``."""
 
-    moment: float
+    emulated: float
     wall: float
     monotonic: float
-
-    def as_dict(self) -> dict[str, float]:
-        """Return the stamp for JSON."""
-        return {"emulated": self.moment, "wall": self.wall, "monotonic": self.monotonic}
 
 
 @dataclass(frozen=True)
@@ -51,10 +47,6 @@ class Transition:
     kind: str
     subject: str
     detail: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the transition for JSON."""
-        return {**vars(self), "at": self.at.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -117,7 +109,7 @@ class EmulatedEvent:
         return ListedEvent(self.event_id, self.spec, self.status, not_before, self.preview_resources)
 
     def as_dict(self, now: float) -> dict[str, Any]:
-        """Return everything about the event, for the control API."""
+        """Return everything about the event, for the control API, as ``service.json_response`` writes it."""
         return {
             "event_id": self.event_id,
             "name": self.spec.name,
@@ -125,17 +117,17 @@ class EmulatedEvent:
             "resources": list(self.spec.resources),
             "source": self.spec.source,
             "status": self.status,
-            "created": self.created.as_dict(),
+            "created": self.created,
             "not_before": self.not_before,
             "start_on": self.spec.start_on,
-            "approvals": [{"vm": approval.vm, "at": approval.at.as_dict()} for approval in self.approvals],
-            "started": self.started.as_dict() if self.started else None,
+            "approvals": list(self.approvals),
+            "started": self.started,
             "started_by": self.started_by,
             "impacts": [{"from": since, "until": until} for since, until in self.impacts],
             "impacted": any(since <= now < until for since, until in self.impacts),
             "gone_at": self.gone_at,
-            "ended": self.ended.as_dict() if self.ended else None,
-            "visible_since": {vm: stamp.as_dict() for vm, stamp in self.visible_since.items()},
+            "ended": self.ended,
+            "visible_since": dict(self.visible_since),
         }
 
 

@@ -37,13 +37,6 @@ class LoggedRequest:
     incarnation: int | None = None
     error: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry for JSON."""
-        values = dict(self.__dict__)
-        values["received"] = self.received.as_dict()
-        values["answered"] = self.answered.as_dict() if self.answered else None
-        return values
-
 
 class RequestLog:
     """The latest requests. ``on_answer`` is called with each one when it has been answered."""

@@ -81,8 +81,8 @@ class _RefusedError(Exception):
 
 
 def json_response(status: int, payload: object, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """Return an answer with a JSON body."""
-    return HttpResponse(status, json.dumps(payload).encode(), {"Content-Type": _JSON, **(headers or {})})
+    """Return an answer with a JSON body. In it a dataclass is the object of its fields."""
+    return HttpResponse(status, json.dumps(payload, default=vars).encode(), {"Content-Type": _JSON, **(headers or {})})
 
 
 class Service:

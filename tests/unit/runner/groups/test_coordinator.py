@@ -102,7 +102,7 @@ def test_events_are_served_in_notbefore_order(running: Group) -> None:
     assert running.holders() == ["a"]
     assert running.hooks("b") == running.hooks("c") == []
     running.pass_time(120.0)
-    moments = [running.model.find(event).approvals[0].at.moment for event in (later, first, last)]
+    moments = [running.model.find(event).approvals[0].at.emulated for event in (later, first, last)]
     assert moments == sorted(moments)
 
 

@@ -21,7 +21,7 @@ from ...imds.endpoint import resolve_endpoint
 from ...runner.clocks import Clocks
 from ...runner.state import dry_runs
 from ...runner.telemetry import heartbeat
-from ..output.console import Console, write_json
+from ..output.console import Console, write_result
 from ..output.page import Page, iso
 from ..output.progress import waiting
 from ..run.options import defaults
@@ -63,10 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check everything and show the results; return 1 if there is trouble."""
     checks = examine_machine(args, Machine())
-    if args.json:
-        write_json("doctor", as_json(checks, Clocks().wall()))
-    else:
-        show(Page(Console(sys.stdout)), checks)
+    show(Page(write_result(args.json, "doctor", as_json(checks, Clocks().wall()))), checks)
     return 1 if any(check.state == TROUBLE for check in checks) else 0
 
 

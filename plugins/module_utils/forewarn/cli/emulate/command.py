@@ -172,9 +172,6 @@ class _Log:
         with server.emulation.lock:
             names = [vm.name for vm in server.emulation.model.vms()]
         endpoints = {name: server.vm_endpoint(name) for name in names}
-        if self._json:
-            self._write_json("listening", {"url": server.url, "default_vm": names[0], "vms": endpoints})
-            return
         url = f"{server.url}/metadata/scheduledevents?api-version={LATEST_API_VERSION}"
         body = '{"StartRequests": [{"EventId": "…"}]}'
         lines = [f"Emulating Scheduled Events at {server.url}"]
@@ -189,13 +186,11 @@ class _Log:
             f"  forewarn emulate publish --type Reboot --notice 2m --control {server.url}",
             "Stop with Ctrl-C.",
         ]
-        self._write("\n".join(lines))
+        values = {"url": server.url, "default_vm": names[0], "vms": endpoints}
+        self._write("listening", values, "\n".join(lines))
 
     def answer(self, entry: LoggedRequest) -> None:
         """Log a request."""
-        if self._json:
-            self._write_json("request", entry.as_dict())
-            return
         status = "closed" if entry.status is None else str(entry.status)
         style = _STATUS_STYLES.get((entry.status or 500) // 100, "red")
         parts = [_clock_time(entry.received.wall), entry.vm or "?", entry.method, entry.path, entry.api_version or "-"]
@@ -210,43 +205,31 @@ class _Log:
             line += self._console.style(f" ({entry.error})")
         if entry.answered is not None:
             line += f" {(entry.answered.monotonic - entry.received.monotonic) * 1000:.1f} ms"
-        self._write(line)
+        self._write("request", vars(entry), line)
 
     def transition(self, transition: Transition) -> None:
         """Log what happened to an event or a deployment."""
-        if self._json:
-            self._write_json("transition", transition.as_dict())
-            return
         text = f"{transition.subject} {self._console.style(transition.kind, 'bold')}"
-        self._write(f"{_clock_time(transition.at.wall)} {text} {self._console.style(transition.detail)}".rstrip())
+        line = f"{_clock_time(transition.at.wall)} {text} {self._console.style(transition.detail)}".rstrip()
+        self._write("transition", vars(transition), line)
 
     def stopped(self) -> None:
         """Log that the emulator has stopped."""
-        if self._json:
-            self._write_json("stopped", {})
-        else:
-            self._write("Stopped.")
+        self._write("stopped", {}, "Stopped.")
 
-    def _write_json(self, kind: str, values: Mapping[str, Any]) -> None:
-        self._write(self._line(kind, values))
-
-    def _line(self, kind: str, values: Mapping[str, Any]) -> str:
-        return json.dumps({"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values})
-
-    def _write(self, text: str) -> None:
+    def _write(self, kind: str, values: Mapping[str, Any], text: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # the serving threads must not fail; the main thread ends
-            self._writer.put(self._forms(text))
+            self._writer.put(self._forms(kind, values, text))
 
-    def _forms(self, text: str) -> Forms:
+    def _forms(self, kind: str, values: Mapping[str, Any], text: str) -> Forms:
+        """Return a line: ``values`` as JSON, or the ``text`` for people."""
+        if self._json:
+            content = {"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values}
+            text = json.dumps(content, default=vars)
         return ((text + "\n").encode(self._encoding, "backslashreplace"),)
 
     def _about_lost(self, count: int) -> Forms:
-        line = (
-            self._line("lost", {"lines": count})
-            if self._json
-            else f"({count} lines before this one could not be written.)"
-        )
-        return self._forms(line)
+        return self._forms("lost", {"lines": count}, f"({count} lines before this one could not be written.)")
 
     def _deliver(self, forms: Forms) -> None:
         try:

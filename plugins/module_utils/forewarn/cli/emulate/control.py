@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from ...emulator.client import EmulatorClient
 from ...emulator.spec import parse_duration
 from ...errors import InputError
 from ...texts import exact_text
-from ..output.console import Console, write_json
+from ..output.console import Console, write_result
 
 DEFAULT_ADDRESS = "127.0.0.1:8254"
 _METADATA_SERVICE = ipaddress.ip_address("169.254.169.254")  # SE-01: in Azure a request there is a real one
@@ -66,10 +65,7 @@ def seconds(text: str) -> float:
 def report_event(args: argparse.Namespace, client: EmulatorClient, event_id: str, done: str, more: str = "") -> int:
     """Report what was done to an event: a line for people, or the event as JSON. Return the exit code."""
     event = client.event(event_id)
-    if args.json:
-        write_json("emulate-event", {"event": event})
-        return 0
-    console = Console(sys.stdout)
+    console = write_result(args.json, "emulate-event", {"event": event})
     name = f"{event['name']}, " if event["name"] else ""
     console.result(
         done, f"{event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}", "green"
@@ -82,10 +78,7 @@ def report_state(
 ) -> int:
     """Report the state of the emulator: what ``show`` writes for people, or all of it as JSON. Return the exit code."""
     state = client.state()
-    if args.json:
-        write_json("emulate-state", state)
-    else:
-        show(Console(sys.stdout), state)
+    show(write_result(args.json, "emulate-state", state), state)
     return 0
 
 

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InputError
 from ..arguments import count
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from ..output.page import iso
 from .control import add_control_arguments, client_of
 
@@ -34,10 +33,7 @@ def run(args: argparse.Namespace) -> int:
         if args.clear:
             client.clear_requests()
         requests = client.requests(args.since or 0)
-    if args.json:
-        write_json("emulate-log", {"requests": requests})
-        return 0
-    console = Console(sys.stdout)
+    console = write_result(args.json, "emulate-log", {"requests": requests})
     if not requests:
         console.line("No requests." if args.since is None else f"No requests after number {args.since}.")
         return 0

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..output.console import Console, one_line, write_json
+from ..output.console import Console, one_line, write_result
 from ..output.page import iso, resources_text
 from .control import add_control_arguments, client_of, report_state, show_faults, show_time
 
@@ -69,10 +68,7 @@ def _show_events(console: Console, events: Sequence[Mapping[str, Any]]) -> None:
 
 def _show_event(args: argparse.Namespace, event: Mapping[str, Any]) -> None:
     """Write an event, and below it its history, oldest first."""
-    if args.json:
-        write_json("emulate-event", {"event": event})
-        return
-    console = Console(sys.stdout)
+    console = write_result(args.json, "emulate-event", {"event": event})
     _show_events(console, [event])
     times = [(event["created"], "scheduled")]
     times += [(at, f"shown to {vm}") for vm, at in event["visible_since"].items()]

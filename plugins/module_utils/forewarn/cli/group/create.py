@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...runner.groups.semaphore import Semaphore
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from .common import Group, add_group_arguments, change_semaphore, open_group
 
 
@@ -26,12 +25,11 @@ def run(args: argparse.Namespace) -> int:
     """Create the semaphore, unless there is one."""
     with open_group(args) as group:
         created = create(group)
-        if args.json:
-            write_json("group-create", {"group": group.name, "store": group.store.name, "created": created})
-            return 0
-        text = "has its semaphore now" if created else "had its semaphore already; nothing was changed"
-        Console(sys.stdout).line(f"Group {group.name} {text}: {group.store.name}.")
-        return 0
+    content = {"group": group.name, "store": group.store.name, "created": created}
+    text = "has its semaphore now" if created else "had its semaphore already; nothing was changed"
+    console = write_result(args.json, "group-create", content)
+    console.line(f"Group {group.name} {text}: {group.store.name}.")
+    return 0
 
 
 def create(group: Group) -> bool:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 
 from ...errors import InputError
 from ...runner.groups import semaphore
 from ...runner.groups.semaphore import Semaphore, Slot
 from ...runner.hooks import recovery_requests
-from ..output.console import Console, one_line, write_json
+from ..output.console import one_line, write_result
 from ..output.page import iso
 from .common import Group, add_group_arguments, change_semaphore, open_group
 
@@ -38,12 +37,8 @@ def run(args: argparse.Namespace) -> int:
     by = recovery_requests.requesting_user(os.environ)
     with open_group(args) as group:
         freed = release(group, args.vm, args.event, by, why, iso(time.time()))
-    if args.json:
-        write_json(
-            "group-release", {"group": group.name, "vm": args.vm.lower(), "by": by, "why": why, "events": [*freed]}
-        )
-        return 0
-    console = Console(sys.stdout)
+    content = {"group": group.name, "vm": args.vm.lower(), "by": by, "why": why, "events": [*freed]}
+    console = write_result(args.json, "group-release", content)
     for key, slot in freed.items():
         console.line(one_line(f"{args.vm} no longer holds a slot of {group.name} for {slot.what or key}."))
     console.note(f"Another VM of {group.name} may be disturbed from now on, even if {args.vm} still is.")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from ...runner.groups import barrier, documents, semaphore
 from ...runner.groups.documents import SharedDocumentError
 from ...runner.groups.semaphore import Semaphore
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from ..output.page import Page
 from .common import Group, add_group_arguments, open_group, read_semaphore
 
@@ -30,10 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the store and show what it has."""
     with open_group(args) as group:
         report = examine(group)
-    if args.json:
-        write_json("group-status", report)
-    else:
-        _show(Page(Console(sys.stdout)), report)
+    _show(Page(write_result(args.json, "group-status", report)), report)
     return 0
 
 

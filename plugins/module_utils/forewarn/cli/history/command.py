@@ -19,7 +19,7 @@ from ...runner.state import dry_runs
 from ...texts import duration_text, exact_text
 from .. import arguments
 from ..open_event import failure
-from ..output.console import Console, write_json, write_json_stream
+from ..output.console import Console, write_json_stream, write_result
 from ..output.page import Page, announced_text, cut, iso, resources_text
 from ..runner_state import (
     add_state_argument,
@@ -118,10 +118,7 @@ def _compare(args: argparse.Namespace, directory: str, since: float | None) -> i
     if args.documents:
         raise InputError("--compare shows two runners, --documents only one.", "Use one of them.")
     rows = compare.run(directory, args.compare, since, args.event, args.limit)
-    if args.json:
-        write_json("history-compare", {"events": rows})
-    else:
-        compare.show(Page(Console(sys.stdout)), rows)
+    compare.show(Page(write_result(args.json, "history-compare", {"events": rows})), rows)
     return 1 if any(row["verdict"] == compare.DIFFERENT for row in rows) else 0
 
 

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ... import hook_kinds
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from .kinds import as_json
 
 
@@ -21,10 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the kinds."""
     kinds = hook_kinds.available()
-    if args.json:
-        write_json("hooks", {"kinds": [as_json(kind) for kind in kinds]})
-        return 0
-    console = Console(sys.stdout)
+    console = write_result(args.json, "hooks", {"kinds": [as_json(kind) for kind in kinds]})
     if kinds:
         console.table(("KIND", "WHAT IT DOES"), [(kind.name, kind.summary) for kind in kinds])
     if len(kinds) < len(hook_kinds.NAMES):

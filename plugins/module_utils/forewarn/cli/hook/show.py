@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...hook_kinds.common.declaration import DURATION, Option
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from .kinds import TEXTS, as_json, known
 
 
@@ -21,10 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show a kind."""
     kind = known(args.kind)
-    if args.json:
-        write_json("hook", as_json(kind))
-        return 0
-    console = Console(sys.stdout)
+    console = write_result(args.json, "hook", as_json(kind))
     console.line(f"{console.style(kind.name, 'bold')}: {kind.summary}")
     console.line()
     for title, field in TEXTS:

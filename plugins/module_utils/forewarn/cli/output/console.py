@@ -8,6 +8,7 @@ No text from the service or from a file can pass for a line of ours.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -92,6 +93,17 @@ class Console:
             padding = " " * (width - len(cell))
             parts.append((self.style(cell, *styles[cell].split()) if cell in styles else cell) + padding)
         self.line("  ".join(parts).rstrip())
+
+
+def write_result(as_json: bool, schema: str, content: Mapping[str, Any]) -> Console:
+    """Write a result as one JSON object, if ``as_json``; return the console for what people read.
+
+    Beside a JSON object, what people read goes nowhere: a command does not have to ask which of them is wanted.
+    """
+    if not as_json:
+        return Console(sys.stdout)
+    write_json(schema, content)
+    return Console(io.StringIO())
 
 
 def write_json(schema: str, content: Mapping[str, Any]) -> None:

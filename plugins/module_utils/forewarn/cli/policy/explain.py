@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Dict, Tuple
@@ -24,7 +23,7 @@ from ...policy.forms import every_variable
 from ...policy.functions.timevalues import SECOND
 from ...policy.params import from_options
 from ...runner.hooks.commands import describe
-from ..output.console import Console, attributes, write_json
+from ..output.console import Console, attributes, write_result
 from .common import add_api_version, add_facts, given_vm
 from .event import add_times, chosen_events, given_facts, given_now, read_document
 
@@ -64,16 +63,14 @@ def run(args: argparse.Namespace) -> int:
         for decision in policies.decide(document, facts)
         if decision.event.key in wanted
     ]
-    if args.json:
-        write_json("explanation", _as_json(chosen, document, facts, _imported(artifact)))
-        return 0
-    console = Console(sys.stdout)
+    imported = _imported(artifact)
+    console = write_result(args.json, "explanation", _as_json(chosen, document, facts, imported))
     for problem in document.problems:
         console.warning(problem)
     for number, (decision, traces) in enumerate(chosen):
         if number:
             console.line()
-        _show(console, decision, traces, eligibility(decision, vm.name, now), _imported(artifact))
+        _show(console, decision, traces, eligibility(decision, vm.name, now), imported)
     return 0
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from ...compiler.policies import load_policies
 from ...errors import InputError
 from ...policy.artifact import Artifact, load_file
 from ...policy.params import from_options
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from .common import add_api_version, add_param
 from .event_groups import show_basis, show_groups, show_verdict
 from .revision import load
@@ -63,11 +62,9 @@ def run(args: argparse.Namespace) -> int:
     )
     proven = all(answer.verdict == NONE for answer in found)
     claims = [claim.format(", ".join(args.one), args.other) for claim in _CLAIMS[args.relation]]
-    if args.json:
-        parts = [{"claim": claim, **_as_dict(answer)} for claim, answer in zip(claims, found)]
-        write_json("implication", {"relation": args.relation, "proven": proven, "claims": parts})
-        return int(not proven)
-    console = Console(sys.stdout)
+    parts = [{"claim": claim, **_as_dict(answer)} for claim, answer in zip(claims, found)]
+    content = {"relation": args.relation, "proven": proven, "claims": parts}
+    console = write_result(args.json, "implication", content)
     policies = [_files(args.one), _files([args.other])]
     for answer in found:
         show_groups(answer, console, policies)

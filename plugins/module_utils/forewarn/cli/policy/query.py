@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...analysis.query.answers import NONE, NOT_PROVEN, SOME, QueryAnswer
 from ...analysis.query.query import query
 from ...compiler.policies import load_policies
 from ...policy.params import from_options
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from .common import add_param, add_policy_arguments
 from .event_groups import show_basis, show_groups, show_verdict
 from .run_analysis import analysed
@@ -47,11 +46,8 @@ def run(args: argparse.Namespace) -> int:
     found: QueryAnswer = analysed(
         lambda progress: query([artifact], args.expression, given, progress), expression=args.expression
     )
-    if args.json:
-        write_json("query", {"expression": args.expression, **found.as_dict()})
-    else:
-        console = Console(sys.stdout)
-        show_groups(found, console, [args.paths])
-        show_basis(found, console)
-        show_verdict(found, console, _TEXTS)
+    console = write_result(args.json, "query", {"expression": args.expression, **found.as_dict()})
+    show_groups(found, console, [args.paths])
+    show_basis(found, console)
+    show_verdict(found, console, _TEXTS)
     return int(found.verdict == NOT_PROVEN or args.expect not in (None, found.verdict))

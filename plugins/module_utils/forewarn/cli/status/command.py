@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...runner.clocks import Clocks
-from ..output.console import Console, write_json
+from ..output.console import write_result
 from ..output.page import Page
 from ..runner_state import add_state_argument, open_state, which_state
 from .page import show
@@ -30,8 +29,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the status; return 1 if something needs attention."""
     report = examine(open_state(args.state, args.dry_run), Clocks(), which_state(args))
-    if args.json:
-        write_json("status", report)
-    else:
-        show(Page(Console(sys.stdout)), report)
+    show(Page(write_result(args.json, "status", report)), report)
     return 1 if report["problems"] else 0
