@@ -106,14 +106,6 @@ def test_two_policies_that_share_hooks_run_them_once() -> None:
     assert stages(made) == [(["drain", "flush"], ["undrain"]), (["flush", "drain"], ["undrain"])]
 
 
-def test_changed_content_repeats_only_the_preparation() -> None:
-    made = plan(verdict("app", "drain", "undrain"))
-    finish(named(made, "drain"))
-    assert made.update([verdict("app", "drain", "undrain")], 1)
-    assert made.preparation()[0] == WAITING
-    assert names(made.runs) == ["drain", "undrain", "drain"]
-
-
 def test_unrequested_hook_is_dropped_unless_begun() -> None:
     made = plan(verdict("app", "drain", "undrain"), verdict("db", "flush", "open"))
     finish(named(made, "drain"))
@@ -290,25 +282,6 @@ def test_only_stages_that_had_begun_are_recovered() -> None:
     assert made.is_recovered()
 
 
-def test_start_recovers_rules_with_recover_when_started() -> None:
-    for when, had_started, recovers in (
-        ("prepared", True, False),
-        ("started", False, False),
-        ("started", True, True),
-    ):
-        made = plan(verdict("app", "drain", "undrain", recover_when=when))
-        made.stop_preparing("gone")
-        assert made.start_recovering(had_started) == recovers
-
-
-def test_nothing_begun_leaves_nothing_to_recover() -> None:
-    made = plan(verdict("app", "drain", "undrain"))
-    made.stop_preparing("gone")
-    assert not made.start_recovering()
-    assert made.is_recovered()
-    assert made.due_to_recover(0.0) == []
-
-
 def test_recover_hooks_run_in_order_and_stages_parallel() -> None:
     made = recovering(verdict("net", "announce", "settle withdraw"), verdict("app", "drain", "undrain"))
     assert names(made.due_to_recover(0.0)) == ["settle", "undrain"]
@@ -346,37 +319,7 @@ def test_circular_recover_orders_wake_the_runner_when_due() -> None:
     assert made.due_to_recover(5.0 + wait) == [named(made, "b")], "and not when c could run, which waits for b"
 
 
-def test_recovery_retry_waits_and_delays_its_stage() -> None:
-    made = recovering(verdict("app", "drain", "undrain open"))
-    undrain = named(made, "undrain")
-    begin(undrain)
-    undrain.fail("exit code 1", 100.0)
-    assert made.retry_in(100.0, RECOVER) == 10.0
-    assert made.due_to_recover(109.9) == []
-    assert made.due_to_recover(110.0) == [undrain]
-    assert made.retry_in(120.0, RECOVER) == 0.0
-    assert not made.is_recovered()
-
-
-def test_what_is_left_to_another_event_is_done() -> None:
-    made = recovering(verdict("app", "drain", "undrain open"))
-    named(made, "undrain").end(LEFT, "left to event B")
-    assert names(made.due_to_recover(0.0)) == ["open"]
-
-
 # Keeping it
-
-
-def test_what_ran_when_the_runner_ended_runs_again() -> None:
-    made = plan(verdict("app", "drain flush", "undrain"))
-    begin(named(made, "drain"))
-    named(made, "drain").pid = 4711
-    assert made.requeue_running() == [named(made, "drain")]
-    assert named(made, "drain").status == WAITING
-    assert named(made, "drain").attempts == 1, "the hook is told that it is not the first attempt"
-    assert named(made, "drain").pid == 4711, "still needed to end what was left over"
-    assert made.due_to_prepare(0.0) == [named(made, "drain")]
-    assert made.has_begun(), "so it is recovered even if it never runs again"
 
 
 @pytest.mark.parametrize("missing", ["status", "attempts", "hook", "on_failure", "pid"])

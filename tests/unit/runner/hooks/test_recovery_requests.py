@@ -74,6 +74,8 @@ def test_what_was_dealt_with_is_over(machine: Machine) -> None:
         "note": "put back by hand",
         "hooks": ["run /bin/true undrain", "run /bin/true open"],
     }
+    reasons = [run.reason for run in record.plan.of_phase("recover")]
+    assert reasons == ["dealt with by a person: put back by hand"] * 2
     machine.work(86400.0)
     assert machine.running() == []
 
