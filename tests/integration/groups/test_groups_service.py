@@ -184,20 +184,6 @@ def test_unreachable_store_holds_events_until_it_recovers(
     process.wait_for("group-store-recovered")
 
 
-def test_without_a_semaphore_limits_hold(run: Run, config: Path, emulator: EmulatorClient) -> None:
-    process = run("web_0")
-    process.wait_for("document")
-    emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
-    fault = process.wait_for("group-store-failed")
-    assert "has no semaphore of group web" in fault["reason"]
-    assert "forewarn group create" in fault["hint"]
-    assert "It has no semaphore" in group(config, "status")[1]
-    group(config, "create")
-    process.wait_for("slot-taken")
-    let(config, "web_0")
-    process.wait_for("approved")
-
-
 def test_a_person_frees_a_slot_and_says_why(run: Run, config: Path, emulator: EmulatorClient) -> None:
     group(config, "create")
     assert group(config, "release", "web_0", "--why", "x") == (

@@ -165,20 +165,6 @@ def test_event_decided_by_one_run_is_no_difference(
     assert "dry run  saw it only when it had started" in forewarn("history", "--compare").stdout
 
 
-@pytest.mark.parametrize("first", ["live", "dry"])
-def test_neither_works_on_what_the_other_has_kept(start: Start, artifact: Path, tmp_path: Path, first: str) -> None:
-    mine = ["--artifact", str(artifact), "--state", str(tmp_path / "one")]
-    runner = start(*mine, *(["--dry-run"] if first == "dry" else []))
-    runner.wait_for("document")
-    runner.stop()
-    code, error = start(*mine, *(["--dry-run"] if first == "live" else [])).end()
-    assert code == 2
-    assert f"is that of a {'live runner' if first == 'live' else 'dry run'}" in error
-    again = start(*mine, *(["--dry-run"] if first == "dry" else []))
-    again.wait_for("document")
-    again.stop()
-
-
 def test_drill_in_a_dry_run_runs_no_hook(
     start: Start, forewarn: Commands, artifact: Path, hook: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:

@@ -113,23 +113,6 @@ def test_held_event_closes_the_probe_near_its_start(probed: Callable[..., Probed
     wait_until(lambda: probe() == 200)
 
 
-def test_an_event_of_another_vm_does_not_count(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
-    probe = probed("--vm-name", "web_7")
-    others = emulator.schedule("Terminate", ["web_0"], notice_seconds=30)
-    probe.runner.wait_for("decision", event_id=others)
-    emulator.start(others)
-    probe.runner.wait_for("decision", event_id=others, status="Started")
-    assert probe() == 200
-
-
-def test_a_hardware_failure_counts_from_the_first_poll(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
-    probe = probed()
-    event = emulator.hardware_failure(["web_0"])
-    wait_until(lambda: probe() == 503)
-    emulator.finish(event)
-    wait_until(lambda: probe() == 200)
-
-
 def test_restart_does_not_open_the_probe(
     start: Start, artifact: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
