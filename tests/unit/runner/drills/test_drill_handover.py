@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from forewarn.errors import InputError
@@ -60,10 +61,7 @@ def test_invalid_request_is_not_submitted(state: Path, clocks: ManualClocks, dri
 def test_a_directory_that_cannot_be_made_is_reported(
     state: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "mkdir", fail)
+    monkeypatch.setattr(os, "mkdir", Mock(side_effect=PermissionError(13, "Permission denied")))
     with pytest.raises(InputError, match=r"drills: Permission denied\. Only root and the runner's user may write"):
         hand_over(state, clocks)
 

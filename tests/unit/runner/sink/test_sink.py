@@ -10,6 +10,7 @@ import json
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from forewarn.runner.hooks.commands import Command
@@ -237,10 +238,7 @@ def test_a_child_that_reports_nothing_is_a_failure(rig: Rig, result: HookResult)
 
 
 def test_unwritable_state_directory_delays_sending(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_directory: str, _position: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(positions, "write", fail)
+    monkeypatch.setattr(positions, "write", Mock(side_effect=OSError(28, "No space left on device")))
     assert rig.attempts() == 0  # nothing is sent under a name that a crash would forget
     assert "No space left on device" in rig.lines()[-1]["reason"]
     monkeypatch.undo()
