@@ -185,18 +185,6 @@ def test_hooks_continue_while_an_approval_is_unanswered(vm: Vm) -> None:
     assert not [line for line in runner.lines if line["line"] == "approved"]
 
 
-def test_stop_does_not_wait_for_an_unanswered_approval(vm: Vm) -> None:
-    vm.service.way = APPROVALS
-    vm.service.schedule("F", 600, "Freeze")
-    runner = vm.run()
-    wait_until(lambda: vm.service.requests("POST"))
-    assert vm.seconds_to_end(runner.process) < SOON_SECONDS
-    runner.end()
-    assert "is unknown" in runner.wait_for("interrupted")["reason"]
-    failed = runner.wait_for("approval-failed")
-    assert (failed["event_ids"], failed["kind"]) == (["F"], "timeout")
-
-
 def test_it_stops_soon_whatever_is_under_way(vm: Vm) -> None:
     """A hook that ignores SIGTERM, a service that does not answer, and a reader of the log that does not read."""
     runner = vm.run()

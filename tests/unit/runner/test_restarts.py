@@ -99,15 +99,6 @@ def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
     assert not story.ready(), "'Is this VM still drained?'"
 
 
-def test_preparation_continues_without_metadata(tmp_path: Path) -> None:
-    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"}, notice=60.0)
-    story.stop()
-    story.world.nameless = True
-    story.start()
-    story.go(30)
-    assert story.count("start", name="drain") == 2
-
-
 @pytest.mark.parametrize("restarted", [False, True])
 def test_started_event_is_recovered_once_named(tmp_path: Path, restarted: bool) -> None:
     condition = 'event.EventStatus == "Started" && affects_me'

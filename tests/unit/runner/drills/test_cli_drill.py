@@ -129,7 +129,8 @@ def test_everything_can_be_said(runner: FakeRunner, capsys: pytest.CaptureFixtur
 
 def test_without_notice_it_starts_now(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     drill(runner.directory, "--type", "Reboot", "--notice", "0s")
-    assert runner.event().event_status == "Started"
+    event = runner.event()
+    assert (event.event_status, event.not_before) == ("Started", None)
     assert "It starts now, lasts 30 s" in capsys.readouterr().out
 
 
@@ -196,13 +197,9 @@ def test_limits_of_the_rehearsal_are_reported(runner: FakeRunner, capsys: pytest
     [
         ([], "--type is needed"),
         (["--type", "reboot"], "type 'reboot' is not a word such as Reboot"),
-        (["--type", "Re boot"], "not a word"),
-        (["--type", ""], "not a word"),
         (["--type", "Reboot", "--notice", "200h"], "the notice of 8 d 8 h is not between 0 s and 7 d"),
         (["--type", "Reboot", "--duration", "200h"], "the duration"),
         (["--type", "Reboot", "--resources", ""], "resource '' is not the name of a VM"),
-        (["--type", "Reboot", "--resources", "a\nb"], "not the name of a VM"),
-        (["--type", "Reboot", "--description", "a\nb"], "the description"),
         (["--type", "Reboot", "--cancel", "drill-0"], "--cancel ends a drill"),
         (["--cancel", "drill-0", "--notice", "5m"], "--cancel ends a drill"),
         (["--cancel", "drill-0"], "there is no drill drill-0"),

@@ -23,7 +23,6 @@ from forewarn.runner.drills.drill import (
     REFUSED,
     Drills,
 )
-from forewarn.runner.drills.store import DrillRequest
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -103,23 +102,6 @@ def test_an_approval_starts_it_early(state: Path, clocks: ManualClocks, drills: 
     assert drills.take_results() == [(event_id, FINISHED, "it lasted 30 s")]
     drills.approve([event_id])
     assert drills.poll("web_0") is None
-
-
-def test_without_notice_it_is_started_when_first_seen(state: Path, clocks: ManualClocks, drills: Drills) -> None:
-    hand_over(state, clocks, REBOOT._replace(notice_seconds=0.0))
-    event = only_event(drills.poll("web_0"))
-    assert (event.event_status, event.not_before) == ("Started", None)
-
-
-def test_what_was_asked_for_is_what_is_listed(state: Path, clocks: ManualClocks, drills: Drills) -> None:
-    request = DrillRequest("SpotRebalanceRecommendation", 30.0, 4.2, "User", ("db_1", "web_0"), "a test of ours")
-    hand_over(state, clocks, request)
-    event = only_event(drills.poll("web_0"))
-    assert event.event_type == "SpotRebalanceRecommendation"
-    assert event.resources == ("db_1", "web_0")
-    assert event.event_source == "User"
-    assert event.description == "a test of ours"
-    assert event.duration_in_seconds == 5
 
 
 @pytest.mark.parametrize("api_version", API_VERSIONS)

@@ -16,7 +16,6 @@ from forewarn.runner.clocks import Stamp
 from forewarn.runner.drills import drill, store
 from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillRecord, DrillStore
-from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.drill_bench import REBOOT, changed, fail_to_write, files, hand_over, record_of
 
@@ -37,19 +36,6 @@ def test_without_a_runner_nothing_is_handed_over(tmp_path: Path, clocks: ManualC
     with pytest.raises(InputError, match="no runner works on"):
         drill.cancel(str(tmp_path), "drill-0", clocks)
     assert files(tmp_path) == []
-
-
-def test_a_runner_that_is_silent_is_none(state: Path, clocks: ManualClocks, drills: Drills) -> None:
-    clocks.now += LONGEST_SILENCE_SECONDS + 1
-    with pytest.raises(InputError, match=r"last sign of life is 3 min 1 s old\. Start it, or name"):
-        hand_over(state, clocks)
-    assert files(state) == []
-
-
-def test_a_runner_before_the_reboot_is_none(state: Path, clocks: ManualClocks, drills: Drills) -> None:
-    clocks.reboot(10)
-    with pytest.raises(InputError, match="booted since"):
-        hand_over(state, clocks)
 
 
 def test_invalid_request_is_not_submitted(state: Path, clocks: ManualClocks, drills: Drills) -> None:
