@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
 from tools.sites.runner_process import DRAINS, Host, Start
 from tools.sites.waiting import wait_until
 from tools.suite.sizes import SIZE, seeds
+
+pytestmark = pytest.mark.emulated(gone_after=2.5)
 
 # Writes down what it does, and waits for a file that lets it succeed; not for ever, should the test have failed.
 # Nobody reads its output once the runner was killed: the shell's note that SIGTERM ended sleep would end it.
@@ -76,12 +75,6 @@ def attempts(history: dict[str, Any], kind: str) -> list[str]:
 
 def grown_or_over(vm: Vm, enough: int) -> bool:
     return entries(vm) >= enough or vm.is_over()
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=2.5)) as running:
-        yield running
 
 
 @pytest.fixture

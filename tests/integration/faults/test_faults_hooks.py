@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.running_hooks import GRACE_SECONDS, MOST_RUNNING
 from tools.fixtures.hook_bench import is_running
 from tools.sites.runner_process import Process, Start, approvals, compiled, program
@@ -39,12 +38,6 @@ SLACK_SECONDS = 20.0  # for a busy machine: what is waited for in vain takes for
 def place() -> Iterator[Path]:
     with memory() as directory:
         yield directory
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
-        yield running
 
 
 @pytest.fixture

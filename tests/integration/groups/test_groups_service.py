@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.runner.groups import documents
 from forewarn.runner.groups.obligations import FILE_NAME
 from tools.servers.etcd_server import EtcdCluster, etcd_cluster
@@ -24,6 +22,8 @@ from tools.sites.runner_process import Process, Start, approvals, compiled, prog
 from tools.sites.waiting import wait_until
 
 VMS = ("web_0", "web_1", "web_2")
+pytestmark = pytest.mark.emulated(vms=VMS)
+
 POLICY = """
 name: web
 rule:
@@ -53,12 +53,6 @@ Run = Callable[[str], Process]
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
     with etcd_cluster(tmp_path_factory.mktemp("etcd"), 1) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=list(VMS), settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
-        yield running
 
 
 @pytest.fixture

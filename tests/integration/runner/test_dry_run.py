@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.sites.commands import forewarn as forewarn_command
 from tools.sites.runner_process import Start, approvals, compiled, program
+
+pytestmark = pytest.mark.emulated(start_delay=120, gone_after=120)
 
 POLICY = """
 name: drains
@@ -32,12 +31,6 @@ rule:
       condition: event.EventType == "Freeze"
       output: approve
 """
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=120, gone_after=120)) as running:
-        yield running
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.servers.listened import free_port
 from tools.sites.commands import forewarn
 from tools.sites.runner_process import Process, Start, compiled, program
 from tools.sites.waiting import wait_until
+
+pytestmark = pytest.mark.emulated(gone_after=120)
 
 POLICY = """
 name: pool
@@ -35,12 +35,6 @@ rule:
 # Each phase ends when its file is there.
 HOOK = """while ! [ -e {directory}/$FOREWARN_PHASE ]; do sleep 0.02; done
 """
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.1, gone_after=120)) as running:
-        yield running
 
 
 @pytest.fixture
