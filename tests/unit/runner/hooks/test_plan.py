@@ -51,6 +51,11 @@ def finish(run: Run, status: str = SUCCEEDED) -> None:
     run.end(status, "" if status == SUCCEEDED else "exit code 1")
 
 
+def fail(run: Run, now: float = 0.0) -> None:
+    begin(run)
+    run.fail("exit code 1", now)
+
+
 def recovering(*verdicts: Verdict) -> Plan:
     """Return a plan whose prepare hooks have succeeded, and which recovers."""
     made = plan(*verdicts)
@@ -166,8 +171,7 @@ def test_failed_stage_does_not_stop_others() -> None:
 def test_retry_delays_only_its_own_stage() -> None:
     made = plan(verdict("net", "announce settle"), verdict("app", "drain"))
     announce = named(made, "announce")
-    begin(announce)
-    announce.fail("exit code 1", 100.0)
+    fail(announce, 100.0)
     assert names(made.due_to_prepare(100.0)) == ["drain"]
     assert names(made.due_to_prepare(101.0)) == ["announce", "drain"]
     finish(named(made, "drain"))
@@ -179,8 +183,7 @@ def test_retry_delays_only_its_own_stage() -> None:
 def test_failure_with_on_failure_approve_ends_nothing() -> None:
     made = plan(verdict("app", "drain flush", on_failure=APPROVE))
     drain = named(made, "drain")
-    begin(drain)
-    drain.fail("exit code 1", 0.0)
+    fail(drain)
     assert drain.status == FAILED, "its failure is accepted: it is not tried again"
     assert names(made.due_to_prepare(0.0)) == ["flush"]
     assert made.preparation()[0] == WAITING
@@ -205,8 +208,7 @@ def test_prepare_hook_is_retried_with_its_pauses(retry: dict[str, float] | None,
     (run,) = made.runs
     found: list[float] = []
     while run.status == WAITING and len(found) < 8:
-        begin(run)
-        run.fail("exit code 1", 1000.0)
+        fail(run, 1000.0)
         if run.retry_at is not None:
             found.append(run.retry_at - 1000.0)
     assert found == pauses
@@ -215,11 +217,9 @@ def test_prepare_hook_is_retried_with_its_pauses(retry: dict[str, float] | None,
 def test_on_failure_approve_retries_where_configured() -> None:
     made = plan(verdict("app", on_failure=APPROVE)._replace(prepare=({**hook("drain"), "retry": {"attempts": 2}},)))
     (run,) = made.runs
-    begin(run)
-    run.fail("exit code 1", 0.0)
+    fail(run)
     assert made.preparation()[0] == WAITING
-    begin(run)
-    run.fail("exit code 1", 1.0)
+    fail(run, 1.0)
     assert made.preparation()[0] == SUCCEEDED
 
 
@@ -237,8 +237,7 @@ def test_stage_that_holds_on_failure_decides() -> None:
 def test_hook_needed_by_one_stage_is_required() -> None:
     made = plan(verdict("app", "drain", on_failure=APPROVE), verdict("db", "drain"))
     (run,) = made.runs
-    begin(run)
-    run.fail("exit code 1", 0.0)
+    fail(run)
     assert run.status == WAITING
     assert made.preparation()[0] == WAITING
 
@@ -312,8 +311,7 @@ def test_circular_recover_orders_wake_the_runner_when_due() -> None:
     made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b c"), verdict("db", "flush", "c a"))
     finish(named(made, "a"))
     for name, now in (("c", 0.0), ("b", 5.0)):
-        begin(named(made, name))
-        named(made, name).fail("exit code 1", now)
+        fail(named(made, name), now)
     wait = made.retry_in(5.0, RECOVER)
     assert wait is not None
     assert made.due_to_recover(5.0 + wait) == [named(made, "b")], "and not when c could run, which waits for b"

@@ -32,9 +32,7 @@ def test_what_fails_runs_again_at_once(machine: Machine) -> None:
 
 
 def test_running_hook_finishes_before_it_is_repeated(machine: Machine) -> None:
-    record = machine.recovering()
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying()
     request_id = machine.ask(record)
     machine.work(1.0)
     assert machine.running() == ["undrain"]
@@ -47,9 +45,7 @@ def test_running_hook_finishes_before_it_is_repeated(machine: Machine) -> None:
 
 
 def test_what_has_succeeded_meanwhile_does_not_run_again(machine: Machine) -> None:
-    record = machine.recovering("undrain open")
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying("undrain open")
     machine.ask(record)
     machine.work()
     machine.end("undrain")
@@ -82,9 +78,7 @@ def test_what_was_dealt_with_is_over(machine: Machine) -> None:
 
 @pytest.mark.parametrize("result", ["succeeded", "failed"])
 def test_running_hook_finishes_when_dealt_with(machine: Machine, result: str) -> None:
-    record = machine.recovering("undrain open")
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying("undrain open")
     assert machine.running() == ["undrain"]
     request_id = machine.ask(record, "put back by hand")
     machine.work(1.0)
@@ -151,9 +145,7 @@ def test_crash_before_the_removal_does_not_repeat(machine: Machine, note: str | 
 
 
 def test_crash_while_waiting_keeps_the_request(machine: Machine) -> None:
-    record = machine.recovering()
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying()
     machine.ask(record, "put back by hand")
     machine.work()
     assert machine.running() == ["undrain"]
@@ -192,9 +184,7 @@ def test_an_event_that_is_over_is_refused(machine: Machine) -> None:
 
 
 def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
-    record = machine.recovering()
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying()
     machine.ask(record, "put back by hand")
     machine.recoveries.read_requests()
     shutil.rmtree(machine.state / "recoveries")

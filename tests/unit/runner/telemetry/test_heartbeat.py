@@ -23,12 +23,18 @@ from tools.fixtures.clocks import ManualClocks
 from tools.worlds.stories import Story
 
 
-def write(directory: Path, fields: dict[str, Any]) -> Beat | None:
+def write(directory: Path, fields: dict[str, Any]) -> Beat:
     heart = Heartbeat(str(directory), ManualClocks(5000.0, 1_750_000_000.25))
     heart.beat(fields, durable=False)
     assert heart.trouble is None
     heart.close()
-    return heartbeat.read(str(directory))
+    return read(directory)
+
+
+def read(directory: Path) -> Beat:
+    found = heartbeat.read(str(directory))
+    assert found is not None
+    return found
 
 
 def test_a_beat_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -72,8 +78,7 @@ def test_a_durable_beat_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.M
 def test_previous_beat_is_readable_until_the_first_own(tmp_path: Path) -> None:
     write(tmp_path, {"pid": 1})
     Heartbeat(str(tmp_path), ManualClocks())
-    beat = heartbeat.read(str(tmp_path))
-    assert beat is not None
+    beat = read(tmp_path)
     assert beat.fields == {"pid": 1}
 
 
@@ -81,7 +86,6 @@ def test_a_text_that_is_too_long_is_cut(tmp_path: Path) -> None:
     vm, long = "n" * 62 + "_1", "x" * 300
     others = dict.fromkeys(("journal_trouble", "reload_problem", "unkept_events"), long)
     beat = write(tmp_path, {"pid": 7, "fault": "é" * 5000, "vm": vm, "policy": "0" * 64, **others})
-    assert beat is not None
     assert beat.fields["pid"] == 7
     assert beat.fields["vm"] == vm
     assert beat.fields["fault"].startswith("éééé")
@@ -90,7 +94,6 @@ def test_a_text_that_is_too_long_is_cut(tmp_path: Path) -> None:
 
 def test_oversized_beat_keeps_the_process(tmp_path: Path) -> None:
     beat = write(tmp_path, {str(number): number for number in range(2000)})
-    assert beat is not None
     assert beat.fields == {"pid": os.getpid()}
 
 
@@ -99,13 +102,11 @@ def test_lists_are_cut_and_checked_fields_are_whole(tmp_path: Path) -> None:
     options = {"config": "/etc/" + "x" * 300}
     fields = {"options": options, "missing": ["é" * 300] * 100, "policies": [f"policy-{n}" for n in range(2000)]}
     beat = write(tmp_path, {**fields, "source": {"ref": "r" * 300, "paths": ["p" * 300] * 9, "modified": True}})
-    assert beat is not None
     assert beat.fields["options"] == options
     assert beat.fields["missing"][-1] == beat.fields["policies"][-1] == "…"
     assert beat.fields["missing"][0].startswith("éé")
     assert beat.fields["source"]["modified"] is True
     beat = write(tmp_path, {**fields, "options": {"config": "x" * 5000}, "pid": 7})
-    assert beat is not None
     assert ("options" in beat.fields, beat.fields["pid"]) == (False, 7)
     assert len(beat.fields["missing"]) == 4
 
@@ -162,8 +163,7 @@ def test_torn_beat_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return None if len(seen) == 1 else whole(content)
 
     monkeypatch.setattr(heartbeat, "_parse", torn_at_first)
-    beat = heartbeat.read(str(tmp_path))
-    assert beat is not None
+    beat = read(tmp_path)
     assert beat.fields == {"pid": 3}
 
 
@@ -194,8 +194,7 @@ def test_a_file_that_somebody_removed_comes_back(tmp_path: Path) -> None:
     (tmp_path / "heartbeat").unlink()
     heart.beat({"pid": 2}, durable=False)
     heart.close()
-    beat = heartbeat.read(str(tmp_path))
-    assert beat is not None
+    beat = read(tmp_path)
     assert beat.fields == {"pid": 2}
 
 
