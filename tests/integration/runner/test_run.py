@@ -87,13 +87,6 @@ def test_once_from_policy_files_with_a_parameter(start: Start, emulator: Emulato
     assert [line["line"] for line in usual.lines] == ["started", "identity", "document", "decision", "approved"]
 
 
-def test_once_ends_with_3_when_the_service_refuses(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
-    emulator.inject_fault(403)
-    code, error = start("--artifact", str(artifact), "--once").end()
-    assert code == 3
-    assert "403" in error
-
-
 def test_a_name_given_is_this_vm_s_name(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     emulator.schedule("Freeze", ["web_1"], duration_seconds=5)
     runner = start("--artifact", str(artifact), "--once", "--vm-name", "WEB_1")

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 from forewarn.events import Vm
 from forewarn.runner.journal import schema
+from tools.fixtures.journals import alter
 from tools.worlds.runner_world import VMS
 from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, listed, match
 
@@ -90,9 +91,7 @@ def test_unreadable_near_not_before_keeps_unready(tmp_path: Path) -> None:
 def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
     story, _event = listed(tmp_path, HELD, seconds=3)
     story.stop()
-    with sqlite3.connect(tmp_path / "journal.db") as base:
-        base.execute("UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
-    base.close()
+    alter(tmp_path / "journal.db", "UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
     story.start()
     story.go(3)
     assert story.instance.runner.recorder.journal.damaged_count == 1

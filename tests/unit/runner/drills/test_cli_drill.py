@@ -230,14 +230,6 @@ def test_missing_state_directory_refuses_the_drill(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runner_that_has_ended_is_reported(runner: FakeRunner) -> None:
-    runner.beat(pid=2**22 + 1)  # above what Linux gives
-    for arguments in (["--type", "Reboot"], ["--cancel", "drill-0"]):
-        with pytest.raises(InputError, match=r"no runner works on .*: the runner has ended"):
-            drill(runner.directory, *arguments)
-    assert list((runner.directory / "drills").iterdir()) == []
-
-
 REAL = Event("C7061BAC", "Freeze", "VirtualMachine", ("Web_0", "web_1"), "Scheduled")
 
 
@@ -257,11 +249,15 @@ def test_recovering_real_event_refuses_the_drill(runner: FakeRunner) -> None:
     assert runner.poll() is None
 
 
-def test_ended_runner_is_the_reason_despite_old_records(runner: FakeRunner) -> None:
-    runner.lists(REAL)
-    runner.beat(pid=2**22 + 1)
-    with pytest.raises(InputError, match="no runner works on"):
-        drill(runner.directory, "--type", "Reboot")
+@pytest.mark.parametrize("recorded", [False, True], ids=["nothing", "a real event"])
+def test_a_runner_that_has_ended_is_reported(runner: FakeRunner, recorded: bool) -> None:
+    if recorded:
+        runner.lists(REAL)
+    runner.beat(pid=2**22 + 1)  # above what Linux gives
+    for arguments in (["--type", "Reboot"], ["--cancel", "drill-0"]):
+        with pytest.raises(InputError, match=r"no runner works on .*: the runner has ended"):
+            drill(runner.directory, *arguments)
+    assert list((runner.directory / "drills").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -193,18 +193,6 @@ def test_idle_vms_ask_nobody(running: Group) -> None:
 # Restarts
 
 
-def test_a_killed_runner_keeps_its_slot(running: Group) -> None:
-    running.seconds["a"] = 30.0
-    event = running.schedule("one", "a")
-    running.pass_time(3.0)
-    running.kill(running.members["a"])
-    running.pass_time(60.0)
-    assert running.holders() == ["a"]
-    running.start(running.members["a"])
-    running.pass_time(40.0)
-    assert running.approved_by(event) == ["a"]
-
-
 def test_event_over_during_downtime_is_given_back(running: Group) -> None:
     event = running.schedule("one", "a")
     running.pass_time(1.2)

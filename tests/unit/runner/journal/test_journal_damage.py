@@ -23,7 +23,7 @@ from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.journals import commit, entries, kinds, opened, record
+from tools.fixtures.journals import alter, commit, entries, kinds, opened, record
 from tools.suite.sizes import examples
 
 PAGE = 4096
@@ -71,13 +71,6 @@ def fill_pages_of_records(file: Path) -> None:
         write(file, page * PAGE, b"\xa5" * PAGE)
 
 
-def change_the_type(file: Path) -> None:
-    connection = sqlite3.connect(file)
-    connection.execute("UPDATE lives SET data = 7 WHERE id = 41")
-    connection.commit()
-    connection.close()
-
-
 # Damage, and the open records that can be read all the same.
 DAMAGES: dict[str, tuple[Callable[[Path], object], list[int]]] = {
     "garbage in the header": (lambda file: write(file, 0, b"\xa5" * 100), []),
@@ -94,7 +87,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[int]]] = {
     ),
     "other text in a row": (replace(b'{"id":40,', b'{"id"440,'), [41]),
     "no text in a row": (replace(b'{"id":40,', b'{"id":\xff\xfe,'), [41]),
-    "another kind of row": (change_the_type, [40]),
+    "another kind of row": (lambda file: alter(file, "UPDATE lives SET data = 7 WHERE id = 41"), [40]),
 }
 
 
