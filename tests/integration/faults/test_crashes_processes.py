@@ -131,30 +131,6 @@ def test_right_after_the_approval(vm: Vm, moment: str) -> None:
     assert (history["outcome"], history["approvals"]) == ("finished", 1)
 
 
-def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
-    vm.allow("prepare")
-    first = vm.run()
-    vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
-    wait_until(lambda: vm.runs("recover"))
-    wait_until(lambda: "recover 1 begins" in vm.said())
-    first.stop(signal.SIGKILL)
-
-    vm.run()
-    wait_until(lambda: "recover 2 begins" in vm.said())
-    vm.allow("recover")
-    wait_until(vm.is_over)
-    assert vm.said() == [
-        "prepare 1 begins",
-        "prepare 1 succeeds",
-        "recover 1 begins",
-        "recover 1 ended",
-        "recover 2 begins",
-        "recover 2 succeeds",
-    ]
-    assert len(vm.approvals()) == 1
-    assert attempts(vm.only_event(), "hook-ended") == ["prepare 1", "recover 2"]
-
-
 @pytest.mark.parametrize("seed", seeds(SIZE.killed_runners))
 def test_killed_runners_repeat_no_finished_hook(vm: Vm, seed: int) -> None:
     """A runner is killed again and again, each time as soon as the journal has grown."""

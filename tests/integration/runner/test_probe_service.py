@@ -85,17 +85,6 @@ def test_probe_is_503_from_first_hook_to_recovery(
     assert probe("/healthz") == 200
 
 
-def test_probe_is_503_from_approval_to_event_end(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
-    """No hook runs."""
-    probe = probed()
-    event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
-    probe.runner.wait_for("approved")
-    wait_until(lambda: probe() == 503)
-    probe.runner.wait_for("decision", status="Started")
-    emulator.finish(event)
-    wait_until(lambda: probe() == 200)
-
-
 def test_held_event_closes_the_probe_near_its_start(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
     probe = probed("--probe-lead", "1000")
     far = emulator.schedule("Redeploy", ["web_0"], notice_seconds=3000)

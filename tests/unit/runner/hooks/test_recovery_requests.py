@@ -103,44 +103,24 @@ def test_a_later_event_is_not_concerned(machine: Machine) -> None:
 # The runner may be killed at any moment
 
 
+@pytest.mark.parametrize("killed", ["before it is read", "before the commit", "before the removal"])
 @pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_request_waits_for_a_runner(machine: Machine, note: str | None) -> None:
+def test_request_is_carried_out_once_despite_a_crash(machine: Machine, note: str | None, killed: str) -> None:
     record = machine.failing()
     machine.ask(record, note)
-    machine.restart()
-    machine.work()
-    assert machine.running() == (["undrain"] if note is None else [])
-    assert len(machine.answers()) == 1
-    assert machine.files() == []
-
-
-@pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_crash_before_the_commit_repeats_the_request(machine: Machine, note: str | None) -> None:
-    record = machine.failing()
-    machine.ask(record, note)
-    machine.recoveries.read_requests()
-    machine.recoveries.carry_out()
-    machine.restart()
-    assert machine.answers() == []
-    machine.work()
-    assert [answer.fields["by"] for answer in machine.answers()] == ["alice"]
-    assert machine.running() == (["undrain"] if note is None else [])
-    assert machine.files() == []
-
-
-@pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_crash_before_the_removal_does_not_repeat(machine: Machine, note: str | None) -> None:
-    record = machine.failing()
-    machine.ask(record, note)
-    machine.recoveries.read_requests()
-    machine.recoveries.carry_out()
-    machine.scheduler.advance()
-    assert machine.journal.commit()
+    if killed != "before it is read":
+        machine.recoveries.read_requests()
+        machine.recoveries.carry_out()
+    if killed == "before the removal":
+        machine.scheduler.advance()
+        assert machine.journal.commit()
     machine.restart()
     assert len(machine.files()) == 1
+    assert len(machine.answers()) == (killed == "before the removal")
     machine.work()
-    assert len(machine.answers()) == 1
-    assert machine.answers()[0].kind != "recovery-refused"
+    (answer,) = machine.answers()
+    assert (answer.kind, answer.fields["by"]) == ("recovery-again" if note is None else "recovery-dealt-with", "alice")
+    assert machine.running() == (["undrain"] if note is None else [])
     assert machine.files() == []
 
 
