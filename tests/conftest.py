@@ -168,9 +168,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    """Return the emulator with two VMs, whose events are over soon; a file may have another."""
-    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
+def server(request: pytest.FixtureRequest) -> Iterator[EmulatorServer]:
+    """Return the emulator with two VMs, whose events are over soon; the marker ``emulated`` changes that."""
+    marker = request.node.get_closest_marker("emulated")
+    changed = {"start_delay": 0.1, "gone_after": 0.5, **(marker.kwargs if marker else {})}
+    vms = changed.pop("vms", ("web_0", "web_1"))
+    with EmulatorServer(vms=vms, settings=Settings(**changed)) as running:
         yield running
 
 

@@ -116,35 +116,24 @@ def test_an_operators_pause_outlives_every_crash(script: Script) -> None:
 # The judge would notice
 
 
-def approve_during_a_pause(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OperatorPause, "blocker", lambda _self: None)
-
-
-def ask_for_a_pause_only_when_it_is_sent(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ApprovalGate, "blocker", ApprovalGate._unready)
-
-
 def test_an_approval_during_a_pause_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask_for_a_pause_only_when_it_is_sent(monkeypatch)
+    monkeypatch.setattr(ApprovalGate, "blocker", ApprovalGate._unready)
     play(PAUSED)  # it is asked for again, right before the approval is sent
-    approve_during_a_pause(monkeypatch)
+    monkeypatch.setattr(OperatorPause, "blocker", lambda _self: None)
     with pytest.raises(BrokenPromise, match="no approval while an operator has paused approvals"):
         play(PAUSED)
 
 
-def see_no_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(EventRecord, "update_content", lambda *_: False)
-
-
-def keep_what_was_prepared_for_another_content(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ApprovalGate, "blocker", lambda *_: None)
-
-
-@pytest.mark.parametrize("break_it", [see_no_change, keep_what_was_prepared_for_another_content])
-def test_an_approval_for_another_content_is_noticed(
-    break_it: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    break_it(monkeypatch)
+@pytest.mark.parametrize(
+    "broken",
+    [
+        (EventRecord, "update_content", lambda *_: False),  # no change is seen
+        (ApprovalGate, "blocker", lambda *_: None),  # what was prepared for another content counts
+    ],
+    ids=lambda broken: broken[1],
+)
+def test_an_approval_for_another_content_is_noticed(broken: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*broken)
     with pytest.raises(BrokenPromise, match="no approval before every prepare hook has succeeded"):
         play(CHANGED)
 
@@ -183,6 +172,14 @@ def test_an_approval_without_its_document_is_noticed(
         play(script)
 
 
+def replaced(owner: type, name: str, value: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(owner, name, value)
+
+    break_it.__name__ = name
+    return break_it
+
+
 def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
     write = OpenRecords.write
 
@@ -219,14 +216,6 @@ def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HookScheduler, "resume_records", hasty)
 
 
-def forget_what_was_listed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Tracker, "restore", lambda *_: None)
-
-
-def resume_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HookScheduler, "resume", lambda self: self._journal.open() and None)
-
-
 def forget_approvals(patch: pytest.MonkeyPatch) -> None:
     of = EventRecord.of
 
@@ -236,18 +225,6 @@ def forget_approvals(patch: pytest.MonkeyPatch) -> None:
         return record
 
     patch.setattr(EventRecord, "of", forgetful)
-
-
-def send_unannounced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Approvals, "_write_ahead", lambda *_: True)
-
-
-def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(World, "end_leftovers", lambda *_: set())
-
-
-def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ApprovalGate, "blocker", lambda *_: None)
 
 
 def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
@@ -264,10 +241,6 @@ def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HookScheduler, "resume_records", eager)
 
 
-def never_approve(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Approvals, "next_request", lambda *_: None)
-
-
 @pytest.mark.parametrize(
     ("break_it", "promise"),
     [
@@ -275,16 +248,19 @@ def never_approve(patch: pytest.MonkeyPatch) -> None:
         (leave_out_interrupted_recoveries, "what was prepared is recovered"),
         (recover_nothing_after_a_restart, "what was prepared is recovered"),
         (
-            forget_what_was_listed,
+            replaced(Tracker, "restore", lambda *_: None),
             "attempts are counted|no prepare hook that has succeeded runs again|has not come to rest",
         ),
-        (resume_nothing, "attempts are counted|no prepare hook that has succeeded|what was prepared is recovered"),
+        (
+            replaced(HookScheduler, "resume", lambda self: self._journal.open() and None),
+            "attempts are counted|no prepare hook that has succeeded|what was prepared is recovered",
+        ),
         (forget_approvals, "an approval that was taken is not repeated"),
-        (send_unannounced, "an approval is in the journal before it is sent"),
-        (let_leftovers_run, "no hook runs twice at the same time"),
-        (wait_for_no_hook, "no approval before every prepare hook has succeeded"),
+        (replaced(Approvals, "_write_ahead", lambda *_: True), "an approval is in the journal before it is sent"),
+        (replaced(World, "end_leftovers", lambda *_: set()), "no hook runs twice at the same time"),
+        (replaced(ApprovalGate, "blocker", lambda *_: None), "no approval before every prepare hook has succeeded"),
         (recover_what_is_listed, "recovered is what was prepared, and has left the list|no prepare hook that"),
-        (never_approve, "what is prepared is approved at once"),
+        (replaced(Approvals, "next_request", lambda *_: None), "what is prepared is approved at once"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
 from tools.sites.runner_process import DRAINS, Host, Start
 from tools.sites.waiting import wait_until
 from tools.suite.sizes import SIZE, seeds
+
+pytestmark = pytest.mark.emulated(gone_after=2.5)
 
 # Writes down what it does, and waits for a file that lets it succeed; not for ever, should the test have failed.
 # Nobody reads its output once the runner was killed: the shell's note that SIGTERM ended sleep would end it.
@@ -79,12 +78,6 @@ def grown_or_over(vm: Vm, enough: int) -> bool:
 
 
 @pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=2.5)) as running:
-        yield running
-
-
-@pytest.fixture
 def vm(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
     return Vm(tmp_path, emulator, start, DRAINS, HOOK)
 
@@ -136,30 +129,6 @@ def test_right_after_the_approval(vm: Vm, moment: str) -> None:
     assert vm.said() == ["prepare 1 begins", "prepare 1 succeeds", "recover 1 begins", "recover 1 succeeds"]
     history = vm.only_event()
     assert (history["outcome"], history["approvals"]) == ("finished", 1)
-
-
-def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
-    vm.allow("prepare")
-    first = vm.run()
-    vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
-    wait_until(lambda: vm.runs("recover"))
-    wait_until(lambda: "recover 1 begins" in vm.said())
-    first.stop(signal.SIGKILL)
-
-    vm.run()
-    wait_until(lambda: "recover 2 begins" in vm.said())
-    vm.allow("recover")
-    wait_until(vm.is_over)
-    assert vm.said() == [
-        "prepare 1 begins",
-        "prepare 1 succeeds",
-        "recover 1 begins",
-        "recover 1 ended",
-        "recover 2 begins",
-        "recover 2 succeeds",
-    ]
-    assert len(vm.approvals()) == 1
-    assert attempts(vm.only_event(), "hook-ended") == ["prepare 1", "recover 2"]
 
 
 @pytest.mark.parametrize("seed", seeds(SIZE.killed_runners))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.running_hooks import GRACE_SECONDS, MOST_RUNNING
 from tools.fixtures.hook_bench import is_running
 from tools.sites.runner_process import Process, Start, approvals, compiled, program
@@ -40,12 +38,6 @@ SLACK_SECONDS = 20.0  # for a busy machine: what is waited for in vain takes for
 def place() -> Iterator[Path]:
     with memory() as directory:
         yield directory
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
-        yield running
 
 
 @pytest.fixture
@@ -75,13 +67,6 @@ def pids(place: Path) -> Iterator[Callable[[], list[int]]]:
     for pid in read():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def status(process: Process, name: str) -> int:
-    """Return a number of kibibytes from the kernel's status of a process."""
-    found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{process.process.pid}/status").read_text(), re.MULTILINE)
-    assert found
-    return int(found.group(1))
 
 
 def cpu_seconds(process: Process) -> float:
@@ -118,20 +103,6 @@ def test_one_that_ignores_sigterm_as_does_its_child(
     assert max(later - sooner for sooner, later in zip(polls, polls[1:])) < 1.0 + SLACK_SECONDS
 
 
-def test_one_that_prints_a_gibibyte(run: Callable[..., Process], emulator: EmulatorClient) -> None:
-    runner = run("echo first; head -c 1G /dev/zero; echo; echo last")
-    before = status(runner, "VmHWM")
-    emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
-    ended = runner.wait_for("hook-ended")
-    assert ended["result"] == "succeeded"
-    assert ended["output"].startswith("first\n")
-    assert ended["output"].endswith("last\n")
-    assert len(ended["output"]) < 20_000
-    runner.wait_for("state", to="done")
-    assert len(approvals(emulator)) == 1
-    assert status(runner, "VmHWM") - before < 8 * 1024
-
-
 def test_one_that_closes_its_output_and_stays(
     run: Callable[..., Process], emulator: EmulatorClient, place: Path
 ) -> None:
@@ -146,19 +117,6 @@ def test_one_that_closes_its_output_and_stays(
     (place / "go").touch()
     runner.wait_for("approved")
     runner.wait_for("state", to="done")
-
-
-def test_one_that_vanishes_after_the_start(run: Callable[..., Process], emulator: EmulatorClient, place: Path) -> None:
-    runner = run("exit 0")
-    (place / "drain").unlink()
-    event_id = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
-    ended = runner.wait_for("hook-ended")
-    assert ended["result"] == "not-started"
-    assert str(place / "drain") in ended["reason"]
-    runner.wait_for("decision", eligibility="preparation-failed")
-    emulator.cancel(event_id)
-    runner.wait_for("hook-ended", phase="recover", result="succeeded")
-    assert approvals(emulator) == []
 
 
 @pytest.mark.vm_python

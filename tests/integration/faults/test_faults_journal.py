@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.journal.reader import JournalReader
 from tools.fixtures.journals import run_with_own_mounts
 from tools.sites.commands import SEARCH_PATH, run_program
-from tools.sites.runner_process import compiled, runners
+from tools.sites.runner_process import Start, compiled
 from tools.worlds.timed_runner import Story, TimedRunner, memory
 
 WITH_MOUNTS = """
@@ -158,7 +157,7 @@ def test_journal_damaged_during_a_drain_loses_only_history(damage: Callable[[Pat
 
 
 @pytest.mark.vm_python
-def test_journal_damaged_before_the_start_is_reported(tmp_path: Path) -> None:
+def test_journal_damaged_before_the_start_is_reported(tmp_path: Path, emulator: EmulatorClient, start: Start) -> None:
     """It is reported, and the file kept. Events that may have been in it are held; later ones are handled."""
     tmp_path.chmod(0o700)
     policy = "name: drains\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"
@@ -166,20 +165,15 @@ def test_journal_damaged_before_the_start_is_reported(tmp_path: Path) -> None:
     state = tmp_path / "state-web_0"
     state.mkdir(mode=0o700)
     (state / "journal.db").write_bytes(b"this is not a database " * 1000)
-    with (
-        EmulatorServer(vms=["web_0"]) as server,
-        EmulatorClient(server.url) as emulator,
-        runners(server, tmp_path) as start,
-    ):
-        event_id = emulator.schedule("Reboot", ["web_0"])
-        runner = start("--artifact", str(artifact))
-        line = runner.wait_for("journal-trouble", level="error")
-        (aside,) = state.glob("journal.db.corrupt-*")
-        assert str(aside) in line["reason"]
-        assert runner.wait_for("decision", eligibility="in-doubt")["event_id"] == event_id
-        later = emulator.schedule("Reboot", ["web_0"])
-        assert runner.wait_for("approved")["event_ids"] == [later]
-        (kept,) = state.glob("damaged/*.json")
-        kept.unlink()
-        assert runner.wait_for("approved", count=2)["event_ids"] == [event_id]
+    event_id = emulator.schedule("Reboot", ["web_0"])
+    runner = start("--artifact", str(artifact))
+    line = runner.wait_for("journal-trouble", level="error")
+    (aside,) = state.glob("journal.db.corrupt-*")
+    assert str(aside) in line["reason"]
+    assert runner.wait_for("decision", eligibility="in-doubt")["event_id"] == event_id
+    later = emulator.schedule("Reboot", ["web_0"])
+    assert runner.wait_for("approved")["event_ids"] == [later]
+    (kept,) = state.glob("damaged/*.json")
+    kept.unlink()
+    assert runner.wait_for("approved", count=2)["event_ids"] == [event_id]
     assert {record.key for record in JournalReader(str(state)).records()} == {event_id.lower(), later.lower()}

@@ -28,7 +28,6 @@ from tools.sites.waiting import wait_until
 SOON_SECONDS = 4.5
 # Each hook writes down when it begins and ends. One is over after the time it is named after, or goes on for ever.
 HOOK = """echo "$(date +%s.%N) $FOREWARN_PHASE $1 begins" >> {directory}/said
-[ "$1" = loud ] && head -c 60000 /dev/zero | tr '\\0' x
 trap 'exit 1' TERM
 [ "$2" = stubborn ] && trap '' TERM
 if [ "$2" = forever ] || [ "$2" = stubborn ]; then
@@ -60,10 +59,6 @@ rule:
       condition: event.EventType == "Redeploy"
       output: approve
       prepare: [{{run: [{hook}, drain, stubborn], timeout: 1m}}]
-    - id: loud
-      condition: event.EventType == "Terminate"
-      output: approve
-      prepare: [{{run: [{hook}, loud, "0"]}}]
     - id: plain
       condition: event.EventType == "Freeze"
       output: approve
@@ -185,18 +180,6 @@ def test_hooks_continue_while_an_approval_is_unanswered(vm: Vm) -> None:
     assert not [line for line in runner.lines if line["line"] == "approved"]
 
 
-def test_stop_does_not_wait_for_an_unanswered_approval(vm: Vm) -> None:
-    vm.service.way = APPROVALS
-    vm.service.schedule("F", 600, "Freeze")
-    runner = vm.run()
-    wait_until(lambda: vm.service.requests("POST"))
-    assert vm.seconds_to_end(runner.process) < SOON_SECONDS
-    runner.end()
-    assert "is unknown" in runner.wait_for("interrupted")["reason"]
-    failed = runner.wait_for("approval-failed")
-    assert (failed["event_ids"], failed["kind"]) == (["F"], "timeout")
-
-
 def test_it_stops_soon_whatever_is_under_way(vm: Vm) -> None:
     """A hook that ignores SIGTERM, a service that does not answer, and a reader of the log that does not read."""
     runner = vm.run()
@@ -293,26 +276,3 @@ def test_slow_log_reader_gets_every_line_of_once(vm: Vm, pipe: Pipe) -> None:
     assert [line["line"] for line in lines].count("decision") == 1000
     assert len(pipe.text) + len(lines) * _OVERHEAD_BYTES > LIMIT_BYTES, "in memory, before anybody read"
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_lost_log_lines_are_counted_and_reported(vm: Vm, pipe: Pipe, form: str) -> None:
-    pipe.fill()
-    vm.run_into(pipe.writer, "--log-format", form)
-    wait_until(lambda: len(vm.service.requests("GET")) >= 2)
-    for number in range(100):  # the lines about their hooks are more than the runner keeps in memory
-        vm.service.schedule(f"loud-{number}", 600, "Terminate")
-    wait_until(lambda: len(vm.service.requests("POST")) >= 1, seconds=120)
-    since = time.monotonic()
-    wait_until(lambda: len(vm.service.requests("GET", after=since)) >= 2)
-    vm.service.clear()
-    wait_until(lambda: any("log-lines-lost" in line for line in pipe.read()))
-    lines = [line for line in pipe.read() if not line.startswith("xxx")]
-    assert "started" in lines[0], "what was written before the loss is not lost"
-    marks = [line for line in lines if "log-lines-lost" in line]
-    lost = [json.loads(line)["lines"] if form == "json" else int(line.rpartition("lines=")[2]) for line in marks]
-    assert 1 <= sum(lost) <= 1000
-    if form == "json":
-        assert [json.loads(line) for line in lines], "each line is whole"
-    vm.service.schedule("after", 600, "Freeze")
-    wait_until(lambda: any("after" in line for line in pipe.read()))

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.sites.runner_process import DRAINS, Host, Start
 from tools.sites.waiting import wait_until
 from tools.suite.sizes import SEED, SIZE, enough
 from tools.worlds.timed_runner import Story, TimedRunner, memory
+
+pytestmark = pytest.mark.emulated(start_delay=0.5, gone_after=1.0)
 
 FLIPS = SIZE.flipped_bits
 # Each writes that it runs; to prepare for "long", and to recover from "slow", it waits for a file "go".
@@ -178,12 +178,6 @@ class Vm(Host):
         """Return its exit code, its text for people, and its JSON for programs."""
         shown = self.forewarn("status")
         return shown.returncode, shown.stdout, json.loads(self.forewarn("status", "--json").stdout)
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.5, gone_after=1.0)) as running:
-        yield running
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.runner.journal import doubts
 from forewarn.runner.journal.integrity import Loss
 from tools.sites.commands import in_process
@@ -24,18 +23,19 @@ rule:
 """
 
 
-def test_once_approves_nothing_that_is_in_doubt(tmp_path: Path) -> None:
+def test_once_approves_nothing_that_is_in_doubt(
+    tmp_path: Path, server: EmulatorServer, emulator: EmulatorClient
+) -> None:
     """docs/operations.md: nothing is approved ... until a person has seen to it."""
     tmp_path.chmod(0o700)
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     artifact = compiled(tmp_path, POLICY)
-    with EmulatorServer(vms=["web_0"], settings=Settings()) as server, EmulatorClient(server.url) as emulator:
-        event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
-        doubts.Doubts(str(state)).add([Loss(event.lower(), 1, "its record in the journal is damaged", "x")], 1.8e9)
-        done = in_process(
-            *("run", "--artifact", artifact, "--once", "--state", state, "--vm-name", "web_0"),
-            FOREWARN_ENDPOINT=server.vm_endpoint("web_0"),
-        )
-        print(done.stdout, done.stderr, sorted(path.name for path in state.iterdir()))
-        assert approvals(emulator) == []
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+    doubts.Doubts(str(state)).add([Loss(event.lower(), 1, "its record in the journal is damaged", "x")], 1.8e9)
+    done = in_process(
+        *("run", "--artifact", artifact, "--once", "--state", state, "--vm-name", "web_0"),
+        FOREWARN_ENDPOINT=server.vm_endpoint("web_0"),
+    )
+    print(done.stdout, done.stderr, sorted(path.name for path in state.iterdir()))
+    assert approvals(emulator) == []

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.fixtures.hook_bench import is_running
 from tools.sites.commands import vm_command
 from tools.sites.runner_process import compiled
@@ -28,23 +27,24 @@ rule:
 """
 
 
-def test_closed_log_ends_the_runner_and_its_hooks(tmp_path: Path) -> None:
+def test_closed_log_ends_the_runner_and_its_hooks(
+    tmp_path: Path, server: EmulatorServer, emulator: EmulatorClient
+) -> None:
     tmp_path.chmod(0o700)
     pid_file = tmp_path / "pid"
     artifact = compiled(tmp_path, POLICY.replace("PID", str(pid_file)))
-    with EmulatorServer(vms=["web_0"], settings=Settings()) as server, EmulatorClient(server.url) as emulator:
-        emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
-        environ = {**os.environ, "FOREWARN_ENDPOINT": server.vm_endpoint("web_0")}
-        command = [*vm_command(quick=True), "run", "--artifact", str(artifact)]
-        options = ["--state", str(tmp_path / "state"), "--vm-name", "web_0"]
-        with subprocess.Popen([*command, *options], env=environ, stdout=subprocess.PIPE) as runner:
-            try:
-                wait_until(lambda: pid_file.exists() and pid_file.read_text().strip(), what="the hook runs")
-                hook = int(pid_file.read_text())
-                assert runner.stdout
-                runner.stdout.close()
-                emulator.schedule("Freeze", ["web_0"], notice_seconds=300)  # about which the log has a line
-                assert runner.wait(20) == 141
-                assert not is_running(hook)
-            finally:
-                runner.kill()
+    emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+    environ = {**os.environ, "FOREWARN_ENDPOINT": server.vm_endpoint("web_0")}
+    command = [*vm_command(quick=True), "run", "--artifact", str(artifact)]
+    options = ["--state", str(tmp_path / "state"), "--vm-name", "web_0"]
+    with subprocess.Popen([*command, *options], env=environ, stdout=subprocess.PIPE) as runner:
+        try:
+            wait_until(lambda: pid_file.exists() and pid_file.read_text().strip(), what="the hook runs")
+            hook = int(pid_file.read_text())
+            assert runner.stdout
+            runner.stdout.close()
+            emulator.schedule("Freeze", ["web_0"], notice_seconds=300)  # about which the log has a line
+            assert runner.wait(20) == 141
+            assert not is_running(hook)
+        finally:
+            runner.kill()

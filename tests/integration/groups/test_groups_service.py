@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.runner.groups import documents
 from forewarn.runner.groups.obligations import FILE_NAME
 from tools.servers.etcd_server import EtcdCluster, etcd_cluster
@@ -24,6 +22,8 @@ from tools.sites.runner_process import Process, Start, approvals, compiled, prog
 from tools.sites.waiting import wait_until
 
 VMS = ("web_0", "web_1", "web_2")
+pytestmark = pytest.mark.emulated(vms=VMS)
+
 POLICY = """
 name: web
 rule:
@@ -53,12 +53,6 @@ Run = Callable[[str], Process]
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
     with etcd_cluster(tmp_path_factory.mktemp("etcd"), 1) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=list(VMS), settings=Settings(start_delay=0.1, gone_after=0.5)) as running:
-        yield running
 
 
 @pytest.fixture
@@ -182,20 +176,6 @@ def test_unreachable_store_holds_events_until_it_recovers(
         etcd.start(member)
         etcd.settle()
     process.wait_for("group-store-recovered")
-
-
-def test_without_a_semaphore_limits_hold(run: Run, config: Path, emulator: EmulatorClient) -> None:
-    process = run("web_0")
-    process.wait_for("document")
-    emulator.schedule("Reboot", ["web_0"], notice_seconds=300, impact_seconds=0.1)
-    fault = process.wait_for("group-store-failed")
-    assert "has no semaphore of group web" in fault["reason"]
-    assert "forewarn group create" in fault["hint"]
-    assert "It has no semaphore" in group(config, "status")[1]
-    group(config, "create")
-    process.wait_for("slot-taken")
-    let(config, "web_0")
-    process.wait_for("approved")
 
 
 def test_a_person_frees_a_slot_and_says_why(run: Run, config: Path, emulator: EmulatorClient) -> None:

@@ -17,7 +17,6 @@ import pytest
 import requests
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.events import Event, parse_document
 from forewarn.runner.event_record import content_of
 from forewarn.runner.groups import barrier, documents, semaphore
@@ -26,6 +25,8 @@ from forewarn.runner.groups.semaphore import Semaphore
 from tools.servers.etcd_server import EtcdCluster, etcd_cluster
 from tools.sites.runner_process import Start, approvals, compiled, program
 from tools.sites.waiting import wait_until
+
+pytestmark = pytest.mark.emulated(gone_after=60)
 
 BOTH = ["web_0", "web_1"]
 POLICY = """
@@ -47,12 +48,6 @@ HOOK = 'until [ -e "$(dirname "$0")/go" ]; do sleep 0.05; done'
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
     with etcd_cluster(tmp_path_factory.mktemp("etcd"), 1) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=BOTH, settings=Settings(start_delay=0.1, gone_after=60)) as running:
-        yield running
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output, identity
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tools.fixtures.hook_bench import PATIENCE_SECONDS, Hooks, assert_gone, is_running, wait_for
+from tools.fixtures.hook_bench import PATIENCE_SECONDS, Hooks, assert_gone, is_running, leftover, wait_for
 from tools.sites.waiting import wait_until
 
 # How it ends
@@ -254,35 +254,26 @@ def test_the_first_and_the_last_of_much_output(pieces: list[bytes]) -> None:
 # After a crash of the runner
 
 
-def leftover(script: str) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a hook as an earlier runner would leave it; return it with its recorded start."""
-    process = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True)
-    found = identity(process.pid)
-    assert found is not None
-    return process, found.start
-
-
 def test_a_leftover_hook_is_ended() -> None:
-    process, started = leftover("sleep 20")
-    assert end_leftovers([(process.pid, started)], PATIENCE_SECONDS) == {process.pid}
-    assert process.wait(PATIENCE_SECONDS) == -signal.SIGTERM
-    assert not end_leftovers([(process.pid, started)], 0.2)
+    with leftover("/bin/sleep", "20") as (process, started):
+        assert end_leftovers([(process.pid, started)], PATIENCE_SECONDS) == {process.pid}
+        assert process.wait(PATIENCE_SECONDS) == -signal.SIGTERM
+        assert not end_leftovers([(process.pid, started)], 0.2)
 
 
 def test_a_leftover_hook_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     own, child = tmp_path / "pid", tmp_path / "child"
     script = f"trap '' TERM; sleep 20 & echo $! > {child}; echo $$ > {own}; while :; do sleep 0.02; done"
-    process, started = leftover(script)
-    pid = int(wait_for(child))
-    assert int(wait_for(own)) == process.pid
-    assert end_leftovers([(process.pid, started)], 0.2) == {process.pid}
-    assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
-    assert_gone(pid)
+    with leftover("/bin/sh", "-c", script) as (process, started):
+        pid = int(wait_for(child))
+        assert int(wait_for(own)) == process.pid
+        assert end_leftovers([(process.pid, started)], 0.2) == {process.pid}
+        assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+        assert_gone(pid)
 
 
 def test_process_with_a_reused_pid_is_not_killed() -> None:
-    process, started = leftover("sleep 20")
-    try:
+    with leftover("/bin/sleep", "20") as (process, started):
         assert not end_leftovers([(process.pid, started + 1)], 0.2)
         assert not end_leftovers([(process.pid, None)], 0.2)
         with subprocess.Popen(["/bin/sleep", "20"]) as member:  # of our own group, not a leader as hooks are
@@ -292,18 +283,12 @@ def test_process_with_a_reused_pid_is_not_killed() -> None:
             assert is_running(member.pid)
             member.kill()
         assert is_running(process.pid)
-    finally:
-        process.kill()
-        process.wait(PATIENCE_SECONDS)
 
 
 def test_zombie_leftover_is_not_awaited() -> None:
     """Its parent is gone, and the new one may take seconds to reap it: recovery after a restart must not wait."""
-    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
-    found = identity(process.pid)
-    assert found is not None
-    begin = time.monotonic()
-    # It is a zombie until this test waits for it.
-    assert end_leftovers([(process.pid, found.start)], PATIENCE_SECONDS) == {process.pid}
-    assert time.monotonic() - begin < PATIENCE_SECONDS / 2
-    process.wait(10)
+    with leftover("/bin/sleep", "60") as (process, started):
+        begin = time.monotonic()
+        # It is a zombie until this test waits for it.
+        assert end_leftovers([(process.pid, started)], PATIENCE_SECONDS) == {process.pid}
+        assert time.monotonic() - begin < PATIENCE_SECONDS / 2

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from forewarn.runner.hooks import process
@@ -117,21 +118,15 @@ def test_arguments_that_no_system_takes(hooks: Hooks, argv: tuple[str, ...], say
     ],
 )
 def test_a_system_at_its_limits(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise error
-
     with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", refuse)
+        patch.setattr(subprocess, "Popen", Mock(side_effect=error))
         assert says in why_not_started(hooks, "/bin/true")
     assert hooks.run("echo again").output == "again\n"
 
 
 def test_no_thread_no_process(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(*args: object) -> None:
-        raise RuntimeError("can't start new thread")
-
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+        patch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
         assert "can't start new thread" in why_not_started(hooks, "/bin/sh", "-c", f"touch {tmp_path}/ran")
     assert list(tmp_path.iterdir()) == []
 
@@ -253,10 +248,7 @@ def test_nothing_is_imported_before_the_first_hook(package: Path) -> None:
 def test_kernel_without_pidfd_still_reports_outcomes(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def refuse(pid: int) -> int:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(os, "pidfd_open", refuse)
+    monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=OSError(errno.ENOSYS, "Function not implemented")))
     own = tmp_path / "pid"
     assert hooks.run(f"sleep 20 & echo $! > {own}; exit 3").exit_code == 3
     os.kill(int(wait_for(own)), signal.SIGKILL)

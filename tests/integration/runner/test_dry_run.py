@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.sites.commands import forewarn as forewarn_command
 from tools.sites.runner_process import Start, approvals, compiled, program
+
+pytestmark = pytest.mark.emulated(start_delay=120, gone_after=120)
 
 POLICY = """
 name: drains
@@ -32,12 +31,6 @@ rule:
       condition: event.EventType == "Freeze"
       output: approve
 """
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=120, gone_after=120)) as running:
-        yield running
 
 
 @pytest.fixture
@@ -163,20 +156,6 @@ def test_event_decided_by_one_run_is_no_difference(
     (row,) = forewarn.json("history", "--compare")["events"]
     assert row["verdict"] == "one-alone"
     assert "dry run  saw it only when it had started" in forewarn("history", "--compare").stdout
-
-
-@pytest.mark.parametrize("first", ["live", "dry"])
-def test_neither_works_on_what_the_other_has_kept(start: Start, artifact: Path, tmp_path: Path, first: str) -> None:
-    mine = ["--artifact", str(artifact), "--state", str(tmp_path / "one")]
-    runner = start(*mine, *(["--dry-run"] if first == "dry" else []))
-    runner.wait_for("document")
-    runner.stop()
-    code, error = start(*mine, *(["--dry-run"] if first == "live" else [])).end()
-    assert code == 2
-    assert f"is that of a {'live runner' if first == 'live' else 'dry run'}" in error
-    again = start(*mine, *(["--dry-run"] if first == "dry" else []))
-    again.wait_for("document")
-    again.stop()
 
 
 def test_drill_in_a_dry_run_runs_no_hook(

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.servers.listened import free_port
 from tools.sites.commands import forewarn
 from tools.sites.runner_process import Process, Start, compiled, program
 from tools.sites.waiting import wait_until
+
+pytestmark = pytest.mark.emulated(gone_after=120)
 
 POLICY = """
 name: pool
@@ -35,12 +35,6 @@ rule:
 # Each phase ends when its file is there.
 HOOK = """while ! [ -e {directory}/$FOREWARN_PHASE ]; do sleep 0.02; done
 """
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.1, gone_after=120)) as running:
-        yield running
 
 
 @pytest.fixture
@@ -91,17 +85,6 @@ def test_probe_is_503_from_first_hook_to_recovery(
     assert probe("/healthz") == 200
 
 
-def test_probe_is_503_from_approval_to_event_end(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
-    """No hook runs."""
-    probe = probed()
-    event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
-    probe.runner.wait_for("approved")
-    wait_until(lambda: probe() == 503)
-    probe.runner.wait_for("decision", status="Started")
-    emulator.finish(event)
-    wait_until(lambda: probe() == 200)
-
-
 def test_held_event_closes_the_probe_near_its_start(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
     probe = probed("--probe-lead", "1000")
     far = emulator.schedule("Redeploy", ["web_0"], notice_seconds=3000)
@@ -110,23 +93,6 @@ def test_held_event_closes_the_probe_near_its_start(probed: Callable[..., Probed
     near = emulator.schedule("Terminate", ["web_0"], notice_seconds=900)
     wait_until(lambda: probe() == 503)
     emulator.cancel(near)
-    wait_until(lambda: probe() == 200)
-
-
-def test_an_event_of_another_vm_does_not_count(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
-    probe = probed("--vm-name", "web_7")
-    others = emulator.schedule("Terminate", ["web_0"], notice_seconds=30)
-    probe.runner.wait_for("decision", event_id=others)
-    emulator.start(others)
-    probe.runner.wait_for("decision", event_id=others, status="Started")
-    assert probe() == 200
-
-
-def test_a_hardware_failure_counts_from_the_first_poll(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
-    probe = probed()
-    event = emulator.hardware_failure(["web_0"])
-    wait_until(lambda: probe() == 503)
-    emulator.finish(event)
     wait_until(lambda: probe() == 200)
 
 

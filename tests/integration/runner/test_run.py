@@ -76,14 +76,6 @@ def test_brief_freeze_is_approved_and_followed_to_end(start: Start, emulator: Em
     assert runner.lines[-1]["line"] == "stopped"
 
 
-def test_a_dry_run_sends_nothing(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
-    event_id = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
-    runner = start("--artifact", str(artifact), "--dry-run")
-    runner.wait_for("would-approve", event_ids=[event_id])
-    assert runner.stop(signal.SIGINT) == (0, "")
-    assert approvals(emulator) == []
-
-
 def test_once_from_policy_files_with_a_parameter(start: Start, emulator: EmulatorClient, policy: Path) -> None:
     emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
     stricter = start("--policy", str(policy), "--once", "--param", "tolerable_freeze=5")
@@ -93,13 +85,6 @@ def test_once_from_policy_files_with_a_parameter(start: Start, emulator: Emulato
     assert usual.end() == (0, "")
     assert len(approvals(emulator)) == 1
     assert [line["line"] for line in usual.lines] == ["started", "identity", "document", "decision", "approved"]
-
-
-def test_once_ends_with_3_when_the_service_refuses(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
-    emulator.inject_fault(403)
-    code, error = start("--artifact", str(artifact), "--once").end()
-    assert code == 3
-    assert "403" in error
 
 
 def test_a_name_given_is_this_vm_s_name(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
@@ -130,14 +115,6 @@ def test_an_idle_runner_stops_at_once(start: Start, artifact: Path) -> None:
     sent = time.monotonic()
     assert runner.stop() == (0, "")
     assert time.monotonic() - sent < 10  # neither the answer nor the next poll was due by then
-
-
-def test_faults_end_nothing(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
-    emulator.inject_fault(410, times=1)
-    runner = start("--artifact", str(artifact))
-    assert runner.wait_for("poll-failed")["status"] == 410
-    runner.wait_for("poll-recovered")
-    runner.wait_for("document")
 
 
 def test_once_has_no_time_for_hooks_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:

@@ -298,30 +298,18 @@ def test_a_credential_is_given_or_promised(hooks: Hooks, tmp_path: Path) -> None
     assert not problems(hooks.check(code=0, credentials=given))
 
 
-def _remove(hooks: Hooks) -> None:
-    hooks.program.unlink()
-
-
-def _forbid(hooks: Hooks) -> None:
-    hooks.program.chmod(0o644)
-
-
 def _make_directory(hooks: Hooks) -> None:
     hooks.program.unlink()
     hooks.program.mkdir()
 
 
-def _lose_secret(hooks: Hooks) -> None:
-    hooks.secret.unlink()
-
-
 @pytest.mark.parametrize(
     ("spoil", "what"),
     [
-        (_remove, "there is no program"),
-        (_forbid, "may not be executed"),
+        (lambda hooks: hooks.program.unlink(), "there is no program"),
+        (lambda hooks: hooks.program.chmod(0o644), "may not be executed"),
         (_make_directory, "is not a regular file"),
-        (_lose_secret, "No such file"),
+        (lambda hooks: hooks.secret.unlink(), "No such file"),
     ],
 )
 def test_missing_hook_program_exits_with_1(

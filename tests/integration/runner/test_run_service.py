@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import signal
 import urllib.request
@@ -133,33 +132,13 @@ def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient,
     assert textfile.stat().st_mode & 0o777 == 0o644
 
 
-def test_what_others_may_change_is_not_believed(start: Start, tmp_path: Path) -> None:
-    artifact = compiled(tmp_path, FREEZE)
-    artifact.chmod(0o666)
-    code, error = start("--artifact", str(artifact)).end()
-    assert (code, "policy.json" in error, "writable" in error) == (2, True, True)
+@pytest.mark.root(reason="other users run policies of their own, which they may share")
+def test_policy_file_writable_by_others_is_refused(start: Start, tmp_path: Path) -> None:
+    compiled(tmp_path, FREEZE)
     source = tmp_path / "policy.yml"
     source.chmod(0o666)
-    if os.geteuid() == 0:  # other users run policies of their own, which they may share
-        code, error = start("--policy", str(source)).end()
-        assert (code, "policy.yml" in error) == (2, True)
-    source.chmod(0o644)
-    hook = tmp_path / "drain"
-    hook.write_text("#!/bin/sh\n")
-    hook.chmod(0o777)
-    drains = tmp_path / "drains.yml"
-    drains.write_text(
-        f"name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {{run: [{hook}]}}\n"
-    )
-    code, error = start("--policy", str(drains)).end()
-    assert (code, "drain" in error, "writable" in error) == (2, True, True)
-
-
-def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> None:
-    artifact = compiled(tmp_path, FREEZE)
-    code, error = start("--artifact", str(artifact), "--endpoint", "http://192.0.2.1").end()
-    assert code == 2
-    assert "--allow-endpoint" in error
+    code, error = start("--policy", str(source)).end()
+    assert (code, "policy.yml" in error, "writable" in error) == (2, True, True)
 
 
 def test_status_compares_loaded_and_installed_state(start: Start, tmp_path: Path) -> None:

@@ -71,6 +71,13 @@ class Machine(Stage):
         self.gone(record)
         return record
 
+    def retrying(self, recover: str = "undrain") -> EventRecord:
+        """Return the record of an event whose first recover hook has failed once, and runs again."""
+        record = self.recovering(recover)
+        self.end(recover.split()[0], "failed")
+        self.work(10.0)
+        return record
+
     def failing(self, recover: str = "undrain") -> EventRecord:
         """Return the record of an event whose first recover hook has failed three times."""
         record = self.recovering(recover)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import opened
 from tools.fixtures.loop_bench import Bench
+from tools.servers.webhooks import server_context
 from tools.worlds.recovery_stage import Machine
 from tools.worlds.stage import Stage
 
@@ -24,6 +26,12 @@ from tools.worlds.stage import Stage
 @pytest.fixture
 def clocks() -> ManualClocks:
     return ManualClocks()
+
+
+@pytest.fixture(scope="session")
+def tls(certificate: Path) -> ssl.SSLContext:
+    """Return what a server with the certificate needs."""
+    return server_context(certificate)
 
 
 @pytest.fixture

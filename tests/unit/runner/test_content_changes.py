@@ -99,19 +99,6 @@ def test_description_and_spelling_are_no_content(tmp_path: Path, change: dict[st
     assert story.count("post") == 1
 
 
-def test_earlier_not_before_ends_a_running_hook(tmp_path: Path) -> None:
-    story = Story(tmp_path, "refuse")
-    story.slow = {"drain"}
-    story.world.change(story.event, description="drain")
-    story.go(2)
-    (hook,) = [hook for hook in story.world.running() if hook.name == "drain"]
-    story.world.postpone(story.event, 16.0 - NOTICE_SECONDS)
-    story.go(20)
-    assert hook.over == "ended"
-    assert hook.over_at <= 16.0 - 3.0 + 1.0
-    assert story.count("post") == 0
-
-
 def test_postponement_gives_time_for_preparation(tmp_path: Path) -> None:
     story = Story(tmp_path, "refuse")
     story.world.postpone(story.event, 5.0 - NOTICE_SECONDS)

@@ -24,36 +24,37 @@ def waited(clocks: ManualClocks, asked: float, ran: float, slept: float = 0.0, s
     return paused_seconds(clocks, wait, asked)
 
 
-def test_wait_that_ends_in_time_is_no_pause(clocks: ManualClocks) -> None:
-    assert waited(clocks, 1.0, 1.0) is None
-    assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS - 0.01) is None
+LATE = THRESHOLD_SECONDS + 0.01
 
 
-def test_what_a_wait_is_late_is_the_pause(clocks: ManualClocks) -> None:
-    assert waited(clocks, 1.0, 5.8) == pytest.approx(4.8)
-    assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS + 0.01) == pytest.approx(THRESHOLD_SECONDS + 0.01)
-
-
-def test_wait_ended_early_is_no_pause(clocks: ManualClocks) -> None:
-    assert waited(clocks, 60.0, 0.2) is None
-
-
-def test_suspension_shows_on_the_boot_clock(clocks: ManualClocks) -> None:
-    assert waited(clocks, 1.0, 1.0, slept=4.8) == pytest.approx(4.8)
-    # The timer of the wait ran on: awake again, it ended at once.
-    assert waited(clocks, 10.0, 3.0, slept=7.0) == pytest.approx(7.0)
-    assert waited(clocks, 10.0, 0.5, slept=5.0) == pytest.approx(5.0)
-
-
-def test_pause_is_the_sum_of_both_clocks(clocks: ManualClocks) -> None:
-    assert waited(clocks, 1.0, 3.0, slept=3.0) == pytest.approx(5.0)
-    assert waited(clocks, 1.0, 1.3, slept=0.3) == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_wall_clock_step_is_no_pause(clocks: ManualClocks, step: float) -> None:
-    assert waited(clocks, 1.0, 1.0, step=step) is None
-    assert waited(clocks, 1.0, 5.8, step=step) == pytest.approx(4.8)
+@pytest.mark.parametrize(
+    ("asked", "changes", "pause"),
+    [
+        (1.0, {"ran": 1.0}, None),
+        (1.0, {"ran": 1.0 + THRESHOLD_SECONDS - 0.01}, None),
+        (1.0, {"ran": 5.8}, 4.8),
+        (1.0, {"ran": 1.0 + LATE}, LATE),
+        (60.0, {"ran": 0.2}, None),  # it ended early
+        # Suspended: the boot clock shows it. The timer of the wait may have run on, so that it ended at once.
+        (1.0, {"ran": 1.0, "slept": 4.8}, 4.8),
+        (10.0, {"ran": 3.0, "slept": 7.0}, 7.0),
+        (10.0, {"ran": 0.5, "slept": 5.0}, 5.0),
+        # Both
+        (1.0, {"ran": 3.0, "slept": 3.0}, 5.0),
+        (1.0, {"ran": 1.3, "slept": 0.3}, 0.6),
+        # A wall clock that is set is no pause.
+        (1.0, {"ran": 1.0, "step": 3600.0}, None),
+        (1.0, {"ran": 5.8, "step": -3600.0}, 4.8),
+        # A tick that is overdue needs no wait.
+        (-3.0, {"ran": 0.0}, None),
+        (-3.0, {"ran": 2.0}, 2.0),
+    ],
+    ids=str,
+)
+def test_pause_is_the_time_beyond_the_wait(
+    clocks: ManualClocks, asked: float, changes: dict[str, float], pause: float | None
+) -> None:
+    assert waited(clocks, asked, **changes) == (None if pause is None else pytest.approx(pause))
 
 
 class CoarseClocks(ManualClocks):
@@ -86,11 +87,6 @@ def test_coarse_clocks_make_no_pause_and_hide_none(
         assert found is None
     if pause >= THRESHOLD_SECONDS + granularity + 0.001:
         assert found == pytest.approx(pause, abs=granularity + 0.001)
-
-
-def test_overdue_tick_needs_no_wait(clocks: ManualClocks) -> None:
-    assert waited(clocks, -3.0, 0.0) is None
-    assert waited(clocks, -3.0, 2.0) == pytest.approx(2.0)
 
 
 def test_real_clocks_show_no_pause() -> None:

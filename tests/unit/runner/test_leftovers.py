@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 from forewarn.runner.hooks import executor
 from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import group_is_of_hook, identity, signal_group
-from tools.fixtures.hook_bench import is_running
+from tools.fixtures.hook_bench import is_running, leftover
 from tools.worlds.runner_world import VMS
 from tools.worlds.stories import DRAINED, hook, listed, match
 from tools.worlds.world_runner import new_runner
@@ -60,35 +60,27 @@ def test_process_before_exec_is_known_by_its_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between fork and exec Linux shows no environment for an instant."""
-    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True, env={"FOREWARN_ATTEMPT": "1"})
-    found = identity(process.pid)
-    assert found
     shown = [b"", b""]
     read_bytes = Path.read_bytes
 
     def read(path: Path) -> bytes:
         return shown.pop() if path.name == "environ" and shown else read_bytes(path)
 
-    monkeypatch.setattr(Path, "read_bytes", read)
-    try:
-        assert group_is_of_hook(process.pid, found.start)
+    with leftover("/bin/sleep", "60", env={"FOREWARN_ATTEMPT": "1"}) as (process, start):
+        monkeypatch.setattr(Path, "read_bytes", read)
+        assert group_is_of_hook(process.pid, start)
         assert not shown
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_processes_without_any_environment_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
     command = "env -i /bin/sleep 60 & env -i /bin/sleep 60 & echo on; exec env -i /bin/sleep 60"
-    with subprocess.Popen(["/bin/sh", "-c", command], start_new_session=True, stdout=subprocess.PIPE) as process:
-        found = identity(process.pid)
-        assert found
+    with leftover("/bin/sh", "-c", command) as (process, start):
         assert process.stdout
         assert process.stdout.readline()
         waits: list[float] = []
         monkeypatch.setattr("forewarn.runner.hooks.process.time.sleep", waits.append)
         try:
-            assert not group_is_of_hook(process.pid, found.start)
+            assert not group_is_of_hook(process.pid, start)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
     assert sum(waits) < 0.3
@@ -119,27 +111,23 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
     story, _event = listed(tmp_path, [("web", [three])], seconds=3, slow={"a", "b", "c"})
     processes = []
     (record,) = story.instance.runner.scheduler.records
-    for run in record.plan.active_runs():
-        process = subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, start_new_session=True)
-        assert process.stdout
-        process.stdout.readline()
-        found = identity(process.pid)
-        assert found
-        run.pid, run.pid_started = process.pid, found.start
-        processes.append(process)
-    assert len(processes) == 3
-    story.instance.runner.recorder.journal.save(record.as_row())
-    assert story.instance.runner.recorder.journal.commit()
-    story.world.kill()
-    story.instance.runner.recorder.journal._disconnect()
-    instance = new_runner(story.world, str(tmp_path), VMS[0])
-    instance.runner.scheduler._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
-    began = time.monotonic()
-    instance.runner.resume()
-    seconds = time.monotonic() - began
-    for process in processes:
-        process.kill()
-        process.wait()
+    with ExitStack() as stack:
+        for run in record.plan.active_runs():
+            process, run.pid_started = stack.enter_context(leftover(sys.executable, "-c", STUBBORN))
+            assert process.stdout
+            process.stdout.readline()
+            run.pid = process.pid
+            processes.append(process)
+        assert len(processes) == 3
+        story.instance.runner.recorder.journal.save(record.as_row())
+        assert story.instance.runner.recorder.journal.commit()
+        story.world.kill()
+        story.instance.runner.recorder.journal._disconnect()
+        instance = new_runner(story.world, str(tmp_path), VMS[0])
+        instance.runner.scheduler._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
+        began = time.monotonic()
+        instance.runner.resume()
+        seconds = time.monotonic() - began
     assert seconds < 3.0, seconds
     assert sent == {process.pid: [signal.SIGTERM, signal.SIGKILL] for process in processes}
 
@@ -152,11 +140,9 @@ def test_leftover_of_two_records_gets_one_sigterm(monkeypatch: pytest.MonkeyPatc
         return signal_group(pid, number)
 
     monkeypatch.setattr(executor, "signal_group", send)
-    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
-    found = identity(process.pid)
-    assert found
-    assert end_leftovers([(process.pid, found.start)] * 2) == {process.pid}
-    assert process.wait(10) == -signal.SIGTERM
+    with leftover("/bin/sleep", "60") as (process, start):
+        assert end_leftovers([(process.pid, start)] * 2) == {process.pid}
+        assert process.wait(10) == -signal.SIGTERM
     assert sent == [signal.SIGTERM]
 
 
@@ -165,18 +151,12 @@ def test_process_of_another_boot_is_no_leftover(tmp_path: Path) -> None:
     story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"})
     (record,) = story.instance.runner.scheduler.records
     (run,) = record.plan.active_runs()
-    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
-    found = identity(process.pid)
-    assert found
-    run.pid, run.pid_started = process.pid, found.start
-    story.instance.runner.recorder.journal.save(record.as_row())
-    assert story.instance.runner.recorder.journal.commit()
-    story.world.kill()
-    story.world.reboot(30.0)
-    story.instance.runner.recorder.journal._disconnect()
-    new_runner(story.world, str(tmp_path), VMS[0]).runner.resume()
-    try:
+    with leftover("/bin/sleep", "60") as (process, start):
+        run.pid, run.pid_started = process.pid, start
+        story.instance.runner.recorder.journal.save(record.as_row())
+        assert story.instance.runner.recorder.journal.commit()
+        story.world.kill()
+        story.world.reboot(30.0)
+        story.instance.runner.recorder.journal._disconnect()
+        new_runner(story.world, str(tmp_path), VMS[0]).runner.resume()
         assert is_running(process.pid), "it is somebody else's"
-    finally:
-        process.kill()
-        process.wait()

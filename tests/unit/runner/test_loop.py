@@ -16,20 +16,11 @@ from forewarn.imds.retry import JITTER, LONGEST_DELAY_SECONDS
 from forewarn.policy.approval import witness_delay
 from forewarn.policy.decision import APPROVE, HOLD
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, identity_client
-from forewarn.runner.tracker import EMPTY_SECONDS, LONGEST_GAP_SECONDS, REPEAT_SECONDS
+from forewarn.runner.tracker import EMPTY_SECONDS, REPEAT_SECONDS
 from tools.fixtures.events import NOW, event
 from tools.fixtures.loop_bench import Bench, http_fault, listing
 
 # Polling
-
-
-def test_polls_occur_every_second_without_drift(bench: Bench) -> None:
-    bench.latency = 0.2
-    bench.instance_answer = Vm()
-    bench.run(60, vm_name=None)
-    assert bench.polls[0] == pytest.approx(0.2)
-    late = [poll for poll in bench.polls if poll > 52]  # the identity's request has been made up for
-    assert [b - a for a, b in zip(late, late[1:])] == pytest.approx([1.0] * (len(late) - 1))
 
 
 def test_failing_service_is_polled_less_often(bench: Bench) -> None:
@@ -98,15 +89,6 @@ def test_without_identity_a_witness_approves(bench: Bench) -> None:
     assert delay <= sent <= delay + 3, "its turn comes within a minute, and a poll"
 
 
-def test_late_identity_is_decided_upon_at_once(bench: Bench) -> None:
-    bench.instance_answer = http_fault(500)
-    bench.document = listing(event())
-    bench.rule = lambda listed, facts: APPROVE if facts.vm.zone == "2" else HOLD
-    bench.then(5, instance_answer=Vm(name="web_0", zone="2"))
-    bench.run(20)
-    assert len(bench.posts) == 1
-
-
 def test_identity_request_is_brief_and_in_the_budget() -> None:
     client = Client("http://127.0.0.1:9/vm/web_0")
     asking = identity_client(client)
@@ -145,14 +127,6 @@ def test_events_are_approved_in_one_request_se26(bench: Bench) -> None:
     assert bench.eligibilities() == ["approve", "refused-by-policy", "approve"]
     (approved,) = bench.lines("approved")
     assert approved["event_ids"] == ["A", "C"]
-
-
-def test_approval_is_sent_in_the_same_tick(bench: Bench) -> None:
-    bench.latency = 0.002
-    bench.then(10.4, document=listing(event()))
-    bench.run(20)
-    ((sent, _),) = bench.posts
-    assert sent <= 10.4 + 1.0 + 0.025
 
 
 def test_approval_is_repeated_with_growing_pauses(bench: Bench) -> None:
@@ -373,15 +347,6 @@ def test_gone_event_was_finished_or_cancelled_se20_se21(bench: Bench, last: Even
     (gone,) = bench.lines("event-gone")
     assert (gone["event_id"], gone["outcome"]) == ("A", outcome)
     assert gone["listed_seconds"] == pytest.approx(11, abs=0.3)
-
-
-def test_event_gone_during_a_silence_is_unseen(bench: Bench) -> None:
-    bench.document = listing(event())
-    bench.then(5.5, fault=http_fault(410))
-    bench.then(5.5 + LONGEST_GAP_SECONDS + 5, fault=None, document=Document(3))
-    bench.run(100)
-    (gone,) = bench.lines("event-gone")
-    assert gone["outcome"] == "unseen"
 
 
 def test_an_empty_answer_lists_nothing(bench: Bench) -> None:

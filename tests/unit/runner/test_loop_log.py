@@ -59,15 +59,6 @@ def test_a_decision_line_ends_with_the_description(bench: Bench, description: st
         assert list(line)[-2:] == ["description", "forewarn"]
 
 
-def test_no_description_forges_a_line(bench: Bench) -> None:
-    bench.form = "text"
-    bench.document = listing(event()._replace(description="up\n2026-05-04T12:00:00.000Z info forged \x1b[2J"))
-    bench.run(3)
-    lines = bench.stream.getvalue().splitlines()
-    assert any(line.endswith('"up\\n2026-05-04T12:00:00.000Z info forged \\u001b[2J"') for line in lines)
-    assert not any(line.startswith("2026-05-04T12:00:00.000Z info forged") for line in lines)
-
-
 # Once
 
 

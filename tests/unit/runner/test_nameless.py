@@ -12,7 +12,6 @@ import pytest
 from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
 from forewarn.runner.hooks.commands import Command
-from forewarn.runner.telemetry import heartbeat
 from tools.worlds import world_runner
 from tools.worlds.runner_world import VMS
 from tools.worlds.stories import AFTER, DRAIN, DRAINED, Story, listed, match
@@ -163,28 +162,6 @@ def test_name_given_by_an_operator_is_not_remembered(tmp_path: Path) -> None:
     )
     story.go(5)
     assert story.count("post") == 0
-
-
-def test_a_heartbeat_cuts_no_name(tmp_path: Path) -> None:
-    story = Story(tmp_path, AFTER)
-    clocks = story.instance.clocks
-    beat = heartbeat.Heartbeat(str(tmp_path), clocks)
-    name = "n" * 62 + "_1"
-    long = "x" * 300
-    beat.beat(
-        {
-            "vm": name,
-            "policy": "0" * 64,
-            "fault": long,
-            "journal_trouble": long,
-            "reload_problem": long,
-            "unkept_events": long,
-            "state": "failing",
-            "version": "1.0",
-        },
-        True,
-    )
-    assert heartbeat.vm_name(heartbeat.read(str(tmp_path)), clocks) == name
 
 
 def test_ended_drill_is_closed_once_named(tmp_path: Path) -> None:

@@ -115,15 +115,3 @@ def test_earlier_not_before_shortens_the_retry_pause(tmp_path: Path) -> None:
     story.go(28)
     assert story.count("start", name="drain") == before + 1
     assert story.count("post", result="taken") == 1
-
-
-def test_pending_retry_is_left_to_another_event(tmp_path: Path) -> None:
-    one = match("one", "hold", condition='event.Description == "x"', prepare=["drain"], recover=["undrain", "open"])
-    other = match("other", "hold", condition='event.Description == "y"', prepare=["drain"], recover=["undrain"])
-    story, event = listed(tmp_path, [("web", [one, other])], seconds=3, fail={"undrain"})
-    story.cancel_event(event, 3)
-    assert story.count("end", result="failed") == 1
-    story.schedule(description="y")
-    story.go(3)
-    assert story.count("start", name="undrain") == 1
-    assert story.count("start", name="open") == 1, "what comes after it waits for nothing"

@@ -85,19 +85,6 @@ def test_failure_accepted_by_a_reload_counts_at_once(tmp_path: Path) -> None:
 # What is not asked for any more
 
 
-def test_unrequested_hook_does_not_start_during_silence(tmp_path: Path) -> None:
-    story, _event = listed(
-        tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE, seconds=3, slow={"one"}
-    )
-    story.world.read_fault = 503
-    story.go(3)
-    story.reload()
-    story.slow = set()
-    story.go(10)
-    assert story.count("start", name="two") == 0
-    assert story.count("post") == 0, "nothing is approved without a fresh document"
-
-
 def test_unrequested_hook_is_not_awaited(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE, [("web", [match("a", "hold")])])
     story.slow = story.fail = {"one"}
@@ -110,18 +97,6 @@ def test_unrequested_hook_is_not_awaited(tmp_path: Path) -> None:
     assert story.count("end", result="failed") == 1
     assert story.instance.runner.scheduler.next_in() is None
     assert story.turns(60.0) < 200
-
-
-def test_hook_due_by_time_runs_during_silence(tmp_path: Path) -> None:
-    early = match("early", "hold", condition='age < duration("20s")')
-    story, _event = listed(tmp_path, [("web", [early, match("a", **DRAIN)])], seconds=3)
-    story.world.read_fault = 503
-    story.go(30)
-    assert story.count("start", name="drain") == 1
-    assert story.count("post") == 0
-    story.world.read_fault = None
-    story.go(60)
-    assert story.count("post") == 1
 
 
 # Their order, and their time
@@ -153,23 +128,15 @@ def test_stage_with_a_shared_hook_waits_its_time(tmp_path: Path) -> None:
 # Policies that cannot decide
 
 
-@pytest.mark.parametrize("unreadable", [False, True])
-def test_unreadable_field_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
+@pytest.mark.parametrize("what", ["nothing", "unreadable", "restarted", "nameless"])
+def test_policies_that_cannot_decide_forget_no_recovery(tmp_path: Path, what: str) -> None:
     story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
-    if unreadable:
+    if what == "unreadable":
         story.world.change(event, fields={"DurationInSeconds": "soon"})
-    story.go(3)
-    story.start_event(event, 3)
-    story.finish_event(event, 5)
-    assert story.count("start", name="start-again") == 1
-
-
-@pytest.mark.parametrize("unknown", [False, True])
-def test_unnamed_vm_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
-    story, event = listed(tmp_path, AFTER, seconds=3, start_on="all_approvals")
-    story.stop()
-    story.world.nameless = unknown
-    story.start()
+    elif what != "nothing":
+        story.stop()
+        story.world.nameless = what == "nameless"
+        story.start()
     story.go(3)
     story.start_event(event, 3)
     story.finish_event(event, 5)

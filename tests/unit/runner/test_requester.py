@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 from forewarn.imds.errors import PassingFault
@@ -74,9 +75,7 @@ def test_waiter_is_woken_by_the_answer() -> None:
 
 
 def test_missing_thread_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
     requester = ThreadRequester(lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr("forewarn.runner.requester.start_new_thread", refuse)

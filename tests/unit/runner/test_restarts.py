@@ -8,12 +8,16 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from forewarn.events import Vm
 from forewarn.runner.journal import schema
+from tools.fixtures.journals import alter
 from tools.worlds.runner_world import VMS
 from tools.worlds.stories import DRAINED, HELD, ONCE, Story, hook, listed, match
+
+CANNOT = Mock(side_effect=sqlite3.OperationalError("disk I/O error"))
 
 
 def test_approved_event_keeps_the_vm_unready(tmp_path: Path) -> None:
@@ -38,13 +42,9 @@ def test_unreadable_journal_keeps_a_drained_vm_unready(tmp_path: Path, monkeypat
     assert not story.ready()
     story.world.kill()
     story.instance.runner.recorder.journal._disconnect()
-
-    def fails(*_: object) -> Any:
-        raise sqlite3.OperationalError("disk I/O error")
-
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "connect", fails)
-        patch.setattr(schema, "read", fails)
+        patch.setattr(schema, "connect", CANNOT)
+        patch.setattr(schema, "read", CANNOT)
         story.start()
         story.go(3)
         assert story.instance.runner.recorder.journal.trouble
@@ -91,22 +91,11 @@ def test_unreadable_near_not_before_keeps_unready(tmp_path: Path) -> None:
 def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
     story, _event = listed(tmp_path, HELD, seconds=3)
     story.stop()
-    with sqlite3.connect(tmp_path / "journal.db") as base:
-        base.execute("UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
-    base.close()
+    alter(tmp_path / "journal.db", "UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
     story.start()
     story.go(3)
     assert story.instance.runner.recorder.journal.damaged_count == 1
     assert not story.ready(), "'Is this VM still drained?'"
-
-
-def test_preparation_continues_without_metadata(tmp_path: Path) -> None:
-    story, _event = listed(tmp_path, DRAINED, seconds=3, slow={"drain"}, notice=60.0)
-    story.stop()
-    story.world.nameless = True
-    story.start()
-    story.go(30)
-    assert story.count("start", name="drain") == 2
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -130,16 +119,12 @@ def test_started_event_is_recovered_once_named(tmp_path: Path, restarted: bool) 
     assert story.count("start", name="start-again") == 1
 
 
-def cannot(*_: object) -> Any:
-    raise sqlite3.OperationalError("disk I/O error")
-
-
 def test_single_attempt_recovery_runs_once_despite_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story, event = listed(
         tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])], seconds=3
     )
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "connect", cannot)
+        patch.setattr(schema, "connect", CANNOT)
         story.instance.runner.recorder.journal._disconnect()
         story.cancel_event(event, 4)
         (line,) = [fields for _level, line, fields in story.instance.log.lines if line == "hook-waits"]

@@ -129,7 +129,8 @@ def test_everything_can_be_said(runner: FakeRunner, capsys: pytest.CaptureFixtur
 
 def test_without_notice_it_starts_now(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     drill(runner.directory, "--type", "Reboot", "--notice", "0s")
-    assert runner.event().event_status == "Started"
+    event = runner.event()
+    assert (event.event_status, event.not_before) == ("Started", None)
     assert "It starts now, lasts 30 s" in capsys.readouterr().out
 
 
@@ -196,13 +197,9 @@ def test_limits_of_the_rehearsal_are_reported(runner: FakeRunner, capsys: pytest
     [
         ([], "--type is needed"),
         (["--type", "reboot"], "type 'reboot' is not a word such as Reboot"),
-        (["--type", "Re boot"], "not a word"),
-        (["--type", ""], "not a word"),
         (["--type", "Reboot", "--notice", "200h"], "the notice of 8 d 8 h is not between 0 s and 7 d"),
         (["--type", "Reboot", "--duration", "200h"], "the duration"),
         (["--type", "Reboot", "--resources", ""], "resource '' is not the name of a VM"),
-        (["--type", "Reboot", "--resources", "a\nb"], "not the name of a VM"),
-        (["--type", "Reboot", "--description", "a\nb"], "the description"),
         (["--type", "Reboot", "--cancel", "drill-0"], "--cancel ends a drill"),
         (["--cancel", "drill-0", "--notice", "5m"], "--cancel ends a drill"),
         (["--cancel", "drill-0"], "there is no drill drill-0"),
@@ -233,14 +230,6 @@ def test_missing_state_directory_refuses_the_drill(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runner_that_has_ended_is_reported(runner: FakeRunner) -> None:
-    runner.beat(pid=2**22 + 1)  # above what Linux gives
-    for arguments in (["--type", "Reboot"], ["--cancel", "drill-0"]):
-        with pytest.raises(InputError, match=r"no runner works on .*: the runner has ended"):
-            drill(runner.directory, *arguments)
-    assert list((runner.directory / "drills").iterdir()) == []
-
-
 REAL = Event("C7061BAC", "Freeze", "VirtualMachine", ("Web_0", "web_1"), "Scheduled")
 
 
@@ -260,11 +249,15 @@ def test_recovering_real_event_refuses_the_drill(runner: FakeRunner) -> None:
     assert runner.poll() is None
 
 
-def test_ended_runner_is_the_reason_despite_old_records(runner: FakeRunner) -> None:
-    runner.lists(REAL)
-    runner.beat(pid=2**22 + 1)
-    with pytest.raises(InputError, match="no runner works on"):
-        drill(runner.directory, "--type", "Reboot")
+@pytest.mark.parametrize("recorded", [False, True], ids=["nothing", "a real event"])
+def test_a_runner_that_has_ended_is_reported(runner: FakeRunner, recorded: bool) -> None:
+    if recorded:
+        runner.lists(REAL)
+    runner.beat(pid=2**22 + 1)  # above what Linux gives
+    for arguments in (["--type", "Reboot"], ["--cancel", "drill-0"]):
+        with pytest.raises(InputError, match=r"no runner works on .*: the runner has ended"):
+            drill(runner.directory, *arguments)
+    assert list((runner.directory / "drills").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from forewarn.errors import InputError
@@ -166,10 +166,7 @@ def test_what_cannot_be_moved_aside_is_refused_once(
     (state / "drills" / "drill-a.json").write_text("{")
     (state / "drills" / "b.json").write_text("{")
 
-    def fail(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(os, "replace", Mock(side_effect=PermissionError(1, "Operation not permitted")))
     assert drills.poll("web_0") is None
     assert len(drills.take_results()) == 2
     assert drills.poll("web_0") is None
@@ -182,10 +179,7 @@ def test_what_cannot_be_removed_does_not_begin_again(
     event_id = hand_over(state, clocks, REBOOT._replace(notice_seconds=0))
     drills.poll("web_0")
 
-    def fail(*_: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(os, "unlink", fail)
+    monkeypatch.setattr(os, "unlink", Mock(side_effect=OSError(30, "Read-only file system")))
     clocks.now += 30
     assert events_of(drills.poll("web_0")) == ()
     assert [ended.event_id for ended in drills.take_results()] == [event_id]
@@ -220,11 +214,8 @@ def test_running_drill_survives_an_unreadable_directory(
     hand_over(state, clocks)
     document = drills.poll("web_0")
 
-    def fail(*_: object) -> Iterator[Path]:
-        raise OSError(5, "Input/output error")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "iterdir", fail)
+        patch.setattr(Path, "iterdir", Mock(side_effect=OSError(5, "Input/output error")))
         assert drills.poll("web_0") is document
         clocks.now += 900
         assert only_event(drills.poll("web_0")).event_status == "Started"

@@ -22,7 +22,7 @@ from forewarn.runner.state.trust import read_secret
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.servers.scripted_imds import AnsweringServer, Request, ScriptedServer, status
-from tools.servers.webhooks import Answer, Webhook, server_context
+from tools.servers.webhooks import Answer, Webhook
 
 ETCD = {"etcd": ["https://etcd-1.example.com:2379", "https://[fd00::2]:2379"]}
 BLOB = {"blob": "https://web.blob.core.windows.net/forewarn"}
@@ -194,11 +194,6 @@ def test_a_secret_is_without_white_space_around_it(tmp_path: Path) -> None:
     path.write_bytes(b" a b\r\n\n")
     path.chmod(0o600)
     assert read_secret(str(path)) == b"a b"
-
-
-@pytest.fixture(scope="module")
-def tls(certificate: Path) -> ssl.SSLContext:
-    return server_context(certificate)
 
 
 def test_a_container_with_a_sas(tmp_path: Path, certificate: Path, tls: ssl.SSLContext) -> None:

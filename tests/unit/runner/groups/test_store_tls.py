@@ -24,11 +24,6 @@ from tools.servers.scripted_imds import ScriptedServer, status
 from tools.servers.webhooks import HOST, Answer, Webhook, server_context
 
 
-@pytest.fixture(scope="module")
-def tls(certificate: Path) -> ssl.SSLContext:
-    return server_context(certificate)
-
-
 @pytest.fixture
 def files(certificate: Path) -> TlsFiles:
     return TlsFiles(str(certificate))

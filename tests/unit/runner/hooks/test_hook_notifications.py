@@ -54,8 +54,9 @@ class Receivers:
         request, content = (json.loads(line) for line in command.stdin.splitlines())
         ok = self._script.pop(0) if self._script else True
         self.contents.append(content)
-        names = (request["url"], content["event"]["EventId"], content["occasion"], content["attempt"])
-        self.deliveries.append(Delivery(*names, self._clocks.now, ok))
+        if "event" in content:  # it is no body of the policies
+            names = (request["url"], content["event"]["EventId"], content["occasion"], content["attempt"])
+            self.deliveries.append(Delivery(*names, self._clocks.now, ok))
         self.running[token] = ok
         return None
 
@@ -233,24 +234,8 @@ def by_occasion(mark: str) -> dict[str, Any]:
     return {"occasions": {one: {"json": {"occasion": one, "mark": mark}} for one in (*OCCASIONS, "cancelled")}}
 
 
-class Bodies(Scene):
-    """A scene whose receivers note the bodies."""
-
-    def __init__(self, script: Sequence[bool] = ()) -> None:
-        super().__init__(script)
-        self.sent: list[Any] = []
-        self.receivers.start = self._start  # type: ignore[method-assign]  # of a fake
-        self._script = list(script)
-
-    def _start(self, token: Hashable, command: Command) -> HookProcess | None:
-        _request, content = (json.loads(line) for line in command.stdin.splitlines())
-        self.sent.append(content)
-        self.receivers.running[token] = self._script.pop(0) if self._script else True
-        return None
-
-
 def test_body_is_that_of_its_occasion() -> None:
-    scene = Bodies([False])
+    scene = Scene([False])
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
     scene.work()
@@ -258,7 +243,7 @@ def test_body_is_that_of_its_occasion() -> None:
     scene.scheduler.notify(record, "started")
     scene.pass_time()
     # The retry tells what was so when it was decided, and what comes later waits for it, though the body has changed.
-    assert [(one["occasion"], one["mark"]) for one in scene.sent] == [
+    assert [(one["occasion"], one["mark"]) for one in scene.receivers.contents] == [
         ("decided", "first"),
         ("decided", "first"),
         ("started", "second"),
@@ -266,23 +251,23 @@ def test_body_is_that_of_its_occasion() -> None:
 
 
 def test_body_removed_by_a_reload_is_not_retried() -> None:
-    scene = Bodies([False])
+    scene = Scene([False])
     record = scene.record("A", bodied("x", by_occasion("first")))
     scene.scheduler.notify(record, "decided")
     scene.work()
     record.notify = [{**bodied("x", by_occasion("first")), "body": "{}"}]
     scene.pass_time()
-    assert len(scene.sent) == 1
+    assert len(scene.receivers.contents) == 1
 
 
 def test_body_without_a_value_is_reported_once() -> None:
-    scene = Bodies()
+    scene = Scene()
     content = {"occasions": {**by_occasion("x")["occasions"], "started": {"problem": "the body has no value: x"}}}
     record = scene.record("A", bodied("x", content, retry={"attempts": 3}))
     for occasion in OCCASIONS:
         scene.scheduler.notify(record, occasion)
         scene.pass_time()
-    assert [one["occasion"] for one in scene.sent] == ["decided", "ended"]
+    assert [one["occasion"] for one in scene.receivers.contents] == ["decided", "ended"]
     (line,) = [line for line in scene.log.named("notified") if line["occasion"] == "started"]
     assert (line["result"], line["reason"]) == ("not-started", "the body has no value: x")
     assert line.get("retry_seconds") is None

@@ -78,18 +78,6 @@ def test_single_attempt_recovery_waits_for_an_operator(stage: Stage) -> None:
     assert record.state == states.DONE
 
 
-def test_a_person_may_have_dealt_with_a_recovery(stage: Stage) -> None:
-    record = stage.prepared("A", "drain", "undrain open")
-    stage.gone(record)
-    stage.end("undrain", "failed")
-    record.plan.skip_recovery("put back by hand")
-    stage.work(86400.0)
-    assert stage.started() == ["drain", "undrain"]
-    assert record.state == states.DONE
-    reasons = [run.reason for run in record.plan.of_phase("recover")]
-    assert reasons == ["dealt with by a person: put back by hand"] * 2
-
-
 def test_orderly_restarts_are_no_failures_of_a_recovery(stage: Stage) -> None:
     record = stage.prepared("A")
     stage.gone(record)
@@ -112,8 +100,13 @@ def test_shared_recovery_is_left_to_the_last_event(stage: Stage) -> None:
         stage.gone(record)
         assert stage.running() == (["undrain"] if record is records[-1] else [])
     assert [line["event_id"] for line in stage.log.named("hook-left")] == ["A", "B"]
+    stage.end("undrain", "failed")
+    stage.work(9.0)
+    assert stage.running() == [], "a failure counts for all three"
+    stage.work(1.1)
+    assert stage.running() == ["undrain"]
     stage.end("undrain")
-    assert stage.started().count("undrain") == 1
+    assert stage.started().count("undrain") == 2
     assert [record.state for record in records] == [states.DONE] * 3
 
 
@@ -190,24 +183,6 @@ def test_id_listed_again_during_recovery_is_another_event(stage: Stage) -> None:
     stage.end("undrain")
     assert stage.running() == ["drain"]
     assert (record.state, again.state) == (states.DONE, states.PREPARING)
-
-
-def test_simultaneous_ends_share_one_recovery(stage: Stage) -> None:
-    records = [stage.listed(name, f"drain-{name}", "undrain") for name in "ABC"]
-    stage.work()
-    for name in "ABC":
-        stage.end(f"drain-{name}")
-    for record in records:
-        stage.gone(record)
-    assert stage.running() == ["undrain"]
-    stage.end("undrain", "failed")
-    stage.work(9.0)
-    assert stage.running() == [], "a failure counts for all three"
-    stage.work(1.1)
-    assert stage.running() == ["undrain"]
-    stage.end("undrain")
-    assert stage.started().count("undrain") == 2
-    assert [record.state for record in records] == [states.DONE] * 3
 
 
 def test_unannounced_start_recovers_only_marked_rules(stage: Stage) -> None:

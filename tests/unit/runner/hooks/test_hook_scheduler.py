@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from forewarn.runner import event_record as states
-from forewarn.runner.hooks import notifications
 from forewarn.runner.hooks.notifications import MOST_NOTIFYING
 from forewarn.runner.hooks.running_hooks import CEILING, MOST_RUNNING
 from tools.worlds.runner_profiles import hook
@@ -196,15 +195,6 @@ def test_failed_preparation_resumes_when_time_returns(stage: Stage) -> None:
     assert record.state == states.PREPARED
 
 
-def test_single_attempt_hook_is_not_retried(stage: Stage) -> None:
-    record = stage.listed("A", "drain", "undrain")
-    record.plan.runs[0].hook = {**record.plan.runs[0].hook, "retry": {"attempts": 1}}
-    stage.work()
-    stage.end("drain", "failed")
-    stage.work(60.0)
-    assert (record.state, stage.started()) == (states.FAILED, ["drain"])
-
-
 def test_single_attempt_hook_is_not_repeated_after_crash(stage: Stage) -> None:
     record = stage.listed("A", "drain", "undrain")
     record.plan.runs[0].hook = {**record.plan.runs[0].hook, "retry": {"attempts": 1}}
@@ -294,23 +284,6 @@ def test_notifications_block_nothing_and_are_few(stage: Stage) -> None:
     assert stage.scheduler.idle()
     assert [line["result"] for line in stage.log.named("notified")][:2] == ["succeeded", "failed"]
     assert record.state == states.PREPARED
-
-
-def test_undelivered_notifications_are_limited_in_number(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifications, "MOST_WAITING", 100)
-    record = stage.listed("A")
-    record.notify = [hook("tell")]
-    for _ in range(150):
-        stage.scheduler.notify(record, "decided")
-    stage.work()
-    assert len(stage.running("notify")) == 1  # in order, one after another
-    for _ in range(100):
-        for found in stage.world.running():
-            found.ends_at = stage.world.now
-        stage.work()
-    assert stage.scheduler.idle()
-    assert len(stage.started()) == 100
-    assert sum(line["dropped"] or 0 for line in stage.log.named("notified")) == 50
 
 
 def test_hook_learns_the_number_of_other_events(stage: Stage) -> None:

@@ -51,6 +51,11 @@ def finish(run: Run, status: str = SUCCEEDED) -> None:
     run.end(status, "" if status == SUCCEEDED else "exit code 1")
 
 
+def fail(run: Run, now: float = 0.0) -> None:
+    begin(run)
+    run.fail("exit code 1", now)
+
+
 def recovering(*verdicts: Verdict) -> Plan:
     """Return a plan whose prepare hooks have succeeded, and which recovers."""
     made = plan(*verdicts)
@@ -104,14 +109,6 @@ def test_two_policies_that_share_hooks_run_them_once() -> None:
     made = plan(verdict("app", "drain flush", "undrain"), verdict("db", "flush drain", "undrain"))
     assert names(made.runs) == ["drain", "flush", "undrain"]
     assert stages(made) == [(["drain", "flush"], ["undrain"]), (["flush", "drain"], ["undrain"])]
-
-
-def test_changed_content_repeats_only_the_preparation() -> None:
-    made = plan(verdict("app", "drain", "undrain"))
-    finish(named(made, "drain"))
-    assert made.update([verdict("app", "drain", "undrain")], 1)
-    assert made.preparation()[0] == WAITING
-    assert names(made.runs) == ["drain", "undrain", "drain"]
 
 
 def test_unrequested_hook_is_dropped_unless_begun() -> None:
@@ -174,8 +171,7 @@ def test_failed_stage_does_not_stop_others() -> None:
 def test_retry_delays_only_its_own_stage() -> None:
     made = plan(verdict("net", "announce settle"), verdict("app", "drain"))
     announce = named(made, "announce")
-    begin(announce)
-    announce.fail("exit code 1", 100.0)
+    fail(announce, 100.0)
     assert names(made.due_to_prepare(100.0)) == ["drain"]
     assert names(made.due_to_prepare(101.0)) == ["announce", "drain"]
     finish(named(made, "drain"))
@@ -187,8 +183,7 @@ def test_retry_delays_only_its_own_stage() -> None:
 def test_failure_with_on_failure_approve_ends_nothing() -> None:
     made = plan(verdict("app", "drain flush", on_failure=APPROVE))
     drain = named(made, "drain")
-    begin(drain)
-    drain.fail("exit code 1", 0.0)
+    fail(drain)
     assert drain.status == FAILED, "its failure is accepted: it is not tried again"
     assert names(made.due_to_prepare(0.0)) == ["flush"]
     assert made.preparation()[0] == WAITING
@@ -213,8 +208,7 @@ def test_prepare_hook_is_retried_with_its_pauses(retry: dict[str, float] | None,
     (run,) = made.runs
     found: list[float] = []
     while run.status == WAITING and len(found) < 8:
-        begin(run)
-        run.fail("exit code 1", 1000.0)
+        fail(run, 1000.0)
         if run.retry_at is not None:
             found.append(run.retry_at - 1000.0)
     assert found == pauses
@@ -223,11 +217,9 @@ def test_prepare_hook_is_retried_with_its_pauses(retry: dict[str, float] | None,
 def test_on_failure_approve_retries_where_configured() -> None:
     made = plan(verdict("app", on_failure=APPROVE)._replace(prepare=({**hook("drain"), "retry": {"attempts": 2}},)))
     (run,) = made.runs
-    begin(run)
-    run.fail("exit code 1", 0.0)
+    fail(run)
     assert made.preparation()[0] == WAITING
-    begin(run)
-    run.fail("exit code 1", 1.0)
+    fail(run, 1.0)
     assert made.preparation()[0] == SUCCEEDED
 
 
@@ -245,8 +237,7 @@ def test_stage_that_holds_on_failure_decides() -> None:
 def test_hook_needed_by_one_stage_is_required() -> None:
     made = plan(verdict("app", "drain", on_failure=APPROVE), verdict("db", "drain"))
     (run,) = made.runs
-    begin(run)
-    run.fail("exit code 1", 0.0)
+    fail(run)
     assert run.status == WAITING
     assert made.preparation()[0] == WAITING
 
@@ -290,25 +281,6 @@ def test_only_stages_that_had_begun_are_recovered() -> None:
     assert made.is_recovered()
 
 
-def test_start_recovers_rules_with_recover_when_started() -> None:
-    for when, had_started, recovers in (
-        ("prepared", True, False),
-        ("started", False, False),
-        ("started", True, True),
-    ):
-        made = plan(verdict("app", "drain", "undrain", recover_when=when))
-        made.stop_preparing("gone")
-        assert made.start_recovering(had_started) == recovers
-
-
-def test_nothing_begun_leaves_nothing_to_recover() -> None:
-    made = plan(verdict("app", "drain", "undrain"))
-    made.stop_preparing("gone")
-    assert not made.start_recovering()
-    assert made.is_recovered()
-    assert made.due_to_recover(0.0) == []
-
-
 def test_recover_hooks_run_in_order_and_stages_parallel() -> None:
     made = recovering(verdict("net", "announce", "settle withdraw"), verdict("app", "drain", "undrain"))
     assert names(made.due_to_recover(0.0)) == ["settle", "undrain"]
@@ -339,44 +311,13 @@ def test_circular_recover_orders_wake_the_runner_when_due() -> None:
     made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b c"), verdict("db", "flush", "c a"))
     finish(named(made, "a"))
     for name, now in (("c", 0.0), ("b", 5.0)):
-        begin(named(made, name))
-        named(made, name).fail("exit code 1", now)
+        fail(named(made, name), now)
     wait = made.retry_in(5.0, RECOVER)
     assert wait is not None
     assert made.due_to_recover(5.0 + wait) == [named(made, "b")], "and not when c could run, which waits for b"
 
 
-def test_recovery_retry_waits_and_delays_its_stage() -> None:
-    made = recovering(verdict("app", "drain", "undrain open"))
-    undrain = named(made, "undrain")
-    begin(undrain)
-    undrain.fail("exit code 1", 100.0)
-    assert made.retry_in(100.0, RECOVER) == 10.0
-    assert made.due_to_recover(109.9) == []
-    assert made.due_to_recover(110.0) == [undrain]
-    assert made.retry_in(120.0, RECOVER) == 0.0
-    assert not made.is_recovered()
-
-
-def test_what_is_left_to_another_event_is_done() -> None:
-    made = recovering(verdict("app", "drain", "undrain open"))
-    named(made, "undrain").end(LEFT, "left to event B")
-    assert names(made.due_to_recover(0.0)) == ["open"]
-
-
 # Keeping it
-
-
-def test_what_ran_when_the_runner_ended_runs_again() -> None:
-    made = plan(verdict("app", "drain flush", "undrain"))
-    begin(named(made, "drain"))
-    named(made, "drain").pid = 4711
-    assert made.requeue_running() == [named(made, "drain")]
-    assert named(made, "drain").status == WAITING
-    assert named(made, "drain").attempts == 1, "the hook is told that it is not the first attempt"
-    assert named(made, "drain").pid == 4711, "still needed to end what was left over"
-    assert made.due_to_prepare(0.0) == [named(made, "drain")]
-    assert made.has_begun(), "so it is recovered even if it never runs again"
 
 
 @pytest.mark.parametrize("missing", ["status", "attempts", "hook", "on_failure", "pid"])

@@ -32,9 +32,7 @@ def test_what_fails_runs_again_at_once(machine: Machine) -> None:
 
 
 def test_running_hook_finishes_before_it_is_repeated(machine: Machine) -> None:
-    record = machine.recovering()
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying()
     request_id = machine.ask(record)
     machine.work(1.0)
     assert machine.running() == ["undrain"]
@@ -47,9 +45,7 @@ def test_running_hook_finishes_before_it_is_repeated(machine: Machine) -> None:
 
 
 def test_what_has_succeeded_meanwhile_does_not_run_again(machine: Machine) -> None:
-    record = machine.recovering("undrain open")
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying("undrain open")
     machine.ask(record)
     machine.work()
     machine.end("undrain")
@@ -74,15 +70,15 @@ def test_what_was_dealt_with_is_over(machine: Machine) -> None:
         "note": "put back by hand",
         "hooks": ["run /bin/true undrain", "run /bin/true open"],
     }
+    reasons = [run.reason for run in record.plan.of_phase("recover")]
+    assert reasons == ["dealt with by a person: put back by hand"] * 2
     machine.work(86400.0)
     assert machine.running() == []
 
 
 @pytest.mark.parametrize("result", ["succeeded", "failed"])
 def test_running_hook_finishes_when_dealt_with(machine: Machine, result: str) -> None:
-    record = machine.recovering("undrain open")
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying("undrain open")
     assert machine.running() == ["undrain"]
     request_id = machine.ask(record, "put back by hand")
     machine.work(1.0)
@@ -107,51 +103,29 @@ def test_a_later_event_is_not_concerned(machine: Machine) -> None:
 # The runner may be killed at any moment
 
 
+@pytest.mark.parametrize("killed", ["before it is read", "before the commit", "before the removal"])
 @pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_request_waits_for_a_runner(machine: Machine, note: str | None) -> None:
+def test_request_is_carried_out_once_despite_a_crash(machine: Machine, note: str | None, killed: str) -> None:
     record = machine.failing()
     machine.ask(record, note)
-    machine.restart()
-    machine.work()
-    assert machine.running() == (["undrain"] if note is None else [])
-    assert len(machine.answers()) == 1
-    assert machine.files() == []
-
-
-@pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_crash_before_the_commit_repeats_the_request(machine: Machine, note: str | None) -> None:
-    record = machine.failing()
-    machine.ask(record, note)
-    machine.recoveries.read_requests()
-    machine.recoveries.carry_out()
-    machine.restart()
-    assert machine.answers() == []
-    machine.work()
-    assert [answer.fields["by"] for answer in machine.answers()] == ["alice"]
-    assert machine.running() == (["undrain"] if note is None else [])
-    assert machine.files() == []
-
-
-@pytest.mark.parametrize("note", [None, "put back by hand"])
-def test_crash_before_the_removal_does_not_repeat(machine: Machine, note: str | None) -> None:
-    record = machine.failing()
-    machine.ask(record, note)
-    machine.recoveries.read_requests()
-    machine.recoveries.carry_out()
-    machine.scheduler.advance()
-    assert machine.journal.commit()
+    if killed != "before it is read":
+        machine.recoveries.read_requests()
+        machine.recoveries.carry_out()
+    if killed == "before the removal":
+        machine.scheduler.advance()
+        assert machine.journal.commit()
     machine.restart()
     assert len(machine.files()) == 1
+    assert len(machine.answers()) == (killed == "before the removal")
     machine.work()
-    assert len(machine.answers()) == 1
-    assert machine.answers()[0].kind != "recovery-refused"
+    (answer,) = machine.answers()
+    assert (answer.kind, answer.fields["by"]) == ("recovery-again" if note is None else "recovery-dealt-with", "alice")
+    assert machine.running() == (["undrain"] if note is None else [])
     assert machine.files() == []
 
 
 def test_crash_while_waiting_keeps_the_request(machine: Machine) -> None:
-    record = machine.recovering()
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying()
     machine.ask(record, "put back by hand")
     machine.work()
     assert machine.running() == ["undrain"]
@@ -190,9 +164,7 @@ def test_an_event_that_is_over_is_refused(machine: Machine) -> None:
 
 
 def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
-    record = machine.recovering()
-    machine.end("undrain", "failed")
-    machine.work(10.0)
+    record = machine.retrying()
     machine.ask(record, "put back by hand")
     machine.recoveries.read_requests()
     shutil.rmtree(machine.state / "recoveries")

@@ -20,7 +20,7 @@ from forewarn.runner.hooks import webhook
 from forewarn.runner.hooks.commands import HookSettings, request_settings
 from tools.fixtures.clocks import ManualClocks
 from tools.servers.scripted_imds import ScriptedServer, raw, status
-from tools.servers.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, server_context
+from tools.servers.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook
 
 BODY = '{"event": {"EventId": "E", "Description": "für web_0"}}\n'.encode()
 TOKEN = "t0ken-that-nobody-may-see"
@@ -33,11 +33,6 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> ManualClocks:
     monkeypatch.setattr(webhook, "time", clocks)
     monkeypatch.setattr(webhook, "_LEAST_SECONDS", 2.0)
     return clocks
-
-
-@pytest.fixture(scope="module")
-def tls(certificate: Path) -> ssl.SSLContext:
-    return server_context(certificate)
 
 
 @pytest.fixture
@@ -55,6 +50,13 @@ def send(url: str, **settings: Any) -> tuple[int, str]:
     target = io.StringIO()
     code = webhook.main(io.BytesIO(line.encode() + b"\n" + BODY), target)
     return code, target.getvalue()
+
+
+def refusal(url: str, **settings: Any) -> str:
+    """Return what the child process prints about a request that must fail."""
+    code, text = send(url, **settings)
+    assert code == 1
+    return text
 
 
 def _plain(value: Any) -> Any:
@@ -137,8 +139,7 @@ def test_what_does_not_pass_is_not(status: int) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(status: int) -> None:
     with Webhook() as elsewhere, Webhook(Answer(status, {"Location": elsewhere.url})) as server:
-        code, text = send(server.url)
-    assert code == 1
+        text = refusal(server.url)
     assert f"answered {status}, a redirect, and none is followed" in text
     assert len(server.requests) == 1
     assert elsewhere.requests == []
@@ -146,9 +147,8 @@ def test_no_redirect_is_followed(status: int) -> None:
 
 def test_it_gives_up_before_its_time_is_over(clocks: ManualClocks) -> None:
     with Webhook(Answer(503)) as server:
-        code, text = send(server.url, timeout_seconds=30.0)
+        text = refusal(server.url, timeout_seconds=30.0)
     assert 1015.0 < clocks.now < 1030.0
-    assert code == 1
     assert text == f"URL: answered 503 ({len(server.requests)} tries)\n"
     assert len(server.requests) > 3
 
@@ -175,23 +175,20 @@ def test_a_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert send(server.url) == (0, "URL: answered 200 (2 tries)\n")
     monkeypatch.setattr(webhook, "_ATTEMPT_SECONDS", 0.2)
     with Webhook(HANG) as server:
-        code, text = send(server.url)
-    assert code == 1
+        text = refusal(server.url)
     assert f"127.0.0.1 port {server.port} took longer than 0.2 s (" in text
 
 
 def test_a_server_that_closes_without_an_answer() -> None:
     with Webhook(CLOSE) as server:
-        code, text = send(server.url)
-    assert code == 1
+        text = refusal(server.url)
     assert f"127.0.0.1 port {server.port}: Remote end closed connection without response (" in text
 
 
 def test_nobody_there() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        code, text = send(f"http://127.0.0.1:{closed.getsockname()[1]}/")
-    assert code == 1
+        text = refusal(f"http://127.0.0.1:{closed.getsockname()[1]}/")
     assert "Connection refused (" in text
     assert "tries)" in text
 
@@ -208,8 +205,7 @@ def test_what_is_no_http(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None
                 connection.sendall(answer)
 
         threading.Thread(target=serve, daemon=True).start()
-        code, text = send(f"http://127.0.0.1:{server.getsockname()[1]}/")
-    assert code == 1
+        text = refusal(f"http://127.0.0.1:{server.getsockname()[1]}/")
     assert "the answer is not HTTP" in text
     assert text.count("\n") == 1
 
@@ -226,8 +222,7 @@ def test_what_is_no_http(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None
     ],
 )
 def test_a_url_that_is_none(url: str, says: str) -> None:
-    code, text = send(url)
-    assert code == 1
+    text = refusal(url)
     assert says in text
     assert "secret@" not in text
 
@@ -243,23 +238,23 @@ def test_tls(tls: ssl.SSLContext, certificate: Path) -> None:
 
 def test_a_certificate_that_nobody_vouches_for(tls: ssl.SSLContext) -> None:
     with Webhook(tls=tls) as server:
-        code, text = send(server.url)
-    assert (code, server.requests) == (1, [])
+        text = refusal(server.url)
+    assert server.requests == []
     assert text.startswith("URL: the certificate of 127.0.0.1 was not accepted: self")
     assert "tries" not in text
 
 
 def test_a_certificate_of_somebody_else(tls: ssl.SSLContext, certificate: Path) -> None:
     with Webhook(tls=tls) as server:
-        code, text = send(f"https://localhost:{server.port}/", ca_file=certificate)
-    assert (code, server.requests) == (1, [])
+        text = refusal(f"https://localhost:{server.port}/", ca_file=certificate)
+    assert server.requests == []
     assert "the certificate of localhost was not accepted: Hostname mismatch" in text
 
 
 def test_a_server_without_tls(certificate: Path) -> None:
     with Webhook() as server:
-        code, text = send(f"https://127.0.0.1:{server.port}/", ca_file=certificate)
-    assert (code, server.requests) == (1, [])
+        text = refusal(f"https://127.0.0.1:{server.port}/", ca_file=certificate)
+    assert server.requests == []
     assert "127.0.0.1 port" in text
 
 
@@ -274,8 +269,7 @@ def test_authorities_that_cannot_be_read(tmp_path: Path, content: bytes | None) 
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_bytes(content)
-    code, text = send("https://127.0.0.1:9/", ca_file=path)
-    assert code == 1
+    text = refusal("https://127.0.0.1:9/", ca_file=path)
     assert f"{path} holds no certificate that can be read" in text
 
 
@@ -314,22 +308,19 @@ def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("status", "again"), [(403, False), (407, False), (302, False), (503, True)])
 def test_a_proxy_that_refuses(certificate: Path, status: int, again: bool) -> None:
     with Proxy(0, Answer(status)) as proxy:
-        code, text = send(f"https://{HOST}/x", proxy=proxy.url, ca_file=certificate)
-    assert code == 1
+        text = refusal(f"https://{HOST}/x", proxy=proxy.url, ca_file=certificate)
     assert f"the proxy 127.0.0.1 port {proxy.port} answered {status}" in text
     assert (len(proxy.requests) > 1) is again
 
 
 def test_a_proxy_that_is_not_there() -> None:
-    code, text = send(f"http://{HOST}/", proxy="http://127.0.0.1:9")
-    assert code == 1
+    text = refusal(f"http://{HOST}/", proxy="http://127.0.0.1:9")
     assert "the proxy 127.0.0.1 port 9: Connection refused" in text
 
 
 @pytest.mark.parametrize("proxy", ["https://127.0.0.1:9", "socks5://127.0.0.1", "127.0.0.1:9", "http://u:pw@127.0.0.1"])
 def test_a_proxy_that_is_none(proxy: str) -> None:
-    code, text = send(f"http://{HOST}/", proxy=proxy)
-    assert code == 1
+    text = refusal(f"http://{HOST}/", proxy=proxy)
     assert "the proxy" in text
     assert "pw" not in text
 
@@ -371,8 +362,8 @@ def test_a_secret_that_cannot_be_used(tmp_path: Path, content: str | None, mode:
         path.write_text(content)
         path.chmod(mode)
     with Webhook() as server:
-        code, text = send(server.url, bearer_file=path)
-    assert (code, server.requests) == (1, [])
+        text = refusal(server.url, bearer_file=path)
+    assert server.requests == []
     assert says in text
     assert str(path) in text
     assert "tries" not in text
@@ -382,6 +373,5 @@ def test_a_secret_that_cannot_be_used(tmp_path: Path, content: str | None, mode:
 def test_a_secret_that_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path / "pipe", tmp_path):
-        code, text = send("http://127.0.0.1:9/", bearer_file=path)
-        assert code == 1
+        text = refusal("http://127.0.0.1:9/", bearer_file=path)
         assert "is not a regular file" in text

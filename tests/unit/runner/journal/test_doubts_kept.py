@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,18 @@ def doubted(directory: Path, key: str | None) -> Path:
     found = doubts.Doubts(str(directory))
     (one,) = found.add([Loss(key, None if key is None else 1, "its record in the journal is damaged", "x")], 1.8e9)
     return Path(one.file)
+
+
+def break_path(patch: pytest.MonkeyPatch, owner: object, name: str, broken: Path, error: int) -> None:
+    """Let a function fail for one path."""
+    whole = getattr(owner, name)
+
+    def fails(path: Any, *args: Any, **options: Any) -> Any:
+        if Path(path) == broken:
+            raise OSError(error, os.strerror(error))
+        return whole(path, *args, **options)
+
+    patch.setattr(owner, name, fails)
 
 
 def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
@@ -64,15 +75,8 @@ def test_inaccessible_doubt_file_is_not_cleared(tmp_path: Path, error: int, monk
     file = doubted(tmp_path, "e")
     journal = opened(tmp_path, ManualClocks())
     assert journal.doubt("e")
-    lstat = os.lstat
-
-    def fails(path: Any, *args: Any, **options: Any) -> os.stat_result:
-        if str(path) == str(file):
-            raise OSError(error, os.strerror(error))
-        return lstat(path, *args, **options)
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "lstat", fails)
+        break_path(patch, os, "lstat", file, error)
         journal.prune()
     assert journal.cleared_files == []
     assert journal.doubt("e")
@@ -82,15 +86,8 @@ def test_inaccessible_doubt_file_is_not_cleared(tmp_path: Path, error: int, monk
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE])
 def test_unlisted_doubt_directory_is_not_empty(tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
     file = doubted(tmp_path, "e")
-    iterdir = Path.iterdir
-
-    def fails(path: Path) -> Iterator[Path]:
-        if path == file.parent:
-            raise OSError(error, os.strerror(error))
-        return iterdir(path)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "iterdir", fails)
+        break_path(patch, Path, "iterdir", file.parent, error)
         journal = opened(tmp_path, ManualClocks())
     assert file.exists()
     assert journal.doubt("e"), "nobody has seen to it"
@@ -106,16 +103,9 @@ def test_unreadable_doubt_directory_holds_intact_records(tmp_path: Path, monkeyp
     story.go(3)
     story.stop()
     file = doubted(tmp_path, event.lower())
-    iterdir = Path.iterdir
-
-    def fails(path: Path) -> Iterator[Path]:
-        if path == file.parent:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return iterdir(path)
-
     story.world.generation = 0
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "iterdir", fails)
+        break_path(patch, Path, "iterdir", file.parent, errno.EIO)
         story.start()
         story.world.unreadable = frozenset([other.lower()])  # nor is the document complete
         story.go(5)

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from forewarn.errors import InputError
@@ -21,7 +23,7 @@ from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.journals import commit, entries, kinds, opened, record
+from tools.fixtures.journals import alter, commit, entries, kinds, opened, record
 from tools.suite.sizes import examples
 
 PAGE = 4096
@@ -56,83 +58,47 @@ def write(file: Path, offset: int, data: bytes) -> None:
         opened_file.write(data)
 
 
-def _garbage_header(file: Path) -> None:
-    write(file, 0, b"\xa5" * 100)
+def replace(old: bytes, new: bytes) -> Callable[[Path], object]:
+    return lambda file: file.write_bytes(file.read_bytes().replace(old, new))
 
 
-def _other_header(file: Path) -> None:
-    write(file, 20, b"\xff" * 40)
+def cut(size: int) -> Callable[[Path], None]:
+    return lambda file: os.truncate(file, size)
 
 
-def _zeros(file: Path) -> None:
-    file.write_bytes(bytes(file.stat().st_size))
-
-
-def _text(file: Path) -> None:
-    file.write_text("meow " * 1000)
-
-
-def _truncated(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[: 10 * PAGE])
-
-
-def _truncated_within_a_page(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:5000])
-
-
-def _short(file: Path) -> None:
-    file.write_bytes(b"SQLite")
-
-
-def _garbage_in_the_records(file: Path) -> None:
+def fill_pages_of_records(file: Path) -> None:
     for page in pages_of(file, "lives"):
         write(file, page * PAGE, b"\xa5" * PAGE)
 
 
-def _garbage_in_every_page_but_the_first(file: Path) -> None:
-    write(file, PAGE, b"\xa5" * (file.stat().st_size - PAGE))
+# Damage, and the open records that can be read all the same.
+DAMAGES: dict[str, tuple[Callable[[Path], object], list[int]]] = {
+    "garbage in the header": (lambda file: write(file, 0, b"\xa5" * 100), []),
+    "another header": (lambda file: write(file, 20, b"\xff" * 40), []),
+    "zeros": (lambda file: file.write_bytes(bytes(file.stat().st_size)), []),
+    "text": (lambda file: file.write_text("meow " * 1000), []),
+    "truncated": (cut(10 * PAGE), []),
+    "truncated within a page": (cut(5000), []),
+    "short": (lambda file: file.write_bytes(b"SQLite"), []),
+    "garbage in the records": (fill_pages_of_records, []),
+    "garbage in every page but the first": (
+        lambda file: write(file, PAGE, b"\xa5" * (file.stat().st_size - PAGE)),
+        [],
+    ),
+    "other text in a row": (replace(b'{"id":40,', b'{"id"440,'), [41]),
+    "no text in a row": (replace(b'{"id":40,', b'{"id":\xff\xfe,'), [41]),
+    "another kind of row": (lambda file: alter(file, "UPDATE lives SET data = 7 WHERE id = 41"), [40]),
+}
 
 
-def _other_text_in_a_row(file: Path) -> None:
-    file.write_bytes(file.read_bytes().replace(b'{"id":40,', b'{"id"440,'))
-
-
-def _no_text_in_a_row(file: Path) -> None:
-    file.write_bytes(file.read_bytes().replace(b'{"id":40,', b'{"id":\xff\xfe,'))
-
-
-def _another_kind_of_row(file: Path) -> None:
-    connection = sqlite3.connect(file)
-    connection.execute("UPDATE lives SET data = 7 WHERE id = 41")
-    connection.commit()
-    connection.close()
-
-
-AT_ONCE = [
-    _garbage_header,
-    _other_header,
-    _zeros,
-    _text,
-    _truncated,
-    _truncated_within_a_page,
-    _short,
-    _garbage_in_the_records,
-    _garbage_in_every_page_but_the_first,
-    _other_text_in_a_row,
-    _no_text_in_a_row,
-    _another_kind_of_row,
-]
-ONE_RECORD = (_other_text_in_a_row, _no_text_in_a_row, _another_kind_of_row)
-
-
-@pytest.mark.parametrize("damage", AT_ONCE)
+@pytest.mark.parametrize(("damage", "readable"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_file_is_moved_aside_at_start(
-    tmp_path: Path, clocks: ManualClocks, damage: Callable[[Path], None]
+    tmp_path: Path, clocks: ManualClocks, damage: Callable[[Path], object], readable: list[int]
 ) -> None:
     file = fill(tmp_path, clocks)
     damage(file)
     damaged = file.read_bytes()
-    if damage in ONE_RECORD:  # the others can be read
+    if readable:
         assert [row.state for row in JournalReader(str(tmp_path)).records(open_only=True)].count("damaged") == 1
     else:
         with pytest.raises(InputError, match="cannot be read") as raised:
@@ -141,8 +107,7 @@ def test_damaged_file_is_moved_aside_at_start(
 
     journal = Journal(str(tmp_path), clocks)
     intact = [row.id for row in journal.open()]
-    readable = [40] if damage is _another_kind_of_row else [41]
-    assert intact == (readable if damage in ONE_RECORD else [])
+    assert intact == readable
     assert journal.damaged_keys == {record(number).key for number in (40, 41) if number not in intact}
     assert not journal.unknown_damaged
     assert journal.trouble is None
@@ -255,11 +220,8 @@ def test_damaged_files_aside_are_limited(tmp_path: Path, clocks: ManualClocks) -
 def test_a_damaged_file_that_cannot_be_moved(
     tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: str, wall: float) -> str:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(schema, "move_aside", refuse)
-    _text(tmp_path / "journal.db")
+    monkeypatch.setattr(schema, "move_aside", Mock(side_effect=PermissionError(13, "Permission denied")))
+    (tmp_path / "journal.db").write_text("meow " * 1000)
     journal = Journal(str(tmp_path), clocks)
     assert journal.open() == []
     assert journal.trouble == (
@@ -277,7 +239,7 @@ def test_repeatedly_damaged_file_is_trouble(
         raise sqlite3.DatabaseError("database disk image is malformed")
 
     monkeypatch.setattr(schema, "connect", connect)
-    _text(tmp_path / "journal.db")
+    (tmp_path / "journal.db").write_text("meow " * 1000)
     journal = Journal(str(tmp_path), clocks)
     assert journal.open() == []
     assert journal.trouble == f"{tmp_path}/journal.db cannot be used: database disk image is malformed"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from forewarn.runner.journal.doubts import DIRECTORY, read
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.journals import commit, entries, kinds, opened, record
+from tools.fixtures.journals import alter, commit, entries, kinds, opened, record
 
 FILES = ("journal.db", "journal.db-wal", "journal.mark")
 
@@ -146,11 +145,8 @@ def test_a_changed_record_is_kept_aside_and_held(
         journal.save(record(number, event={"EventId": record(number).key.upper()}))
     commit(journal)
     journal.close()
-    connection = sqlite3.connect(tmp_path / "journal.db")
     change = {"key": "'x'", "state": "'prepared'", "open": "0", "saved": "saved + 1", "data": "'{}'"}[column]
-    connection.execute(f"UPDATE lives SET {column} = {change} WHERE id = 2")
-    connection.commit()
-    connection.close()
+    alter(tmp_path / "journal.db", f"UPDATE lives SET {column} = {change} WHERE id = 2")
     if not marked:
         (tmp_path / "journal.mark").unlink()
     journal, found = reopened(tmp_path, clocks)
@@ -173,10 +169,7 @@ def test_a_changed_entry_is_reported_among_the_others(tmp_path: Path, clocks: Ma
         journal.note("state", 1, number=number)
     commit(journal)
     journal.close()
-    connection = sqlite3.connect(tmp_path / "journal.db")
-    connection.execute("UPDATE entries SET fields = replace(fields, '1', '7')")
-    connection.commit()
-    connection.close()
+    alter(tmp_path / "journal.db", "UPDATE entries SET fields = replace(fields, '1', '7')")
     assert [(entry.kind, entry.fields.get("number")) for entry in entries(tmp_path)] == [
         ("state", 0),
         ("record-damaged", None),

@@ -16,7 +16,7 @@ from forewarn.runner.journal.writer import EventRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.journals import commit, opened, record
+from tools.fixtures.journals import alter, commit, opened, record
 from tools.suite.sizes import examples
 
 BASE = 1_780_001_000.0  # the wall clock at the beginning
@@ -170,9 +170,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"journal\.db cannot be read: Is a directory"):
         JournalReader(str(tmp_path))
     (tmp_path / "journal.db").rmdir()
-    connection = sqlite3.connect(tmp_path / "journal.db")
-    connection.execute("CREATE TABLE cats (name)")
-    connection.close()
+    alter(tmp_path / "journal.db", "CREATE TABLE cats (name)")
     with pytest.raises(InputError, match="not a journal of Forewarn"):
         JournalReader(str(tmp_path))
 

@@ -15,7 +15,7 @@ from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_RECORDS, RETRY_SECONDS, Journal
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.journals import commit, entries, kinds, opened, record, run_with_own_mounts
+from tools.fixtures.journals import alter, commit, entries, kinds, opened, record, run_with_own_mounts
 
 
 def _no_directory(directory: Path) -> Callable[[], object]:
@@ -40,18 +40,13 @@ def _a_directory_in_the_files_place(directory: Path) -> Callable[[], object]:
 
 
 def _somebody_elses_database(directory: Path) -> Callable[[], object]:
-    connection = sqlite3.connect(directory / "journal.db")
-    connection.execute("CREATE TABLE cats (name)")
-    connection.close()
+    alter(directory / "journal.db", "CREATE TABLE cats (name)")
     return (directory / "journal.db").unlink
 
 
 def _newer_format(directory: Path) -> Callable[[], object]:
     opened(directory).close()
-    connection = sqlite3.connect(directory / "journal.db", isolation_level=None)
-    connection.execute("PRAGMA journal_mode = DELETE")
-    connection.execute("PRAGMA user_version = 9")
-    connection.close()
+    alter(directory / "journal.db", "PRAGMA journal_mode = DELETE", "PRAGMA user_version = 9")
     return (directory / "journal.db").unlink
 
 

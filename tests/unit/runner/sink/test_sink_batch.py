@@ -17,7 +17,7 @@ from forewarn.runner.journal.writer import Journal
 from forewarn.runner.sink import position as positions
 from forewarn.runner.sink.batch import MOST_BYTES, newest, next_batch
 from forewarn.runner.sink.position import Position
-from tools.fixtures.journals import commit, opened, record
+from tools.fixtures.journals import alter, commit, opened, record
 
 START = Position("s", begins=0)
 
@@ -33,8 +33,7 @@ def noted(journal: Journal) -> Callable[..., None]:
 
 
 def remove(directory: Path, condition: str) -> None:
-    with sqlite3.connect(directory / FILE_NAME) as connection:
-        connection.execute(f"DELETE FROM entries WHERE {condition}")
+    alter(directory / FILE_NAME, f"DELETE FROM entries WHERE {condition}")
 
 
 def test_rows_have_numbers_and_event_fields(tmp_path: Path, journal: Journal, noted: Callable[..., None]) -> None:

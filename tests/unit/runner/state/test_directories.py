@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from forewarn.errors import InputError
@@ -107,11 +107,7 @@ def test_failed_creation_is_reported_with_a_remedy(tmp_path: Path, monkeypatch: 
     (tmp_path / "file").write_text("")
     assert "is not a directory" in refusal(StateDirectory(str(tmp_path / "file")), "prepare").message
     assert "not a directory" in str(refusal(StateDirectory(str(tmp_path / "file" / "x")), "prepare")).lower()
-
-    def full(path: str, mode: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "mkdir", full)
+    monkeypatch.setattr(os, "mkdir", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     error = refusal(StateDirectory(str(tmp_path / "x" / "y")), "prepare")
     assert error.message == (
         f"state directory {tmp_path}/x/y cannot be made: {tmp_path}/x: {os.strerror(errno.ENOSPC)}."
@@ -176,10 +172,7 @@ def test_lock_ends_with_the_runner_despite_hooks(tmp_path: Path, package: Path) 
 
 
 def test_a_full_disk_does_not_weaken_the_lock(directory: StateDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     directory.lock()
     assert "in use by another runner." in refusal(StateDirectory(directory.path), "lock").message
 

@@ -237,3 +237,25 @@ def test_occupied_port_is_reported_with_a_remedy(make: Make, purpose: str) -> No
     assert raised.value.message == f"Cannot listen on {address} for {purpose}: Address already in use."
     assert f"sport = :{second.port}" in raised.value.hint
     second.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "address"),
+    [
+        *((probe, address) for address in ("0.0.0.0:0", "127.0.0.53:0", "localhost:0", "[::1]:0", "[::]:0")),
+        *((metrics, address) for address in ("127.0.0.1:0", "127.0.0.53:0", "localhost:0", "[::1]:0")),
+    ],
+)
+def test_any_address_of_this_machine(make: Make, address: str) -> None:
+    """Of metrics, any loopback address."""
+    if "::" in address:
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+    served = Listened(make(address))
+    try:
+        host = {"[::1]:0": "::1", "127.0.0.53:0": "127.0.0.53"}.get(address, "127.0.0.1")  # [::] has both
+        assert served.ask("/healthz", host=host)[0] == 200
+    finally:
+        served.server.close()

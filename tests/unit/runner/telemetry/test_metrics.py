@@ -171,36 +171,29 @@ def test_ages_and_notices_are_those_of_the_scrape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "name", "labels"),
+    ("method", "name", "value", "labels"),
     [
-        ("count", "forewarn_no_such_total", {}),
-        ("count", "forewarn_hooks_running", {}),
-        ("count", "forewarn_approvals_total", {}),
-        ("count", "forewarn_approvals_total", {"result": "taken", "reason": "because"}),
-        ("observe", "forewarn_approvals_total", {"result": "taken"}),
-        ("set", "forewarn_event_to_approval_seconds", {}),
+        ("count", "forewarn_no_such_total", 1.0, {}),
+        ("count", "forewarn_hooks_running", 1.0, {}),
+        ("count", "forewarn_approvals_total", 1.0, {}),
+        ("count", "forewarn_approvals_total", 1.0, {"result": "taken", "reason": "because"}),
+        ("observe", "forewarn_approvals_total", 1.0, {"result": "taken"}),
+        ("set", "forewarn_event_to_approval_seconds", 1.0, {}),
+        # Only gauges are replaced, with all labels.
+        ("replace", "forewarn_documents_total", {(): 1.0}, {}),
+        ("replace", "forewarn_nothing", {(): 1.0}, {}),
+        ("replace", "forewarn_events", {("held", "Freeze"): 1.0}, {}),
     ],
 )
-def test_unknown_name_or_label_is_refused(method: str, name: str, labels: dict[str, str]) -> None:
+def test_what_the_table_does_not_allow_is_refused(method: str, name: str, value: Any, labels: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=name):
-        getattr(Metrics(), method)(name, 1.0, **labels)
+        getattr(Metrics(), method)(name, value, **labels)
 
 
 @pytest.mark.parametrize("amount", [-1.0, math.nan])
 def test_a_counter_never_falls(amount: float) -> None:
     with pytest.raises(ValueError, match="lower"):
         Metrics().count("forewarn_documents_total", amount)
-
-
-@pytest.mark.parametrize("name", ["forewarn_documents_total", "forewarn_nothing"])
-def test_only_gauges_are_replaced(name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        Metrics().replace(name, {(): 1.0})
-
-
-def test_a_replacement_has_all_labels() -> None:
-    with pytest.raises(ValueError, match="forewarn_events"):
-        Metrics().replace("forewarn_events", {("held", "Freeze"): 1.0})
 
 
 def test_no_label_varies_without_bound() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -17,10 +16,10 @@ from tools.servers.listened import Listened
 class Probed(Listened):
     """A probe listener on a free port, and what it is to say."""
 
-    def __init__(self, address: str = "127.0.0.1:0") -> None:
+    def __init__(self) -> None:
         self.alive = True
         self.ready = True
-        super().__init__(ProbeServer(address, lambda: self.alive, lambda: self.ready))
+        super().__init__(ProbeServer("127.0.0.1:0", lambda: self.alive, lambda: self.ready))
 
 
 @pytest.fixture
@@ -60,21 +59,6 @@ def test_defect_is_answered_with_500() -> None:
     served = Listened(ProbeServer("127.0.0.1:0", lambda: True, lambda: next(answers)))
     try:
         assert [served.ask("/readyz")[:2] for _ in range(2)] == [(200, "ok\n"), (500, "error\n")]
-    finally:
-        served.server.close()
-
-
-@pytest.mark.parametrize("address", ["0.0.0.0:0", "127.0.0.53:0", "localhost:0", "[::1]:0", "[::]:0"])
-def test_any_address_of_this_machine(address: str) -> None:
-    if "::" in address:
-        try:
-            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-        except OSError:
-            pytest.skip("this machine has no IPv6")
-    served = Probed(address)
-    try:
-        host = {"[::1]:0": "::1", "127.0.0.53:0": "127.0.0.53"}.get(address, "127.0.0.1")  # [::] has both
-        assert served.ask("/readyz", host=host)[0] == 200
     finally:
         served.server.close()
 

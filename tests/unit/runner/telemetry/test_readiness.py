@@ -21,9 +21,11 @@ LEAD = 60.0
 DRAIN = {"run": ["/usr/local/bin/drain"]}
 
 
-def record(clocks: ManualClocks, state: str = states.SEEN, *, drill: bool = False, **event: Any) -> EventRecord:
-    """Return an event of web_0 in 12 minutes."""
-    at = datetime.fromtimestamp(clocks.wall() + 720, timezone.utc)
+def record(
+    clocks: ManualClocks, state: str = states.SEEN, *, left: float = 720.0, drill: bool = False, **event: Any
+) -> EventRecord:
+    """Return an event of web_0 in 12 minutes, or some seconds."""
+    at = datetime.fromtimestamp(clocks.wall() + left, timezone.utc)
     fields = {"event_type": "Reboot", "event_status": "Scheduled", "resources": ("WEB_0",), "not_before": at, **event}
     made = EventRecord(1, Event("A", **fields), clocks.stamp(), drill)
     made.state = state
@@ -43,35 +45,40 @@ def ready(clocks: ManualClocks, *records: EventRecord, vm_name: str | None = "we
     return readiness.ready()
 
 
-def test_with_no_event_it_is_ready(clocks: ManualClocks) -> None:
-    assert ready(clocks)
+OTHERS: dict[str, Any] = {"resources": ("web_1",)}
 
 
-@pytest.mark.parametrize("state", [states.SEEN, states.HELD])
-def test_an_event_that_is_far_away_changes_nothing(clocks: ManualClocks, state: str) -> None:
-    assert ready(clocks, record(clocks, state))
-    assert ready(clocks, record(clocks, state, not_before=None))
-
-
-def test_a_preparation_counts_from_its_first_hook_on(clocks: ManualClocks) -> None:
-    assert ready(clocks, prepared(record(clocks), "waiting"))
-    assert not ready(clocks, prepared(record(clocks, states.PREPARING), "running"))
-    assert not ready(clocks, prepared(record(clocks, states.PREPARED), "succeeded"))
-    assert not ready(clocks, prepared(record(clocks, states.FAILED), "failed"))
-
-
-@pytest.mark.parametrize("state", [states.APPROVED, states.STARTED])
-def test_without_hooks_the_approval_or_the_start_counts(clocks: ManualClocks, state: str) -> None:
-    assert not ready(clocks, record(clocks, state))
-
-
-def test_started_event_counts_before_any_processing(clocks: ManualClocks) -> None:
-    assert not ready(clocks, record(clocks, event_status="Started", not_before=None))
-
-
-def test_until_the_recovery_has_finished(clocks: ManualClocks) -> None:
-    assert not ready(clocks, prepared(record(clocks, states.RECOVERING), "succeeded"))
-    assert ready(clocks), "an event that is closed is not a record of the runner any more"
+@pytest.mark.parametrize(
+    ("state", "hook", "event", "expected"),
+    [
+        # An event that is far away changes nothing.
+        (states.SEEN, None, {}, True),
+        (states.HELD, None, {}, True),
+        (states.SEEN, None, {"not_before": None}, True),
+        (states.HELD, None, {"not_before": None}, True),
+        # A preparation counts from its first hook on, until the recovery has ended.
+        (states.SEEN, "waiting", {}, True),
+        (states.PREPARING, "running", {}, False),
+        (states.PREPARED, "succeeded", {}, False),
+        (states.FAILED, "failed", {}, False),
+        (states.RECOVERING, "succeeded", {}, False),
+        # Without hooks the approval or the start counts, before any processing too; and what is soon, as a Preempt.
+        (states.APPROVED, None, {}, False),
+        (states.STARTED, None, {}, False),
+        (states.SEEN, None, {"event_status": "Started", "not_before": None}, False),
+        (states.SEEN, None, {"event_type": "Preempt", "left": 30.0}, False),
+        # Events of other VMs do not count, nor what a witness has prepared.
+        (states.APPROVED, None, {**OTHERS, "left": 5.0}, True),
+        (states.STARTED, None, {**OTHERS, "left": 5.0}, True),
+        (states.RECOVERING, "succeeded", OTHERS, True),
+    ],
+)
+def test_event_disturbs_by_state_hook_and_time(
+    clocks: ManualClocks, state: str, hook: str | None, event: dict[str, Any], expected: bool
+) -> None:
+    made = record(clocks, state, **event)
+    assert ready(clocks, made if hook is None else prepared(made, hook)) is expected
+    assert ready(clocks), "without an event"
 
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])
@@ -88,11 +95,6 @@ def test_held_event_counts_within_the_lead(clocks: ManualClocks, state: str) -> 
     assert not readiness.ready(), "NotBefore has passed, and it may start at any moment"
 
 
-def test_preempt_is_within_the_lead_at_once(clocks: ManualClocks) -> None:
-    soon = datetime.fromtimestamp(clocks.wall() + 30, timezone.utc)
-    assert not ready(clocks, record(clocks, event_type="Preempt", not_before=soon))
-
-
 def test_held_event_without_a_lead_counts_from_notbefore(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, 0.0)
     readiness.report_alive([record(clocks)], "web_0", 3600.0)
@@ -100,13 +102,6 @@ def test_held_event_without_a_lead_counts_from_notbefore(clocks: ManualClocks) -
     assert readiness.ready()
     clocks.now += 2
     assert not readiness.ready()
-
-
-@pytest.mark.parametrize("state", [states.APPROVED, states.STARTED])
-def test_events_of_other_vms_do_not_count(clocks: ManualClocks, state: str) -> None:
-    soon = datetime.fromtimestamp(clocks.wall() + 5, timezone.utc)
-    assert ready(clocks, record(clocks, state, resources=("web_1",), not_before=soon))
-    assert ready(clocks, prepared(record(clocks, states.RECOVERING, resources=("web_1",)), "succeeded")), "a witness"
 
 
 def test_the_one_event_that_counts_is_enough(clocks: ManualClocks) -> None:
