@@ -216,14 +216,6 @@ def test_async_runs_the_module_but_refuses_policies(adhoc: AdHoc, emulator: Emul
     assert "async and policies exclude each other: policies are decided here" in refused.only()["msg"]
 
 
-def test_approval_with_a_lost_answer_fails(adhoc: AdHoc, emulator: EmulatorClient) -> None:
-    event_id = emulator.schedule("Reboot", ["web_0"])
-    emulator.inject_fault("drop", requests=["post"], processed=True)
-    outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"approve": [event_id]})
-    assert outcome.status == {"vm": "FAILED"}
-    assert f"It is not known whether the approval of {event_id} arrived." in outcome.only()["msg"]
-
-
 def test_wrong_options_are_refused_before_anything_is_asked(adhoc: AdHoc) -> None:
     right = {"endpoint": "http://127.0.0.1:9", "api_version": "2020-07-01", "timeout": 1, "patience": 0}
     wrong: dict[str, tuple[dict[str, object], str]] = {
