@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -18,6 +15,7 @@ from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from forewarn.emulator.client import EmulatorClient
 from tools.fixtures.events import listed
+from tools.servers.scripted_imds import vm_service
 
 MANY_EVENTS = 10_000
 MANY_SECONDS = 8.0
@@ -57,46 +55,21 @@ def with_many_events() -> float:
     events = [
         listed(
             f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",
-            Resources=["runner"],
+            Resources=["web_0"],
             NotBefore="",
             Description="Virtual machine is being paused.",
         )
         for number in range(MANY_EVENTS)
     ]
-    body = json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._answer(b'{"compute": {"name": "runner"}}' if "instance" in self.path else body)
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(b"")
-
-        def _answer(self, content: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        with artifact_of(POLICY) as artifact:
-            url = f"http://127.0.0.1:{server.server_port}"
-            with started([*RUNNER, str(artifact), "--endpoint", url]) as runner:
-                time.sleep(MANY_SECONDS)  # the time that is measured
-                status = Path(f"/proc/{runner.pid}/status").read_text(encoding="ascii")
-                if runner.poll() is not None:
-                    raise AssertionError("the runner ended by itself")
-    finally:
-        server.shutdown()
-        server.server_close()
+    with (
+        vm_service(events) as server,
+        artifact_of(POLICY) as artifact,
+        started([*RUNNER, str(artifact), "--endpoint", server.url]) as runner,
+    ):
+        time.sleep(MANY_SECONDS)  # the time that is measured
+        status = Path(f"/proc/{runner.pid}/status").read_text(encoding="ascii")
+        if runner.poll() is not None:
+            raise AssertionError("the runner ended by itself")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 

@@ -17,7 +17,6 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.imds import retry
-from forewarn.texts import duration_text
 from tools.fixtures.events import in_minutes, listed
 from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 from tools.sites.commands import FOREWARN, forewarn, in_process
@@ -223,12 +222,3 @@ def test_a_passing_fault_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ask(status(503), document())
     assert (result.returncode, result.stdout) == (0, "No events are scheduled.\n")
     assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["note", "note"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (0.9, "0 s"), (59, "59 s"), (60, "1 min"), (843, "14 min 3 s"), (3600, "1 h"), (3605, "1 h"),
-     (90_000, "1 d 1 h"), (7 * 86400 + 59, "7 d")],
-)  # fmt: skip
-def test_time_spans(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text

@@ -108,12 +108,6 @@ class TestTerminal:
         assert "default: 9\n" in text
         assert "output: approve\n      explanation: \"'approved at once: ' + event.EventType\"" in text
 
-    def test_a_wrong_answer_is_asked_again(self, tmp_path: Path) -> None:
-        terminal = Terminal(cwd=tmp_path)
-        assert terminal.answers("short\n", "5\n", "\n", "patroni\n")[0] == 0
-        assert "Please answer hold, or a number of seconds from 1 to 600." in terminal.shown
-        assert "default: 5\n" in (tmp_path / "policies" / "maintenance.yml").read_text()
-
     def test_only_what_no_option_answers_is_asked(self, tmp_path: Path) -> None:
         terminal = Terminal("--freeze", "9", "--prepare", "none", cwd=tmp_path)
         assert terminal.answers("hold\n")[0] == 0

@@ -14,15 +14,15 @@ import pytest
 from forewarn.compiler.policies import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, status
-from tools.sites.adhoc import AdHoc, Outcome
+from tools.servers.scripted_imds import ScriptedServer, document, instance, status
+from tools.sites.adhoc import AdHoc
 from tools.sites.ansible_cores import CORE
 
 pytestmark = pytest.mark.in_turn(4)
 
 POLICY = """\
 name: web-tier
-description: Short freezes pass, reboots wait for the drain.
+description: Short freezes pass.
 params:
   - {name: tolerable_freeze, type: int, default: 9}
 rule:
@@ -37,12 +37,6 @@ rule:
       condition: event.EventType == "Freeze" && event.DurationInSeconds in [0, 5] && 5 < params.tolerable_freeze
       output: approve
       explanation: "'a freeze of ' + string(event.DurationInSeconds) + ' s goes unnoticed here'"
-    - id: drain
-      condition: event.EventType == "Reboot" && affects_me
-      prepare:
-        - {run: [/usr/local/bin/drain]}
-      group: independent
-      output: approve
 """
 # Hides the compiler's libraries from a process and its children, as on a control node that has only ansible.
 HIDE_LIBRARIES = """\
@@ -114,20 +108,6 @@ def test_control_node_decides_and_the_leader_approves(adhoc: AdHoc, emulator: Em
     assert senders(emulator) == ["web_0"]
 
 
-def test_what_needs_hooks_is_left_to_the_runner(adhoc: AdHoc, emulator: EmulatorClient) -> None:
-    emulator.schedule("Reboot", ["web_0"])
-    args = {"policies": str(adhoc.directory / "policies"), "apply": True}
-    outcome = adhoc.vm(emulator.vm_endpoint("web_0"), args)
-    assert outcome.status == {"vm": "SUCCESS"}
-    (decision,) = outcome.only()["decisions"]
-    assert (decision["output"], decision["rule"]) == ("approve", "drain")
-    assert decision["eligibility"] == {
-        "code": "needs-runner",
-        "reason": "rule drain has hooks to run before the approval, which only the runner on the VM does",
-    }
-    assert senders(emulator) == []
-
-
 def test_event_in_doubt_is_held(adhoc: AdHoc) -> None:
     doubtful = {
         "EventId": "a1",
@@ -145,65 +125,17 @@ def test_event_in_doubt_is_held(adhoc: AdHoc) -> None:
     assert [request.method for request in server.requests] == ["GET", "GET"]
 
 
-def test_a_vm_without_a_name_approves_nothing(adhoc: AdHoc, emulator: EmulatorClient) -> None:
-    """It cannot know whether an event affects it."""
-    emulator.schedule("Freeze", ["web_0"], source="User")
-    emulator.inject_fault(404, requests=["instance"])
-    outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"policies": "web-tier.yml", "apply": True})
-    (decision,) = outcome.only()["decisions"]
-    assert (decision["output"], decision["eligibility"]["code"]) == ("approve", "not-ours")
-    assert senders(emulator) == []
-
-
-def raw_document(*events: dict[str, Any]) -> Answer:
-    """Answer with a document that has no incarnation."""
-    return status(200, json.dumps({"Events": list(events)}).encode())
-
-
-EVENT = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
-FIRST, THEN = {**EVENT, "EventSource": "User"}, {**EVENT, "EventSource": "Platform", "DurationInSeconds": 30}
-ME = instance("web_0")
-
-
-def applied(adhoc: AdHoc, *answers: Answer) -> tuple[Outcome, list[str]]:
-    """Apply the policy; return the outcome and the methods of the requests."""
-    with ScriptedServer(*answers, status(200)) as server:
-        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
-    return outcome, [request.method for request in server.requests]
-
-
 @pytest.mark.in_turn(1)
 def test_se10_changed_document_is_decided_again(adhoc: AdHoc) -> None:
-    changed = [document(FIRST, incarnation=2), ME, document(THEN, incarnation=3), ME]
-    outcome, methods = applied(adhoc, *changed, document(THEN, incarnation=3), ME)
+    event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
+    first, then = {**event, "EventSource": "User"}, {**event, "EventSource": "Platform", "DurationInSeconds": 30}
+    documents = [document(first, incarnation=2), *[document(then, incarnation=3)] * 2]
+    answers = [answer for listed in documents for answer in (listed, instance("web_0"))]
+    with ScriptedServer(*answers, status(200)) as server:
+        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
     assert outcome.status == {"vm": "SUCCESS"}
     assert outcome.only()["decisions"][0]["reason"] == "no rule of any policy applies to this event"
-    assert methods == ["GET"] * 6
-
-
-def test_se10_change_without_an_incarnation_is_decided_again(adhoc: AdHoc) -> None:
-    changed = [raw_document(FIRST), ME, raw_document(THEN), ME]
-    outcome, methods = applied(adhoc, *changed, raw_document(THEN), ME)
-    assert outcome.only()["decisions"][0]["output"] == "hold"
-    assert methods == ["GET"] * 6
-
-
-@pytest.mark.full
-def test_se10_unchanged_document_without_an_incarnation_is_approved(adhoc: AdHoc) -> None:
-    outcome, methods = applied(adhoc, raw_document(FIRST), ME, raw_document(FIRST), ME)
-    assert outcome.only()["approved"] == ["a1"]
-    assert methods == ["GET"] * 4 + ["POST"]
-
-
-@pytest.mark.full
-def test_se10_document_that_keeps_changing_is_not_approved(adhoc: AdHoc) -> None:
-    restless = [answer for number in range(6) for answer in (document(FIRST, incarnation=number), ME)]
-    outcome, methods = applied(adhoc, *restless)
-    assert outcome.status == {"vm": "FAILED"}
-    assert outcome.only()["msg"] == (
-        "The document changed 3 times between deciding and approving. Nothing was approved. Run it again."
-    )
-    assert methods == ["GET"] * 12
+    assert [request.method for request in server.requests] == ["GET"] * 6
 
 
 def test_parameters_are_typed(adhoc: AdHoc, emulator: EmulatorClient) -> None:

@@ -214,13 +214,6 @@ def test_a_name_to_allow_that_is_none() -> None:
         EmulatorServer(allowed_hosts=["http://emulator.test"])
 
 
-def test_a_client_of_nothing() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        with pytest.raises(ServiceError, match="does not answer: is it running"):
-            EmulatorClient(f"http://127.0.0.1:{free.getsockname()[1]}").state()
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -237,14 +230,6 @@ def test_a_client_of_another_server(answer: bytes) -> None:
         with pytest.raises(ServiceError, match="not as an emulator does: is it one"):
             client.state()
         assert len(other.requests) == 1
-
-
-def test_unknown_event_error_lists_known_events(emulator: EmulatorClient) -> None:
-    with pytest.raises(InputError, match="None has been scheduled yet"):
-        emulator.cancel("x")
-    event = emulator.schedule("Reboot", name="one")
-    with pytest.raises(InputError, match=rf"there is no event 'x'. The newest are {event} \(one\)\."):
-        emulator.cancel("x")
 
 
 def test_control_requests_are_not_in_the_log(server: EmulatorServer, emulator: EmulatorClient) -> None:

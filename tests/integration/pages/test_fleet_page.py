@@ -14,7 +14,7 @@ import pytest
 from forewarn.fleet.page import page
 from selenium.webdriver.common.by import By
 from tools.sites.browser import DESKTOP, PHONE, Browser
-from tools.worlds.fleets import fleet
+from tools.worlds import fleets
 
 AT = "2026-11-21T16:10:00.000Z"
 EVIL = "</style><script>document.title = 'ran'</script><img src='http://example.com/' onerror='document.title = 1'>"
@@ -23,50 +23,30 @@ REDEPLOY = {"EventType": "Redeploy", "Resources": ["db_0"]}
 FAILED = "prepare hook run /usr/local/bin/failover failed: it ended with exit code 1: db_1 is 214 s behind"
 
 
-def status(*events: dict[str, Any], problems: tuple[str, ...] = (), text: str = "running since 15:39:54Z") -> Any:
-    runner = {"condition": "running", "text": text, "policy": "sha256:4558453758da1f54", "version": "1"}
-    service = {"state": "ok", "text": "ok, last good poll at most 2.5 s ago"}
-    report = {"at": AT, "runner": runner, "service": service, "events": events, "problems": problems}
-    return {"stdout": json.dumps(report)}
-
-
 def with_history(result: Any, *events: dict[str, Any]) -> Any:
     return {**result, "history": json.dumps({"events": events})}
 
 
 def event(event_id: str, state: str, left: float, **fields: Any) -> dict[str, Any]:
-    its = {"EventType": "Reboot", "Resources": ["web_0", "web_1"], "NotBefore": "Sat, 21 Nov 2026 16:19:56 GMT"}
-    decision = {"output": "approve", "policy": "web-tier", "rule": "drain", "reason": "drained before the Reboot"}
-    return {
-        "life_id": event_id,
-        "event_id": event_id,
-        "state": state,
-        "event": its,
-        "decision": decision,
-        "first_seen": "2026-11-21T16:04:56.000Z",
-        "starts": "in a while",
-        "seconds_to_not_before": left,
-        "waits_for": "prepare hook run /usr/local/bin/drain --wait, for 9 s, at most 5 min",
-        "hooks": [{"phase": "prepare", "hook": "run /usr/local/bin/drain --wait", "status": "running"}],
-        **fields,
-    }
+    numbers = {"event_id": event_id, "life_id": event_id, "seconds_to_not_before": left}
+    return fleets.event(0, ["web_0", "web_1"], state, **{**numbers, **fields})
 
 
 @pytest.fixture(scope="module")
 def report(collections_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a fleet with everything: trouble, pending events, a drill, past events, and hostile texts."""
     reboot = "68DAE20B-44AC-437A-AB2C-A28033A908A7"
+    evil = event(EVIL, EVIL, 8000.0, waits_for=EVIL, event={"EventType": EVIL})
     answers = {
-        "web_0": status(event(reboot, "preparing", 596.0)),
-        "web_1": status(event(reboot, "prepared", 596.0)),
-        "db_0": status(
-            event("D2", "failed", 250.0, failure=FAILED, drill=True, event=REDEPLOY),
-            problems=(f"Redeploy D2: {FAILED}",),
+        "web_0": fleets.report([event(reboot, "preparing", 596.0)]),
+        "web_1": fleets.report([event(reboot, "prepared", 596.0)]),
+        "db_0": fleets.report(
+            [event("D2", "failed", 250.0, failure=FAILED, drill=True, event=REDEPLOY)], [f"Redeploy D2: {FAILED}"]
         ),
-        "quiet": status(),
+        "quiet": fleets.report(),
         "unreachable": {"failed": True, "msg": "not reached: No route to host (ssh, port 22)"},
-        LONG: status(event(LONG, LONG, 7000.0, starts=LONG, waits_for=LONG), problems=(LONG,), text=LONG),
-        EVIL: status(event(EVIL, EVIL, 8000.0, waits_for=EVIL, event={"EventType": EVIL}), problems=(EVIL,), text=EVIL),
+        LONG: fleets.report([event(LONG, LONG, 7000.0, starts=LONG, waits_for=LONG)], [LONG], text=LONG),
+        EVIL: fleets.report([evil], [EVIL], text=EVIL),
     }
     steps = {"approved_at": "2026-11-21T15:02:01.000Z", "started_at": "2026-11-21T15:05:00.000Z"}
     times = {"first_seen": "2026-11-21T15:02:00.000Z", "gone_at": "2026-11-21T15:15:00.000Z", "open": False}
@@ -106,7 +86,7 @@ def test_the_report_answers_what_an_operator_asks(report: Path, chromium: Browse
     assert text.index("Trouble") < text.index("Pending") < text.index("Timeline") < text.index("Hosts")
     assert f"db_0\nRedeploy D2: {FAILED}" in text
     assert "unreachable\nnot reached: No route to host (ssh, port 22)" in text
-    assert "approve by web-tier, rule drain: drained before the Reboot" in text
+    assert "approve by web-tier, rule drain: a Reboot waits for the drain" in text
     assert "ok, last good poll at most 2.5 s ago" not in text
     chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
     assert "ok, last good poll at most 2.5 s ago" in chromium.driver.find_element(By.TAG_NAME, "body").text
@@ -148,7 +128,7 @@ def test_page_of_300_hosts_is_legible_and_short(
     size: tuple[int, int], most: int, chromium: Browser, tmp_path: Path
 ) -> None:
     written = tmp_path / "fleet.html"
-    written.write_text(page(fleet(300, past=40), AT, "7d"))
+    written.write_text(page(fleets.fleet(300, past=40), AT, "7d"))
     chromium.show(written, size)
     assert int(chromium.run("return document.documentElement.scrollHeight")) < most
     for unfolded in (False, True):

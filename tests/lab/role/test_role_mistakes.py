@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +69,6 @@ def test_rejected_configuration_is_not_installed(lab: Lab, playbooks: Playbooks,
         message = refusal(played, name)
         assert cause in message.partition(" The previous")[0], message
     assert in_use(lab) == before
-
-
-@pytest.mark.full
-def test_numbers_that_are_texts_are_numbers(lab: Lab, playbooks: Playbooks) -> None:
-    texts = ("-e", "forewarn_interval=5", "-e", "forewarn_health_seconds=60", "-e", "forewarn_dry_run=false")
-    assert playbooks.play(ROLLOUT, VARIABLES, *texts, "--limit", "web_1").changed()["web_1"] > 0
-    assert status(lab.host("web_1"))["runner"]["interval_seconds"] == 5
-    assert is_well(lab.host("web_1"))
-    assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] > 0
 
 
 def test_missing_program_or_credential_fails_the_rollout(lab: Lab, playbooks: Playbooks) -> None:
@@ -176,25 +166,3 @@ def test_old_python_is_refused_also_during_removal(lab: Lab, playbooks: Playbook
         "The runner needs Python 3.8 or newer, and /usr/local/bin/old-python is Python 3.6. Install"
     )
     assert in_use(lab) == before
-
-
-@pytest.mark.full
-def test_texts_for_false_are_false_on_a_host(lab: Lab, playbooks: Playbooks) -> None:
-    """A journal that ``-e forewarn_purge=false`` deletes is gone for good."""
-    host = lab.host("web_2")
-    for text in ("false", "no", "0", "False", "off"):
-        texts = ("-e", "forewarn_state=absent", "-e", f"forewarn_purge={text}")
-        playbooks.play(SITE, {}, *texts, "--limit", "web_2").changed()
-        assert host.ssh("ls /var/lib/forewarn/journal.db*").stdout
-    ini = playbooks.directory / "inventory.ini"
-    variables = json.loads(lab.inventory())["all"]["hosts"]["web_2"]
-    given = " ".join(f"{name}='{value}'" for name, value in variables.items())
-    section = "[all:vars]\nforewarn_dry_run=false\nforewarn_allow_endpoint=false\nforewarn_interval=2\n"
-    section += "forewarn_policies=policies\nforewarn_hooks=hooks/drain\nforewarn_hooks_write=/var/log/hooks\n"
-    ini.write_text(f"web_2 {given}\n{section}")
-    code, text = playbooks.run("ansible-playbook", "-i", ini.name, SITE, "--limit", "web_2")
-    assert code == 0, text[-3000:]
-    config = json.loads(host.read("/etc/forewarn/config.json"))
-    assert config["interval"] == 2
-    assert config.keys().isdisjoint({"dry_run", "allow_endpoint"})
-    assert is_well(host)

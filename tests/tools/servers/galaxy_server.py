@@ -8,77 +8,56 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from tools.servers.scripted_imds import Answer, AnsweringServer, Request, status
 
 
 @contextmanager
 def galaxy(tarball: Path) -> Iterator[str]:
     """Serve a collection on loopback; yield what ANSIBLE_GALAXY_SERVER has to be."""
-    with _Server(("127.0.0.1", 0), _Handler) as server:
-        server.publish(tarball)
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield f"{server.url}/"
-        finally:
-            server.shutdown()
+
+    def answer(request: Request) -> Answer:
+        found = answers.get(request.target.partition("?")[0].rstrip("/"), {})
+        if isinstance(found, Path):
+            return status(200, found.read_bytes(), {"Content-Type": "application/gzip"})
+        return status(200 if found else 404, json.dumps(found).encode(), {"Content-Type": "application/json"})
+
+    with AnsweringServer(answer) as server:
+        answers = _answers(tarball, server.url)
+        yield f"{server.url}/"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def publish(self, tarball: Path) -> None:
-        """Make ``answers``: path, without a slash at its end -> what is served there."""
-        with tarfile.open(tarball) as archive:
-            manifest = archive.extractfile("MANIFEST.json")
-            assert manifest is not None
-            info = json.load(manifest)["collection_info"]
-        collection = f"/api/v3/collections/{info['namespace']}/{info['name']}"
-        href = f"{collection}/versions/{info['version']}"
-        moment = "2026-01-01T00:00:00Z"
-        version: dict[str, Any] = {
-            "version": info["version"],
-            "href": href,
-            "namespace": {"name": info["namespace"]},
-            "collection": {"name": info["name"]},
-            "download_url": f"{self.url}/download/{tarball.name}",
-            "artifact": {
-                "filename": tarball.name,
-                "sha256": hashlib.sha256(tarball.read_bytes()).hexdigest(),
-                "size": tarball.stat().st_size,
-            },
-            "metadata": {"dependencies": info["dependencies"]},
-            "signatures": [],
-        }
-        self.answers: dict[str, Any] = {
-            "/api": {"available_versions": {"v3": "v3/"}},
-            collection: {"created_at": moment, "updated_at": moment, "href": collection},
-            f"{collection}/versions": {"meta": {"count": 1}, "links": {"next": None}, "data": [version]},
-            href: version,
-            f"/download/{tarball.name}": tarball,
-        }
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0].rstrip("/")
-        answer = self.server.answers.get(path, {})
-        body = answer.read_bytes() if isinstance(answer, Path) else json.dumps(answer).encode()
-        self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "application/gzip" if isinstance(answer, Path) else "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_words: object) -> None:
-        """Stay quiet."""
+def _answers(tarball: Path, url: str) -> dict[str, Any]:
+    """Return by its path, without a slash at its end, what is served."""
+    with tarfile.open(tarball) as archive:
+        manifest = archive.extractfile("MANIFEST.json")
+        assert manifest is not None
+        info = json.load(manifest)["collection_info"]
+    collection = f"/api/v3/collections/{info['namespace']}/{info['name']}"
+    href = f"{collection}/versions/{info['version']}"
+    moment = "2026-01-01T00:00:00Z"
+    version: dict[str, Any] = {
+        "version": info["version"],
+        "href": href,
+        "namespace": {"name": info["namespace"]},
+        "collection": {"name": info["name"]},
+        "download_url": f"{url}/download/{tarball.name}",
+        "artifact": {
+            "filename": tarball.name,
+            "sha256": hashlib.sha256(tarball.read_bytes()).hexdigest(),
+            "size": tarball.stat().st_size,
+        },
+        "metadata": {"dependencies": info["dependencies"]},
+        "signatures": [],
+    }
+    return {
+        "/api": {"available_versions": {"v3": "v3/"}},
+        collection: {"created_at": moment, "updated_at": moment, "href": collection},
+        f"{collection}/versions": {"meta": {"count": 1}, "links": {"next": None}, "data": [version]},
+        href: version,
+        f"/download/{tarball.name}": tarball,
+    }

@@ -9,12 +9,12 @@ Each answers as its documentation says and keeps what is changed; a test changes
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
+
+from tools.servers.scripted_imds import Answer, AnsweringServer, Request, status
 
 EXCLUDE = "cluster.routing.allocation.exclude._name"
 
@@ -136,28 +136,11 @@ class ResourceManager(Service):
 def served(service: Service) -> Iterator[str]:
     """Serve a stand-in on loopback; yield its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
-            status, answer = service.reply(self.command, self.path, body, dict(self.headers))
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(request: Request) -> Answer:
+        body = json.loads(request.body) if request.body else None
+        headers = {name.title(): value for name, value in request.headers.items()}
+        code, content = service.reply(request.method, request.target, body, headers)
+        return status(code, json.dumps(content).encode())
 
-        do_PUT = do_GET  # noqa: N815 - the server's name
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with AnsweringServer(answer) as server:
+        yield server.url

@@ -73,6 +73,7 @@ class ScriptedServer:
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
+        self._accepting = True
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -107,13 +108,26 @@ class ScriptedServer:
         with self._lock:
             assert self._lock.wait_for(lambda: len(self.requests) >= number, timeout), f"{len(self.requests)} requests"
 
+    def stop_accepting(self) -> None:
+        """Fill the kernel's queue of connections, so that connecting takes until the client gives up."""
+        self._accepting = False
+        self._listener.listen(1)
+        self._connections.append(socket.create_connection(self._listener.getsockname()))
+        self._threads[0].join(10)  # it was waiting for one more connection
+        for _ in range(8):
+            filler = socket.socket()
+            filler.setblocking(False)
+            with suppress(BlockingIOError):
+                filler.connect(self._listener.getsockname())
+            self._connections.append(filler)
+
     def _start(self, target: Any, *args: Any) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def _accept(self) -> None:
-        while not self._stopping.is_set():
+        while self._accepting and not self._stopping.is_set():
             try:
                 connection, _ = self._listener.accept()
             except OSError:

@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any, NamedTuple
 
 from tools.fixtures.events import listed
+from tools.servers import scripted_imds
+from tools.servers.scripted_imds import Answer, AnsweringServer, document, instance, status
 
 # What it does with a request once it is stuck: it accepts and is silent; it sends the head of an answer and no body;
 # it sends a byte a second; it does so for approvals alone; it does not even accept the connection.
 SILENT, HEAD, DRIP, APPROVALS, REFUSES_TO_ACCEPT = "silent", "head", "drip", "approvals", "no-accept"
 WAYS = (SILENT, HEAD, DRIP, REFUSES_TO_ACCEPT)
+_FOR_EVER = 86_400.0
 
 
 class Request(NamedTuple):
@@ -32,30 +32,15 @@ class Request(NamedTuple):
 
 
 class StuckService:
-    """Lists ``events`` and names the VM ``web_0``, as long as ``way`` is None. To be entered."""
+    """Lists ``events`` and names the VM ``web_0``, as long as ``way`` is None."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.way: str | None = None
         self.received: list[Request] = []
+        self.server = AnsweringServer(self._answer)
+        self.url = self.server.url
         self._incarnation = 1
-        self._end = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
-        self._acceptor = threading.Thread(target=self._accept, daemon=True)
-        self._crowd: list[socket.socket] = []
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def __enter__(self) -> StuckService:
-        self._acceptor.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the acceptor, as closing would not
-        self._acceptor.join()
-        for each in (*self._crowd, self._listener):
-            each.close()
 
     def schedule(self, event_id: str, notice_seconds: float, kind: str = "Preempt", status: str = "Scheduled") -> None:
         """List an event of web_0."""
@@ -81,77 +66,33 @@ class StuckService:
         """Answer nothing from now on, in one of ``WAYS`` or ``APPROVALS``."""
         self.way = way
         if way == REFUSES_TO_ACCEPT:
-            self._fill_the_backlog()
+            self.server.stop_accepting()
 
     def requests(self, method: str, after: float = 0.0) -> Sequence[Request]:
         """Return the requests with a method that arrived after a moment."""
         return [each for each in self.received if each.method == method and each.at > after]
 
-    def _fill_the_backlog(self) -> None:
-        """Fill the kernel's queue of connections, so that connecting takes until the client gives up."""
-        time.sleep(0.1)  # the acceptor waits for one more, which it keeps
-        for _ in range(8):
-            one = socket.socket()
-            one.setblocking(False)
-            with suppress(BlockingIOError):
-                one.connect(self._listener.getsockname())
-            self._crowd.append(one)
-
-    def _accept(self) -> None:
-        while not self._end.is_set():
-            if self.way == REFUSES_TO_ACCEPT:
-                self._end.wait()
-                return
-            try:
-                connection = self._listener.accept()[0]
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError, ValueError), connection.makefile("rb") as stream:
-            while request := _read_request(stream):
-                self.received.append(Request(time.monotonic(), *request))
-                self._answer(connection, *request)
-
-    def _answer(self, connection: socket.socket, method: str, target: str) -> None:
-        way = self.way
-        body = b"{}"
-        if method == "GET" and "/instance" in target:
-            body = json.dumps({"compute": {"name": "web_0"}}).encode()
-        elif method == "GET":
-            body = json.dumps({"DocumentIncarnation": self._incarnation, "Events": self.events}).encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        if way is None or (way == APPROVALS and method == "GET"):
-            connection.sendall(head + body)
-        elif way == HEAD:
-            connection.sendall(head)
-            self._end.wait()
-        elif way == DRIP:
-            for number in range(len(head)):
-                connection.sendall(head[number : number + 1])
-                if self._end.wait(1.0):
-                    return
+    def _answer(self, request: scripted_imds.Request) -> Answer:
+        self.received.append(Request(time.monotonic(), request.method, request.target))
+        if request.method == "POST":
+            answer = status(200, b"{}")
+        elif "/instance" in request.target:
+            answer = instance("web_0")
         else:
-            self._end.wait()
-
-
-def _read_request(stream: Any) -> tuple[str, str] | None:
-    line = stream.readline().decode()
-    if not line:
-        return None
-    method, target, _ = line.split(" ", 2)
-    length = 0
-    while header := stream.readline().decode().strip():
-        name, _, value = header.partition(":")
-        if name.lower() == "content-length":
-            length = int(value)
-    stream.read(length)
-    return method, target
+            answer = document(*self.events, incarnation=self._incarnation)
+        if self.way is None or (self.way == APPROVALS and request.method == "GET"):
+            return answer
+        head = answer.pieces[0].partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+        if self.way == HEAD:
+            return Answer((head, b""), pause=_FOR_EVER)
+        if self.way == DRIP:
+            return Answer(tuple(bytes([byte]) for byte in head), pause=1.0)
+        return Answer(delay=_FOR_EVER)
 
 
 @contextmanager
 def stuck_service() -> Iterator[StuckService]:
     """Yield a service that answers until ``get_stuck`` is called."""
-    with StuckService() as service:
+    service = StuckService()
+    with service.server:
         yield service

@@ -229,9 +229,6 @@ class _Reader(ast.NodeVisitor):
         self._add(node.test, "False")
         self.generic_visit(node)
 
-    def visit_Tuple(self, node: ast.Tuple) -> None:  # ast's name
-        self.generic_visit(node)
-
     def visit_Call(self, node: ast.Call) -> None:  # ast's name
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         texts = [self._text(one) for one in node.args]

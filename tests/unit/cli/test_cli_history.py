@@ -9,7 +9,6 @@ import argparse
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -331,13 +330,6 @@ def test_an_event_that_is_not_there(recorded: Recorded, capsys: pytest.CaptureFi
     recorded.record("A1")
     assert cli.main(["history", "--state", recorded.directory, "--event", "B\x1b"]) == 2
     assert capsys.readouterr().err.startswith(r"error: no event's id begins with 'B\x1b'")
-
-
-def test_no_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["history", "--state", str(tmp_path)]) == 2
-    assert "there is no journal in" in capsys.readouterr().err
-    assert cli.main(["history", "--state", str(tmp_path / "none")]) == 2
-    assert "no runner has worked with it" in capsys.readouterr().err
 
 
 # For programs

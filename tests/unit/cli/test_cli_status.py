@@ -254,12 +254,6 @@ def test_the_default_directory(
     assert "/var/lib/forewarn: run this as root" in capsys.readouterr().err
 
 
-def test_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["status", "surplus"])
-    assert ended.value.code == 2
-
-
 @pytest.mark.parametrize(
     ("seconds", "text", "exact"),
     [

@@ -17,9 +17,8 @@ from forewarn.emulator.emulation import Emulation
 from forewarn.emulator.faults import InjectedFault
 from forewarn.emulator.model import Model
 from forewarn.emulator.scenario import ScenarioError, load_scenario, parse_scenario
-from forewarn.emulator.spec import RECORDED_GONE_AFTER, VmSpec, parse_duration
+from forewarn.emulator.spec import VmSpec, parse_duration
 from forewarn.errors import InputError
-from forewarn.events import NOTICE_SECONDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,18 +51,6 @@ def test_the_samples_in_the_documentation_load(repository: Path) -> None:
 def test_the_example_in_the_documentation_loads(repository: Path) -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", (repository / "docs" / "emulator.md").read_text(), re.DOTALL)
     assert [step.action for step in parse_scenario(example).timeline] == ["schedule", "fault", "cancel"]
-
-
-def test_the_recorded_sequence(repository: Path) -> None:
-    clock = ManualClock()
-    model = Emulation(load_scenario(repository / "docs" / "scenarios" / "live-migration.yml"), clock).model
-    model.request()
-    seen = []
-    for seconds in (0, 30, NOTICE_SECONDS["Freeze"], RECORDED_GONE_AFTER):
-        clock.advance(seconds)
-        incarnation, events = model.document("WestNO_1")
-        seen.append((incarnation, [event.status for event in events]))
-    assert seen == [(1, []), (2, ["Scheduled"]), (3, ["Started"]), (4, [])]
 
 
 def test_an_empty_file_is_the_plain_emulation() -> None:

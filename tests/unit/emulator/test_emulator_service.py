@@ -247,13 +247,6 @@ def test_se31_a_malformed_body_400(site: Site, body: bytes) -> None:
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 
-def test_se31_approval_of_a_started_event_is_200(site: Site) -> None:
-    event = site.schedule()
-    assert site.approve(event) == 200
-    assert site.events()[0]["EventStatus"] == "Started"
-    assert site.approve(event) == 200
-
-
 def test_se31_unknown_event_id_is_400(site: Site) -> None:
     event = site.schedule()
     assert site.approve(event, GUID) == 400

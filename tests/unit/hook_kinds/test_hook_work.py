@@ -30,13 +30,6 @@ def work(seconds: float = 30.0, memory_file: Path | None = None) -> tuple[Work, 
 # Waiting
 
 
-def test_wait_reports_each_missing_thing_once() -> None:
-    answers = iter(["3 sessions", "3 sessions", "1 session", ""])
-    at, said = work()
-    at.wait(lambda: next(answers), every=0.001)
-    assert said == ["waiting: 3 sessions", "waiting: 1 session"]
-
-
 def test_thing_missing_at_the_end_is_the_reason() -> None:
     at, _said = work(0.6)
     with pytest.raises(HookFailedError, match=r"^1 session is open, after 0 s$"):

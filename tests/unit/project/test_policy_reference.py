@@ -34,9 +34,3 @@ def test_it_has_every_key_each_with_a_meaning() -> None:
     for key in keys(json.loads(SCHEMA.read_text())):
         assert re.search(rf"^\| `{key}`(, required)? \| .+ \|$", page, re.MULTILINE), key
     assert re.findall(r"^\| .*\|  \|$", page, re.MULTILINE) == []
-
-
-def test_its_links_lead_somewhere() -> None:
-    page = reference()
-    anchors = {re.sub(r"[^\w-]", "", title.lower()) for title in re.findall(r"^## (.+)$", page, re.MULTILINE)}
-    assert set(re.findall(r"\(#(.+?)\)", page)) <= anchors

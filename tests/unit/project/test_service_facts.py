@@ -13,7 +13,6 @@ import pytest
 
 _ID = re.compile(r"\bSE-\d+\b")
 _ENTRY = re.compile(r"^### (SE-\d+): \S", re.MULTILINE)
-_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]*)#([^)\s]+)\)")
 FOLDERS = ("plugins", "tests", "docs", "roles", "playbooks", "policies", "extensions", "demo")
@@ -38,23 +37,15 @@ def unexplained(cited: str, facts: str) -> set[str]:
     return set(_ID.findall(cited)) - set(_ENTRY.findall(facts))
 
 
-def anchors(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    titles = _HEADING.findall(_FENCED.sub("", text))
-    return {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}
-
-
-def wrong_links(origin: Path, text: str, page: Path, facts: str) -> list[str]:
-    """Return what is wrong with a page's links to the facts: no such anchor, or one that belongs to another id."""
-    found = []
-    for label, target, anchor in _LINK.findall(_FENCED.sub("", text)):
-        if ((origin.parent / target).resolve() if target else origin) != page:
-            continue
-        if anchor not in anchors(facts):
-            found.append(f"there is no #{anchor}")
-        elif _ID.fullmatch(label) and not anchor.startswith(f"{label.lower()}-"):
-            found.append(f"{label} leads to #{anchor}")
-    return found
+def wrong_links(origin: Path, text: str, page: Path) -> list[str]:
+    """Return a page's links to the facts that lead to another one. That there is one, test_docs.py shows."""
+    return [
+        f"{label} leads to #{anchor}"
+        for label, target, anchor in _LINK.findall(_FENCED.sub("", text))
+        if ((origin.parent / target).resolve() if target else origin) == page
+        and _ID.fullmatch(label)
+        and not anchor.startswith(f"{label.lower()}-")
+    ]
 
 
 def test_every_cited_fact_has_an_entry(repository: Path, page: Path) -> None:
@@ -72,10 +63,9 @@ def test_each_fact_has_one_entry(page: Path) -> None:
 
 
 def test_links_lead_to_the_fact_that_they_name(repository: Path, page: Path) -> None:
-    facts = page.read_text()
     for path, text in texts(repository):
         if path.suffix == ".md":
-            assert wrong_links(path, text, page, facts) == [], path.relative_to(repository)
+            assert wrong_links(path, text, page) == [], path.relative_to(repository)
 
 
 def test_a_page_that_cites_facts_links_to_them(repository: Path, page: Path) -> None:
@@ -102,9 +92,8 @@ def test_an_id_without_an_entry_is_found(cited: str, missing: set[str]) -> None:
         ("[SE-05](service-facts.md#se-05-a-title-twice)", []),
         ("[a title](service-facts.md#se-05-a-title-twice)", []),
         ("[SE-05](emulator.md#se-05)", []),
-        ("[SE-05](service-facts.md#se-05-a-title)", ["there is no #se-05-a-title"]),
         ("[SE-14](service-facts.md#se-05-a-title-twice)", ["SE-14 leads to #se-05-a-title-twice"]),
     ],
 )
 def test_a_wrong_link_is_found(link: str, wrong: list[str], page: Path) -> None:
-    assert wrong_links(page.with_name("emulator.md"), link, page, "### SE-05: A `title`, twice\n") == wrong
+    assert wrong_links(page.with_name("emulator.md"), link, page) == wrong

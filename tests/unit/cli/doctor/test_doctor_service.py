@@ -16,42 +16,29 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import Document, Event
 from forewarn.imds.client import Client
-
-
-class Time:
-    """A monotonic clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.slept: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
+from tools.fixtures.clocks import ManualClocks
 
 
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
 @pytest.fixture
-def client(server: EmulatorServer, time: Time) -> Iterator[Client]:
-    with Client(server.vm_endpoint("web_0"), clock=time, sleep=partial(pause, sleep=time.sleep)) as asking:
+def client(server: EmulatorServer, clocks: ManualClocks) -> Iterator[Client]:
+    paced = partial(pause, sleep=clocks.sleep)
+    with Client(server.vm_endpoint("web_0"), clock=clocks.monotonic, sleep=paced) as asking:
         yield asking
 
 
-def test_the_service_answers(client: Client, time: Time, emulator: EmulatorClient) -> None:
-    check, document = service(client, time)
+def test_the_service_answers(client: Client, clocks: ManualClocks, emulator: EmulatorClient) -> None:
+    check, document = service(client, clocks.monotonic)
     assert (check.state, check.hint) == (OK, "")
     assert check.text.endswith("answers, api-version 2020-07-01: nothing is scheduled")
     assert document is not None
     assert [request["method"] for request in emulator.requests()] == ["GET"], "once"
     emulator.schedule("Reboot", ["web_0"])
-    check, document = service(client, time)
+    check, document = service(client, clocks.monotonic)
     assert check.text.endswith(": 1 event is listed")
 
 
@@ -66,36 +53,38 @@ def test_the_service_answers(client: Client, time: Time, emulator: EmulatorClien
     ],
 )
 def test_a_service_in_trouble(
-    client: Client, time: Time, emulator: EmulatorClient, status: int, said: str, hint: str
+    client: Client, clocks: ManualClocks, emulator: EmulatorClient, status: int, said: str, hint: str
 ) -> None:
     emulator.inject_fault(status, times=1000)
-    check, document = service(client, time)
+    check, document = service(client, clocks.monotonic)
     assert (check.name, check.state, document) == ("service", TROUBLE, None)
     assert said in check.text
     assert hint in check.hint
-    assert min(time.slept, default=1.0) >= 1.0, "never twice a second"
+    assert min(clocks.pauses, default=1.0) >= 1.0, "never twice a second"
     assert name(client, document, None, None, "host").state == NOT_CHECKED
 
 
-def test_a_fault_that_passes(client: Client, time: Time, emulator: EmulatorClient) -> None:
+def test_a_fault_that_passes(client: Client, clocks: ManualClocks, emulator: EmulatorClient) -> None:
     emulator.inject_fault(410, times=2)
-    check, _document = service(client, time)
+    check, _document = service(client, clocks.monotonic)
     assert check.state == OK
 
 
-def test_nobody_listens(time: Time) -> None:
-    with Client("http://127.0.0.1:9", clock=time, sleep=time.sleep) as client:
-        check, document = service(client, time)
+def test_nobody_listens(clocks: ManualClocks) -> None:
+    with Client("http://127.0.0.1:9", clock=clocks.monotonic, sleep=clocks.sleep) as client:
+        check, document = service(client, clocks.monotonic)
     assert (check.state, document) == (TROUBLE, None)
     assert "refused" in check.text
     assert "running? Let this VM reach the address" in check.hint
 
 
-def test_an_address_that_does_not_answer(time: Time) -> None:
+def test_an_address_that_does_not_answer(clocks: ManualClocks) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with Client(url, clock=time, sleep=time.sleep, read_timeout=0.1, first_read_timeout=0.1) as client:
-            check, _document = service(client, time)
+        with Client(
+            url, clock=clocks.monotonic, sleep=clocks.sleep, read_timeout=0.1, first_read_timeout=0.1
+        ) as client:
+            check, _document = service(client, clocks.monotonic)
     assert (check.state, "took longer than" in check.text) == (TROUBLE, True)
     assert "AzurePlatformIMDS" in check.hint
 
@@ -111,21 +100,23 @@ class Slow(Client):
 
 
 def test_slow_first_answer_may_have_enabled_the_service(
-    server: EmulatorServer, time: Time, emulator: EmulatorClient
+    server: EmulatorServer, clocks: ManualClocks, emulator: EmulatorClient
 ) -> None:
-    with Slow(server.vm_endpoint("web_0"), clock=time, sleep=time.sleep) as client:
-        check, _document = service(client, time)
+    with Slow(server.vm_endpoint("web_0"), clock=clocks.monotonic, sleep=clocks.sleep) as client:
+        check, _document = service(client, clocks.monotonic)
         assert (check.state, "took 40 s" in check.text) == (WARNING, True)
         assert "five minutes" in check.hint
         emulator.schedule("Reboot", ["web_0"])
-        check, _document = service(client, time)
+        check, _document = service(client, clocks.monotonic)
         assert check.state == OK, "events are listed already"
 
 
-def test_a_document_that_cannot_be_read_in_full(client: Client, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_cannot_be_read_in_full(
+    client: Client, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unread = Document(1, (), ("Events has 1001 entries",), "2020-07-01")
     monkeypatch.setattr(client, "read", lambda _patience: unread)
-    check, _document = service(client, time)
+    check, _document = service(client, clocks.monotonic)
     assert check.state == WARNING
     assert "1001" in check.text
 
@@ -160,7 +151,7 @@ def document(*resources: tuple[str, ...]) -> Document:
 )
 def test_the_name(
     client: Client,
-    time: Time,
+    clocks: ManualClocks,
     emulator: EmulatorClient,
     listed: tuple[tuple[str, ...], ...],
     given: str | None,
@@ -173,7 +164,7 @@ def test_the_name(
     assert (check.name, check.state, bool(check.hint)) == ("name", state, state != OK)
     assert text in check.text
     assert len(emulator.requests()) == asked
-    assert time.slept == [1.0] * asked, "a second after the request for the document"
+    assert clocks.pauses == [1.0] * asked, "a second after the request for the document"
 
 
 def test_a_name_that_nobody_knows(client: Client, emulator: EmulatorClient) -> None:

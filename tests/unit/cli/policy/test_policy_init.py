@@ -49,17 +49,6 @@ def test_questions_are_asked_until_there_is_an_answer() -> None:
             ask(freeze, io.StringIO(text), Console(shown, {}))
 
 
-@pytest.mark.parametrize("prepare", ["none", "haproxy", "app@1:x.service", "/usr/local/bin/drain+1"])
-def test_what_it_writes_has_no_mistakes(prepare: str, tmp_path: Path) -> None:
-    """tests/integration/cli/test_cli_policy_init.py proves it, for more answers."""
-    for freeze, reboot in (("hold", "hold"), ("9", "approve"), ("hold", "approve")):
-        directory = tmp_path / f"{freeze}-{reboot}"
-        assert init(directory, "--freeze", freeze, "--reboot", reboot, "--prepare", prepare).returncode == 0
-        for command in (("check",), ("test", "--require-coverage"), ("fmt", "--check")):
-            done = policy(*command, directory)
-            assert done.returncode == 0, done.stdout
-
-
 def test_what_it_writes_names_its_schema(tmp_path: Path) -> None:
     assert init(tmp_path / "p").returncode == 0
     for name, schema in (("maintenance.yml", "policy"), ("maintenance.test.yml", "policy-test")):

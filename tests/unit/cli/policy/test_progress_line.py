@@ -9,42 +9,27 @@ import io
 
 import pytest
 from forewarn.cli.policy.output.progress_line import ProgressLine
+from tools.fixtures.clocks import ManualClocks
+from tools.fixtures.recorded_state import Terminal
 
 ERASE = "\r\033[K"
 
 
-class Terminal(io.StringIO):
-    """A terminal that keeps what is written to it."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_nothing_appears_in_the_first_second() -> None:
-    terminal, clock = Terminal(), Clock()
-    line = ProgressLine(terminal, clock, {})
+    terminal, clocks = Terminal(), ManualClocks()
+    line = ProgressLine(terminal, clocks.monotonic, {})
     line.show(lambda: "begun")
-    clock.now += 0.99
+    clocks.now += 0.99
     line.show(lambda: "nearly")
     line.clear()
     assert terminal.getvalue() == ""
 
 
 def test_the_line_is_replaced_and_erased() -> None:
-    terminal, clock = Terminal(), Clock()
-    line = ProgressLine(terminal, clock, {})
+    terminal, clocks = Terminal(), ManualClocks()
+    line = ProgressLine(terminal, clocks.monotonic, {})
     for text, seconds in (("1 of 50", 1.0), ("2 of 50", 0.1), ("3 of 50", 0.15)):
-        clock.now += seconds
+        clocks.now += seconds
         line.show(lambda text=text: text)  # type: ignore[misc]  # a default binds it now
     assert terminal.getvalue() == f"{ERASE}1 of 50{ERASE}3 of 50"
     line.clear()
@@ -53,9 +38,9 @@ def test_the_line_is_replaced_and_erased() -> None:
 
 
 def test_a_long_or_hostile_text_stays_one_line() -> None:
-    terminal, clock = Terminal(), Clock()
-    line = ProgressLine(terminal, clock, {})
-    clock.now += 1
+    terminal, clocks = Terminal(), ManualClocks()
+    line = ProgressLine(terminal, clocks.monotonic, {})
+    clocks.now += 1
     line.show(lambda: "a\nb\033" + "x" * 200)
     written = terminal.getvalue().removeprefix(ERASE)
     assert len(written) == 79
@@ -64,18 +49,18 @@ def test_a_long_or_hostile_text_stays_one_line() -> None:
 
 @pytest.mark.parametrize(("stream", "environ"), [(io.StringIO(), {}), (Terminal(), {"TERM": "dumb"})])
 def test_nothing_is_written_where_erasing_is_impossible(stream: io.StringIO, environ: dict[str, str]) -> None:
-    clock = Clock()
-    line = ProgressLine(stream, clock, environ)
-    clock.now += 60
+    clocks = ManualClocks()
+    line = ProgressLine(stream, clocks.monotonic, environ)
+    clocks.now += 60
     line.show(lambda: "never")
     line.clear()
     assert stream.getvalue() == ""
 
 
 def test_a_terminal_that_is_gone_ends_nothing() -> None:
-    terminal, clock = Terminal(), Clock()
-    line = ProgressLine(terminal, clock, {})
-    clock.now += 1
+    terminal, clocks = Terminal(), ManualClocks()
+    line = ProgressLine(terminal, clocks.monotonic, {})
+    clocks.now += 1
     terminal.close()
     line.show(lambda: "x")
     line.clear()
