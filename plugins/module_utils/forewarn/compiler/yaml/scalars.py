@@ -105,10 +105,8 @@ def _flow(text: str, start: int, end: int, style: str) -> Iterator[_Place]:
             continue
         white = match.group(match.lastgroup)
         breaks = len(_BREAK.findall(white))
-        if match.lastgroup == "white" and breaks < 2:  # a line break among white space is a space
-            white = " " if breaks else white
-        else:  # of several, all but one are kept; one after a backslash is nothing
-            white = "\n" * (breaks - 1)
+        if breaks:  # of several line breaks all but one are kept; the only one is a space, or nothing after a backslash
+            white = "\n" * (breaks - 1) or (" " if match.lastgroup == "white" else "")
         yield from _white_space(text, *match.span(), white, inside=True)
 
 
