@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from ...policy.decision import ABSTAIN, HOLD
 from ..diff.behaviour import Behaviour, behaviour
 from ..diff.behaviour_change import Description, describe
-from ..event_space.class_sets import without
 from ..event_space.expressions import ReadMatch
 from ..event_space.policies import Reading, ReadPolicy
-from ..event_space.space import Space
+from ..event_space.space import Space, without
 from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, NO_RULE, RULE, PolicyOutcome
 from .conditions import Evaluation
 
