@@ -68,15 +68,8 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
         reading = read(artifact)
         if size(reading) > MOST:
             continue
-        understood = {name for name in reading.symbols.uses if not name.startswith("opaque:")}
-        if chance.random() < 0.5 and len(reading.symbols.opaque) > 1:  # as in a space that is large otherwise
-            monkeypatch.setattr("forewarn.analysis.event_space.space._WHOLE", understood)
-            monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // 3)
-        else:
-            monkeypatch.undo()
-            monkeypatch.setattr(
-                "forewarn.analysis.event_space.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20))
-            )
+        most = size(reading) // chance.choice((1, 3, 20))
+        monkeypatch.setattr("forewarn.analysis.event_space.space.MAX_CLASSES", most)
         decided = [(SpaceDecisions(reading, space), EventClasses(reading, space)) for space in reading.spaces()]
         counts["policies"] += 1
         counts["sliced"] += len(decided) > 1

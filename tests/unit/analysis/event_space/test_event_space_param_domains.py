@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from forewarn.analysis.event_space.param_domains import param_domains, refuses
+from forewarn.analysis.event_space.param_domains import varying_params
 from forewarn.errors import InputError
 
 
@@ -18,22 +18,22 @@ def policies(**entry: Any) -> list[dict[str, Any]]:
 
 
 def test_a_parameter_without_limits_has_its_default() -> None:
-    assert param_domains([policies(default=3)], {}).varying == {}
-    assert param_domains([policies(default=3), policies(default=3)], {}).varying == {}
+    assert varying_params([policies(default=3)], {}) == {}
+    assert varying_params([policies(default=3), policies(default=3)], {}) == {}
 
 
 def test_parameter_with_limit_or_without_default_varies() -> None:
-    assert set(param_domains([policies(default=3, max=9)], {}).varying) == {"n"}
-    assert set(param_domains([policies()], {}).varying) == {"n"}
+    assert set(varying_params([policies(default=3, max=9)], {})) == {"n"}
+    assert set(varying_params([policies()], {})) == {"n"}
 
 
 def test_a_given_parameter_does_not_vary() -> None:
-    assert param_domains([policies(default=3, max=9)], {"n": 4}).varying == {}
+    assert varying_params([policies(default=3, max=9)], {"n": 4}) == {}
 
 
 def test_two_versions_allow_what_one_of_them_does() -> None:
-    settled = param_domains([policies(default=3, min=1, max=60), policies(default=3, min=2, max=61)], {})
-    assert settled.varying["n"] == {
+    settled = varying_params([policies(default=3, min=1, max=60), policies(default=3, min=2, max=61)], {})
+    assert settled["n"] == {
         "name": "n",
         "type": "int",
         "default": 3,
@@ -41,38 +41,33 @@ def test_two_versions_allow_what_one_of_them_does() -> None:
         "max": 61,
         "cuts": [1, 2, 61, 62],
     }
-    older, newer = settled.limits
-    assert [refuses(older, "n", value) for value in (0, 1, 2, 60, 61, 62)] == [True, False, False, False, True, True]
-    assert [refuses(newer, "n", value) for value in (0, 1, 2, 60, 61, 62)] == [True, True, False, False, False, True]
 
 
 def test_a_list_of_values_beside_limits() -> None:
-    settled = param_domains([policies(default=30, enum=[30, 5, 90]), policies(default=30, min=10, max=60)], {})
-    assert (settled.varying["n"]["min"], settled.varying["n"]["max"]) == (5, 90)
-    settled = param_domains([policies(default=30, enum=[30, 5]), policies(default=30, enum=[5, 7])], {})
-    assert settled.varying["n"]["enum"] == [30, 5, 7]
+    settled = varying_params([policies(default=30, enum=[30, 5, 90]), policies(default=30, min=10, max=60)], {})
+    assert (settled["n"]["min"], settled["n"]["max"]) == (5, 90)
+    settled = varying_params([policies(default=30, enum=[30, 5]), policies(default=30, enum=[5, 7])], {})
+    assert settled["n"]["enum"] == [30, 5, 7]
 
 
 def test_a_version_without_a_limit_has_none() -> None:
-    settled = param_domains([policies(default=3, min=1, max=60), policies(default=3, min=1)], {})
-    assert "max" not in settled.varying["n"]
-    assert settled.varying["n"]["min"] == 1
+    settled = varying_params([policies(default=3, min=1, max=60), policies(default=3, min=1)], {})
+    assert "max" not in settled["n"]
+    assert settled["n"]["min"] == 1
 
 
 def test_different_defaults_in_one_version_are_fixed() -> None:
     (one,), (other,) = policies(default=3, max=60), policies(default=4, max=61)
-    settled = param_domains([[one, other]], {})
-    assert settled.varying == {}
-    assert settled.limits == ({},)
+    assert varying_params([[one, other]], {}) == {}
 
 
 def test_versions_that_differ_at_their_defaults() -> None:
     versions = [policies(default=3, max=60), policies(default=3, max=61)]
-    assert param_domains(versions, {}, at_default=["n"]).varying == {}
+    assert varying_params(versions, {}, at_default=["n"]) == {}
 
 
 def test_what_cannot_vary_needs_a_value() -> None:
     lists = [policies(type="list(int)")]
     with pytest.raises(InputError, match="parameter n has no default"):
-        param_domains(lists, {})
-    assert param_domains(lists, {"n": [1]}).varying == {}
+        varying_params(lists, {})
+    assert varying_params(lists, {"n": [1]}) == {}

@@ -12,10 +12,9 @@ from typing import Any
 
 from ...policy.params import check_bounds, convert
 from ..artifacts import Json
+from ..event_space.domains import RANGES
 from ..hook_wording import quoted, shows_as_it_is
 from . import kinds
-
-_INTS = -(2**63), 2**63 - 1
 
 
 def declaration_changes(old: Json, new: Json) -> Iterator[tuple[str, str]]:
@@ -76,7 +75,7 @@ def _allows(entry: Json, value: Any) -> bool:
 
 
 def _bounds(entry: Json) -> tuple[Any, Any]:
-    low, high = _INTS if entry["type"] == "int" else (-math.inf, math.inf)
+    low, high = RANGES["int"] if entry["type"] == "int" else (-math.inf, math.inf)
     return (
         convert(entry["min"], entry["type"]) if "min" in entry else low,
         convert(entry["max"], entry["type"]) if "max" in entry else high,

@@ -14,19 +14,32 @@ import itertools
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...policy.functions.standard import INT_MAX, INT_MIN
-from ...policy.functions.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_duration, format_timestamp
+from ...policy.functions.timevalues import (
+    MAX_DURATION,
+    MAX_TIMESTAMP,
+    MIN_DURATION,
+    MIN_TIMESTAMP,
+    SECOND,
+    format_duration,
+    format_timestamp,
+)
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
 LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: longer ones are not analysed
 MAX_DOUBLE = sys.float_info.max  # no parameter is infinite, or NaN
 ORDERED = ("int", "double", "duration", "timestamp")
 _WORD = re.compile(r"[\w.:/@+-]+")
-_LAST = {"duration": LONGEST, "int": INT_MAX, "timestamp": MAX_TIMESTAMP, "double": MAX_DOUBLE}
-_FIRST = {"duration": -LONGEST, "int": INT_MIN, "timestamp": MIN_TIMESTAMP, "double": -MAX_DOUBLE}
+RANGES: Mapping[str, tuple[Any, Any]] = {
+    "int": (INT_MIN, INT_MAX),
+    "double": (-MAX_DOUBLE, MAX_DOUBLE),
+    "duration": (MIN_DURATION, MAX_DURATION),
+    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
+}
+_ENDS = {**RANGES, "duration": (-LONGEST, LONGEST)}  # which are not written
 
 
 class _Missing:
@@ -142,10 +155,8 @@ def duration_text(value: int) -> str:
 def _range(kind: str, low: Any, high: Any) -> str:
     if low is not None and low == high:
         return show(kind, low)
-    if high == _LAST.get(kind):
-        high = None
-    if low == _FIRST.get(kind):
-        low = None
+    first, last = _ENDS.get(kind, (None, None))
+    low, high = None if low == first else low, None if high == last else high
     if kind in ("duration", "timestamp"):
         return _span(kind, low, high)
     if high is None:
@@ -170,8 +181,7 @@ def merged_range(kind: str, values: Sequence[DomainValue]) -> str:
 
 def _pick(kind: str, low: Any, high: Any, count: int) -> list[Any]:
     """Return up to ``count`` values of an interval, in ascending order, that are easy to read."""
-    if low == _FIRST.get(kind):
-        low = None
+    low = None if low == _ENDS[kind][0] else low
     if kind == "double":
         return _pick_doubles(low, None if high == MAX_DOUBLE else high, count)
     steps = [1]

@@ -3,39 +3,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which parameters vary in an analysis, and over which values. The others have their default.
 
-Versions of policies may declare a parameter with different limits. It then varies over all that any version allows. A
-version does not run with a value that it refuses, so it approves nothing then.
+Versions of policies may declare a parameter with different limits. It then varies over all that any version allows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Mapping, NamedTuple
+from typing import Any
 
 from ...errors import InputError
-from ...policy.params import check_bounds, convert
+from ...policy.params import convert
 from ..artifacts import Json, ParamDeclaration, declared_params
 from .domains import after
 
 _LIMITS = ("type", "enum", "min", "max")
 
 
-class ParamDomains(NamedTuple):
-    """Parameters by name: declarations of those that vary, and those of each version by which it refuses values."""
-
-    varying: Mapping[str, Json]
-    limits: tuple[Mapping[str, Json], ...]
-
-
-def param_domains(versions: Sequence[Sequence[Json]], given: Json, at_default: Collection[str] = ()) -> ParamDomains:
-    """Settle the parameters of several versions, each a list of policies as the artifact has them.
+def varying_params(
+    versions: Sequence[Sequence[Json]], given: Json, at_default: Collection[str] = ()
+) -> dict[str, Json]:
+    """Return the declarations of the parameters that vary, by name. Each version is a list of policies.
 
     ``given`` are JSON values. Parameters ``at_default`` do not vary where the versions differ in them.
 
     Raises InputError.
     """
     varying: dict[str, Json] = {}
-    limits: list[dict[str, Json]] = [{} for _version in versions]
     for name, places in declared_params(versions, given).items():
         entries = [one.entry for one in places]
         if name in given:
@@ -47,42 +40,29 @@ def param_domains(versions: Sequence[Sequence[Json]], given: Json, at_default: C
             if _has_range(entry) or ("default" not in entry and _can_vary(entry)):
                 varying[name] = entry
         elif (by_version := _by_version(places)) and name not in at_default:
-            varying[name] = _union(list(by_version.values()))
-            for version, entry in by_version.items():
-                limits[version][name] = entry
+            varying[name] = _union(by_version)
         elif any("default" not in one for one in entries):
             raise _without_default(name)
-    return ParamDomains(varying, tuple(limits))
+    return varying
 
 
 def _without_default(name: str) -> InputError:
     return InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
 
 
-def refuses(limits: Mapping[str, Json], name: str, value: Any) -> bool:
-    """Return whether a version refuses a converted value of a parameter."""
-    if name not in limits:
-        return False
-    try:
-        check_bounds(value, limits[name])
-    except ValueError:
-        return True
-    return False
-
-
 def _alike(entries: Sequence[Json], keys: Sequence[str]) -> bool:
     return all(entry.get(key) == entries[0].get(key) for entry in entries for key in keys)
 
 
-def _by_version(places: Sequence[ParamDeclaration]) -> dict[int, Json]:
+def _by_version(places: Sequence[ParamDeclaration]) -> list[Json]:
     """Return the one declaration of each version, if the parameter can vary between them; otherwise nothing."""
     found: dict[int, Json] = {}
     for version, _policy, entry in places:
         if not _alike([found.setdefault(version, entry), entry], (*_LIMITS, "default")):
-            return {}
+            return []
     entries = list(found.values())
     can = _alike(entries, ("type",)) and _can_vary(entries[0]) and len(entries) > 1
-    return found if can and any(_has_range(entry) or "default" not in entry for entry in entries) else {}
+    return entries if can and any(_has_range(entry) or "default" not in entry for entry in entries) else []
 
 
 def _union(entries: Sequence[Json]) -> Json:

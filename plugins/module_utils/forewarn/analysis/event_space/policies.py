@@ -15,7 +15,7 @@ from ...policy.params import bind
 from ..artifacts import Json, extra_values
 from ..policy_outcome import with_inner
 from .expressions import Reader, ReadMatch
-from .param_domains import param_domains
+from .param_domains import varying_params
 from .space import Space, slices
 from .symbol_table import SymbolTable
 from .symbols import EVENT_STATUS, EVENT_TYPE, Param
@@ -45,17 +45,13 @@ class ReadPolicy(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Policies that run together. ``fixed`` are JSON values of parameters given.
-
-    ``limits`` declare parameters that vary beyond what these policies allow.
-    """
+    """Policies that run together. ``fixed`` are JSON values of parameters given."""
 
     artifact: Artifact
     policies: tuple[ReadPolicy, ...]
     invariants: tuple[Invariant, ...]
     symbols: SymbolTable
     fixed: Json
-    limits: Mapping[str, Json] = {}
 
     def reads_of(self, rules: Container[tuple[str, str | None]]) -> set[str]:
         """Return the names of the inputs that some rules read, which are named by policy and path."""
@@ -91,20 +87,15 @@ def read_together(
     Parameters ``at_default`` have their default in each version, if the versions differ in them.
     """
     given = dict(params or {})
-    domains = param_domains([artifact.data["policies"] for artifact in artifacts], given, at_default)
+    varying = varying_params([artifact.data["policies"] for artifact in artifacts], given, at_default)
     extra = extra_values(data for artifact in artifacts for data in artifact.data["policies"])
-    symbols = SymbolTable(artifacts[0].api_version, domains.varying, extra)
+    symbols = SymbolTable(artifacts[0].api_version, varying, extra)
     for symbol in (EVENT_TYPE, EVENT_STATUS):
         symbols.use(symbol)
-    for name in dict.fromkeys(name for limits in domains.limits for name in limits):
-        symbols.use(Param(name, domains.varying[name]))
-    for name, entry in domains.varying.items():
+    for name, entry in varying.items():
         if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
             symbols.use(Param(name, entry))
-    return [
-        _read(artifact, symbols, given, invariants)._replace(limits=limits)
-        for artifact, limits in zip(artifacts, domains.limits)
-    ]
+    return [_read(artifact, symbols, given, invariants) for artifact in artifacts]
 
 
 def _read(artifact: Artifact, symbols: SymbolTable, given: Json, further: Sequence[Json]) -> Reading:

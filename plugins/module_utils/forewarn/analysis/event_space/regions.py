@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .class_sets import without
 from .resources import PLACE
-from .space import Space
+from .space import Space, without
 
 ANY = "any event comes"
 

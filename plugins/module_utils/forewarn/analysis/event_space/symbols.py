@@ -8,7 +8,7 @@ Those about the VMs of an event are in resources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...events import (
@@ -20,22 +20,15 @@ from ...events import (
     event_types,
     has_field,
 )
-from ...policy.functions.standard import INT_MAX, INT_MIN
-from ...policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
+from ...policy.functions.standard import INT_MAX
 from ...policy.params import convert
 from ..artifacts import Json
 from ..witness import as_json
 from .case import Case
-from .domains import LONGEST, MAX_DOUBLE, MISSING, DomainValue, after, intervals, show, texts
+from .domains import LONGEST, MISSING, RANGES, DomainValue, after, intervals, show, texts
 from .symbol_table import Symbol, SymbolTable
 
 FIRST_NOW, LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
-_RANGES: Mapping[str, tuple[Any, Any]] = {
-    "int": (INT_MIN, INT_MAX),
-    "double": (-MAX_DOUBLE, MAX_DOUBLE),
-    "duration": (MIN_DURATION, MAX_DURATION),
-    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
-}
 _BLANK = "no NotBefore"
 _MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
 
@@ -201,7 +194,7 @@ class Param(Symbol):
         return {*self.declaration.get("cuts", ()), low, after(high)}
 
     def _range(self) -> tuple[Any, Any]:
-        low, high = _RANGES[self.type]
+        low, high = RANGES[self.type]
         if "min" in self.declaration:
             low = convert(self.declaration["min"], self.type)
         if "max" in self.declaration:

@@ -11,16 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
 from io import BufferedIOBase
 from typing import Any, Callable, NamedTuple
 
-from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time, read_document
+from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
-# A line that may hold what the parser of documents looks for in a text is given to it as one: much, or a long number.
-_SHORT_LINE, _FEW_CONTAINERS = 64 * 1024, 500
-_DIGITS, _LONG_NUMBER = bytes.maketrans(b"123456789", b"000000000"), b"0" * 101
 # Kinds of a runner's entries that a replay reads.
 DOCUMENT, DECISION, APPROVED = "document", "decision", "approved"
 KINDS = (DOCUMENT, DECISION, APPROVED)
@@ -85,8 +81,7 @@ def read_lines(
             if timed and at is None:
                 raise ValueError("the line has no 'time', and the policies decide by the time")
             if document is None or not _same(data, before):  # most polls return the same as the previous one
-                document = _document(data, line, api_version)
-                before = data
+                document, before = parse_document(json.dumps(data), api_version), data
         except (ValueError, RecursionError, DocumentError) as error:
             report(f"{name}:{number}", _words(error))
             continue
@@ -96,15 +91,6 @@ def read_lines(
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Return whether two documents are the same JSON; to Python, true is 1."""
     return one == other and json.dumps(one) == json.dumps(other)
-
-
-def _document(data: dict[str, Any], line: bytes, api_version: str) -> Document:
-    """Return the document that a line holds. Raises DocumentError, RecursionError."""
-    containers = line.count(b"[") + line.count(b"{")
-    if len(line) > _SHORT_LINE or containers > _FEW_CONTAINERS or _LONG_NUMBER in line.translate(_DIGITS):
-        return parse_document(json.dumps(data), api_version)
-    listed = data.get("Events")
-    return read_document({**data, "Events": listed.copy()} if isinstance(listed, list) else data, api_version)
 
 
 def read_journal(entries: Iterable[RecordedEntry], api_version: str, report: Report) -> Iterator[RecordedDocument]:
@@ -227,7 +213,7 @@ def _vm(value: object) -> Vm | None:
     if value is None:
         return None
     if isinstance(value, str) and value:
-        return _vm_named(value)
+        return Vm(value)
     if not isinstance(value, dict):
         raise ValueError("'vm' is neither a name nor an object with facts about the VM")
     unknown = sorted(value.keys() - {*VM_FACTS, "tags"})
@@ -242,11 +228,6 @@ def _vm(value: object) -> Vm | None:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("the facts and tags of 'vm' are texts")
     return Vm(**value)
-
-
-@lru_cache(maxsize=1000)
-def _vm_named(name: str) -> Vm:
-    return Vm(name)
 
 
 def _words(error: Exception) -> str:

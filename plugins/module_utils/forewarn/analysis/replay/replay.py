@@ -202,10 +202,8 @@ class _Stream:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
-        moved = vm is not self._vm and vm != self._vm
-        if moved:
-            self._vm = vm
-        if document is not None and (moved or (document is not self._document and document != self._document)):
+        moved, self._vm = vm != self._vm, vm
+        if document is not None and (moved or document != self._document):
             yield from self._update(document, record.at)
             self._decide(record.at)
             self._instants = None

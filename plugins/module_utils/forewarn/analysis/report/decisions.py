@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from ...policy.decision import ABSTAIN, HOLD
 from ..diff.behaviour import Behaviour, behaviour
 from ..diff.behaviour_change import Description, describe
-from ..event_space.class_sets import without
 from ..event_space.expressions import ReadMatch
-from ..event_space.param_domains import refuses
 from ..event_space.policies import Reading, ReadPolicy
-from ..event_space.space import Space
-from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, NO_RULE, REFUSED, RULE, PolicyOutcome
+from ..event_space.space import Space, without
+from ..policy_outcome import DOUBT, ERROR, EXPLANATION, LIMIT, NO_RULE, RULE, PolicyOutcome
 from .conditions import Evaluation
 
 
@@ -37,13 +35,7 @@ class SpaceDecisions:
     def __init__(self, reading: Reading, space: Space, evaluation: Evaluation | None = None) -> None:
         self.space = space
         evaluation = evaluation or Evaluation(space)
-        refused = 0
-        for name in reading.limits:
-            for place, value in enumerate(space.by_name[f"params.{name}"].values):
-                if refuses(reading.limits, name, value.concrete):
-                    refused |= space.mask(f"params.{name}", place)
-        refused &= space.reachable
-        self.policies = tuple(_RuleWalk(policy, evaluation).regions(refused) for policy in reading.policies)
+        self.policies = tuple(_RuleWalk(policy, evaluation).regions() for policy in reading.policies)
 
     def regions(self) -> list[tuple[tuple[Region, ...], int]]:
         """Return the combinations of regions, one of each policy, that occur, with their classes."""
@@ -65,14 +57,13 @@ class _RuleWalk:
         self._policy, self._evaluation = policy, evaluation
         self._regions: list[Region] = []
 
-    def regions(self, refused: int) -> tuple[Region, ...]:
-        """Return the regions of the policy; ``refused`` are the classes with parameters that it refuses."""
+    def regions(self) -> tuple[Region, ...]:
+        """Return the regions of the policy."""
         space = self._evaluation.space
-        accepted = known = space.reachable ^ refused
-        self._add(REFUSED, HOLD, None, refused)
+        known = space.reachable
         for name, values in self._policy.known.items():
             known &= space.having(f"event.{name}", *values)
-        self._add(DOUBT, HOLD, None, accepted ^ known)
+        self._add(DOUBT, HOLD, None, space.reachable ^ known)
         left, abstained = self._block(self._policy.matches, known)
         self._add(NO_RULE, ABSTAIN, None, left | abstained)
         return tuple(self._regions)

@@ -10,25 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...pages import counted
-from ...policy.functions.standard import INT_MAX, INT_MIN
-from ...policy.functions.timevalues import (
-    MAX_DURATION,
-    MAX_TIMESTAMP,
-    MIN_DURATION,
-    MIN_TIMESTAMP,
-    SECOND,
-    format_timestamp,
-)
+from ...policy.functions.timevalues import SECOND, format_timestamp
 from ...policy.params import convert
 from ..artifacts import Json
-from ..event_space.domains import LONGEST, MAX_DOUBLE, DomainValue
+from ..event_space.domains import LONGEST, RANGES, DomainValue
 from ..event_space.resources import COUNT, PLACE, VM_NAME
 from ..event_space.symbol_table import Dimension
 from ..event_space.symbols import DURATION, EVENT_STATUS, FIRST_NOW, LAST_NOW, TAGS_KNOWN, Param
 
 _USUAL = {EVENT_STATUS: "Scheduled", PLACE: "leader", VM_NAME: "any other", TAGS_KNOWN: "known"}
-_FIRST = {INT_MIN, -MAX_DOUBLE, -LONGEST, MIN_DURATION, MIN_TIMESTAMP, FIRST_NOW, None}
-_LAST = {INT_MAX, MAX_DOUBLE, LONGEST, MAX_DURATION, MAX_TIMESTAMP, LAST_NOW, None}
+_FIRST = {*(low for low, _high in RANGES.values()), -LONGEST, FIRST_NOW, None}
+_LAST = {*(high for _low, high in RANGES.values()), LONGEST, LAST_NOW, None}
 _UNITS = ((86400, "day"), (3600, "h"), (60, "min"))
 _NARROWEST, _WIDEST, _OPEN = 0.75, 2.0, 2.2  # in columns of a dimension without a scale
 

@@ -96,7 +96,7 @@ class RedundancySearch:
                         self._solver.add(match.holds)
                         self._block(match.inner, () if match.conditional else rest)
             self._solver.add(neg(match.fails))
-            self._solver.add(neg(self._ends(match)))
+            self._solver.add(neg(match.ends(self._removed)))
 
     def _never(self, formula: Formula) -> bool:
         return self._solver.excludes(formula)
@@ -143,13 +143,6 @@ class RedundancySearch:
             failed = conj((match.fails, question.fails(match)))
             end = disj((conj((match.holds, inner)), failed, conj((neg(match.holds), neg(match.fails), end))))
         return end
-
-    def _ends(self, match: MatchFormulas) -> Formula:
-        """Return for which events, of those that a match does not fail for, no other is tried after it."""
-        if match.inner is None or match.conditional:
-            return match.holds
-        every = _Question(lambda _rule: True, lambda _rule: True, abstains=True)
-        return conj((match.holds, self._of(match.inner, every, end=False)))
 
     def _alike(self, rule: MatchFormulas, wanted: Treatment) -> bool:
         """Return whether a rule does what is wanted. A default rule that holds does not count: the rules that it
@@ -220,7 +213,7 @@ class RedundancySearch:
     def _why(self, one: _Shorter) -> str:
         """Return why an operand does not matter."""
         block_reached = one.earlier[0].reached if one.earlier else one.match.reached
-        left = [neg(disj((each.fails, self._ends(each)))) for each in one.earlier]
+        left = [neg(disj((each.fails, each.ends(self._removed)))) for each in one.earlier]
         needed = self._proof.solver.unsat_core((self._policy.evaluated, one.matters), [block_reached, *left])
         takers = [each.path for place, each in enumerate(one.earlier, 1) if place in needed]
         if 0 < len(takers) <= _MOST_NAMED:

@@ -99,7 +99,7 @@ class RuleSearch:
                     solver.add(match.holds)
                     self._block(match.inner, (*above, *(left for _match, left in before), match.holds))
             if alive or fails:  # otherwise it takes nothing
-                left = neg(disj((match.fails, _ends(match))))
+                left = neg(disj((match.fails, match.ends())))
                 solver.add(left)
                 before.append((match, left))
         if self.seen:  # what the last rule leaves shows that its condition does not hold
@@ -180,26 +180,6 @@ class RuleSearch:
             self._marks[match.number] = self._search.proof.problem.boolean(f"left by {self._policy.name} {match.path}")
             self._solver.add(implies(self._marks[match.number], left))
         return self._marks[match.number]
-
-
-def _ends(match: MatchFormulas) -> Formula:
-    """Return which events, of those that reach a match, it takes, but for those for which it fails.
-
-    After a nested rule whose condition is a literal, or that has none, go the events that it does not take.
-    """
-    grouped = match.inner is not None and not match.conditional
-    return conj((match.holds, _taken(match.inner or ()))) if grouped else match.holds
-
-
-def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
-    """Return which events, of those that reach a block of matches, end the search in it."""
-    left: Formula = True
-    parts = []
-    for match in matches:
-        ends = disj((match.fails, _ends(match)))
-        parts.append(conj((left, ends)))
-        left = conj((left, neg(ends)))
-    return disj(parts)
 
 
 def _listed(names: list[str]) -> str:

@@ -34,7 +34,6 @@ class Search:
         self.decisions: Decisions = proof.decisions[0]
         self.artifact: Artifact = proof.versions[0]
         self._reading = reading
-        self._reads: dict[tuple[str, str], set[str]] = {}
         self.cases: list[Example] = []  # the events of all findings
 
     @property
@@ -110,10 +109,7 @@ class Search:
 
     def reads(self, match: MatchFormulas) -> set[str]:
         """Return the names of the inputs that a rule reads."""
-        if not self._reads:
-            matches = (match for policy in self._reading.policies for match in policy.every())
-            self._reads = {(one.policy["name"], one.path): one.reads() for one in matches}
-        return self._reads[match.policy["name"], match.path]
+        return self._reading.reads_of([(match.policy["name"], match.path)])
 
     def claim_reads(self, claim: Claim) -> set[str]:
         """Return the names of the inputs that a claim reads."""

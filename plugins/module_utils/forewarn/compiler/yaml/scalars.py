@@ -4,39 +4,30 @@
 """Maps each character of a scalar's value to its characters in the YAML file.
 
 A CEL expression is checked as a value; its mistakes are reported where the author wrote them. PyYAML keeps only where
-a scalar starts and ends, so its text is read once more here, style by style, as YAML 1.1 defines folding, chomping,
-indentation and escapes. The result is compared with the value that PyYAML read: a difference costs precision (every
-character then maps to the scalar's start), never correctness.
+a scalar starts and ends, so the value is laid along its text here: words stand in both, and what differs is white space
+and, within quotes, escapes. Where that does not succeed it costs precision (every character then maps to the scalar's
+start), never correctness.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Tuple
 
 _BREAK = re.compile("\r\n|\r|\n")
-_ESCAPES = {
-    "0": "\0",
-    "a": "\a",
-    "b": "\b",
-    "t": "\t",
-    "\t": "\t",
-    "n": "\n",
-    "v": "\v",
-    "f": "\f",
-    "r": "\r",
-    "e": "\x1b",
-    " ": " ",
-    '"': '"',
-    "/": "/",
-    "\\": "\\",
-    "N": "\x85",
-    "_": "\xa0",
-    "L": "\u2028",
-    "P": "\u2029",
+_WHITE_SPACE = re.compile(r"[ \t\r\n]*")
+_RUNS = re.compile(r"[ \t\n]+|[^ \t\n]+")
+# What one or more characters of a value are written as, in each style that is no block.
+_WRITTEN = {
+    "": re.compile(r"(?P<white>[ \t\r\n]+)|.", re.DOTALL),
+    "'": re.compile(r"(?P<white>[ \t\r\n]+)|''|.", re.DOTALL),
+    '"': re.compile(
+        r"(?P<white>[ \t\r\n]+)|\\(?:(?P<joined>[\r\n][ \t\r\n]*)|x..|u.{4}|U.{8}|.)|.",
+        re.DOTALL,
+    ),
 }
-_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 # Tokens of CEL in which a line break is not just white space.
 _CEL_STRING_OR_COMMENT = re.compile(
     r"""(?P<comment>//[^\n]*)
@@ -68,29 +59,21 @@ class CharacterOffsets:
         return first, max(first, self.ends[min(max(end, start + 1), len(self.ends)) - 1])
 
 
-@dataclass(frozen=True)
-class _Character:
-    text: str
-    start: int
-    end: int
-    fold: bool = False
+_Place = Tuple[int, int, bool]  # where a character starts and ends in the file, and whether it is a fold
 
 
 def map_characters(text: str, start: int, end: int, style: str, value: str) -> CharacterOffsets:
     """Map the scalar written at ``text[start:end]``; ``style`` is ``""`` (plain), ``'``, ``"``, ``|`` or ``>``."""
-    if style in ("|", ">"):
-        characters = list(_block(text, start, end, value))
-    else:
-        quote = len(style)
-        characters = list(_flow(text, start + quote, end - quote, style))
-    if "".join(character.text for character in characters) != value:
+    quote = len(style)
+    written = _block(text, start, end, value) if style in ("|", ">") else _flow(text, start + quote, end - quote, style)
+    places = list(written)
+    if len(places) != len(value) or any(
+        after == begin + 1 and text[begin] not in (character, "\r", "\n")
+        for character, (begin, after, _fold) in zip(value, places)
+    ):
         return CharacterOffsets(value, [start] * len(value), [end] * len(value))
-    return CharacterOffsets(
-        value,
-        [character.start for character in characters],
-        [character.end for character in characters],
-        {offset for offset, character in enumerate(characters) if character.fold},
-    )
+    starts, ends = [begin for begin, _after, _fold in places], [after for _begin, after, _fold in places]
+    return CharacterOffsets(value, starts, ends, {offset for offset, place in enumerate(places) if place[2]})
 
 
 def as_expression(found: CharacterOffsets) -> str:
@@ -114,104 +97,52 @@ def as_expression(found: CharacterOffsets) -> str:
     return "".join(result)
 
 
-def _flow(text: str, position: int, end: int, style: str) -> Iterator[_Character]:
-    while position < end:
-        character = text[position]
-        if character in " \t\r\n":
-            after = position
-            while after < end and text[after] in " \t\r\n":
-                after += 1
-            yield from _flow_white_space(text, position, after)
-            position = after
-        elif character == "\\" and style == '"':
-            if _BREAK.match(text, position + 1):
-                after = position + 1
-                while after < end and text[after] in " \t\r\n":
-                    after += 1
-                # An escaped line break is nothing; empty lines after it count.
-                for match in list(_BREAK.finditer(text, position + 1, after))[1:]:
-                    yield _Character("\n", match.start(), match.end())
-                position = after
-            else:
-                digits = _HEX_DIGITS.get(text[position + 1], 0)
-                after = position + 2 + digits
-                meant = chr(int(text[position + 2 : after], 16)) if digits else _ESCAPES[text[position + 1]]
-                yield _Character(meant, position, after)
-                position = after
-        else:
-            width = 2 if character == "'" == style else 1  # within single quotes, '' is one quote
-            yield _Character(character, position, position + width)
-            position += width
-
-
-def _flow_white_space(text: str, start: int, end: int) -> Iterator[_Character]:
-    breaks = list(_BREAK.finditer(text, start, end))
-    if not breaks:
-        for position in range(start, end):
-            yield _Character(text[position], position, position + 1)
-    elif len(breaks) == 1:
-        yield _Character(" ", breaks[0].start(), breaks[0].end(), fold=True)
-    else:
-        for match in breaks[1:]:
-            yield _Character("\n", match.start(), match.end())
-
-
-@dataclass(frozen=True)
-class _Line:
-    start: int
-    end: int
-    after: int  # past its line break
-
-
-def _least_indentation(lines: Sequence[str]) -> int:
-    """Return the least indentation of lines in spaces, blank lines not counted; of blank lines alone, the greatest."""
-    indentations = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip(" ")]
-    return min(indentations) if indentations else max(map(len, lines), default=0)
-
-
-def _block(text: str, start: int, end: int, value: str) -> Iterator[_Character]:
-    header_end = _BREAK.search(text, start, end)
-    if header_end is None:
-        return
-    lines = []
-    position = header_end.end()
-    while position < end:
-        match = _BREAK.search(text, position, end)
-        line = _Line(position, match.start() if match else end, match.end() if match else end)
-        lines.append(line)
-        position = line.after
-    written = [text[line.start : line.end] for line in lines]
-    # The line that is indented least begins a line of the value: folding joins only lines without spaces before them.
-    indent = _least_indentation(written) - _least_indentation(value.split("\n"))
-    header = text[start : header_end.start()]
-    indicators = header.split("#")[0]
-    previous: _Line | None = None
-    blank: list[_Line] = []
-    for line in lines:
-        if line.end - line.start <= indent and not text[line.start : line.end].strip(" "):
-            blank.append(line)
+def _flow(text: str, start: int, end: int, style: str) -> Iterator[_Place]:
+    """Yield the places of the characters of a plain or quoted scalar."""
+    for match in _WRITTEN[style].finditer(text, start, end):
+        if match.lastgroup is None:
+            yield *match.span(), False
             continue
-        first = line.start + indent
-        if previous is None:
-            yield from _breaks(blank)
-        elif ">" in indicators and text[previous.start + indent] not in " \t" and text[first] not in " \t":
-            # A space joins the lines of a paragraph; of several line breaks, all but one are kept.
-            if blank:
-                yield from _breaks(blank)
-            else:
-                yield _Character(" ", previous.end, previous.after, fold=True)
-        else:
-            yield from _breaks([previous, *blank])
-        for position in range(first, line.end):
-            yield _Character(text[position], position, position + 1)
-        previous, blank = line, []
-    if previous and "-" not in indicators:
-        yield from _breaks([previous])
-    if "+" in indicators:
-        yield from _breaks(blank)
+        white = match.group(match.lastgroup)
+        breaks = len(_BREAK.findall(white))
+        if breaks:  # of several line breaks all but one are kept; the only one is a space, or nothing after a backslash
+            white = "\n" * (breaks - 1) or (" " if match.lastgroup == "white" else "")
+        yield from _white_space(text, *match.span(), white, inside=True)
 
 
-def _breaks(lines: list[_Line]) -> Iterator[_Character]:
-    for line in lines:
-        if line.after > line.end:
-            yield _Character("\n", line.end, line.after)
+def _block(text: str, start: int, end: int, value: str) -> Iterator[_Place]:
+    """Yield the places of the characters of a block scalar."""
+    header = _BREAK.search(text, start, end)
+    position = end if header is None else header.end()
+    for match in _RUNS.finditer(value):
+        run, white = match.group(), _WHITE_SPACE.match(text, position, end)
+        after = position if white is None else white.end()
+        if run[0] in " \t\n":
+            inside = match.start() > 0 and match.end() < len(value)
+            yield from _white_space(text, position, after, run, inside=inside)
+            position = after
+        elif text.startswith(run, after):
+            position = after + len(run)
+            yield from ((place, place + 1, False) for place in range(after, position))
+
+
+def _white_space(text: str, start: int, end: int, white: str, *, inside: bool) -> Iterator[_Place]:
+    """Yield the places of ``white``, which white space of the file is in the value.
+
+    Its lines are at the ends of lines of the file, after their indentation. Between words (``inside``) the first line
+    break of several may be missing, and the only one may be a space: a fold.
+    """
+    breaks = list(_BREAK.finditer(text, start, end))
+    *lines, last = white.split("\n")
+    dropped = len(breaks) - len(lines) if inside else 0
+    if not 0 <= dropped <= 1 or len(lines) > len(breaks):
+        return  # the value is not what was expected here
+    fold = bool(dropped and not lines and last)
+    line_ends = [*(one.start() for one in breaks), end]
+    for number, line in enumerate([*lines, last[:-1] if fold else last]):
+        if number:
+            yield *breaks[number - 1 + dropped].span(), False
+        line_end = line_ends[number + dropped if number else 0]
+        yield from ((place, place + 1, False) for place in range(line_end - len(line), line_end))
+    if fold:
+        yield *breaks[0].span(), True

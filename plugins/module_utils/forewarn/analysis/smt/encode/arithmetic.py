@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ....policy.functions.standard import INT_MAX, INT_MIN, UINT_MAX
-from ....policy.functions.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
+from ....policy.functions.standard import INT_MIN, UINT_MAX
+from ....policy.functions.timevalues import SECOND
+from ...event_space.domains import RANGES
 from ..terms import between, conj, disj, floor_div, ite, neg, same
 from .form_encoder import Arguments
 from .problem import Encoding
 
-_RANGES = {
-    "int": (INT_MIN, INT_MAX),
-    "uint": (0, UINT_MAX),
-    "duration": (MIN_DURATION, MAX_DURATION),
-    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
-}
+_RANGES = {**RANGES, "uint": (0, UINT_MAX)}
 _SUMS: Mapping[str, tuple[str, Callable[[Any, Any], Any]]] = {  # the type of the result, and the operation
     "add_int": ("int", lambda a, b: a + b),
     "sub_int": ("int", lambda a, b: a - b),

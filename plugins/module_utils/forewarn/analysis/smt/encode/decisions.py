@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,6 +59,17 @@ class MatchFormulas(PolicyMatch["MatchFormulas"]):
     def output_fails(self) -> Formula:
         """Where it holds the event although its condition holds, since something else of it has no value."""
         return disj((self.explanation_fails, self.group_fails))
+
+    def ends(self, removed: Container[int] = ()) -> Formula:
+        """Return for which events the search ends here, of those that reach it and for which it does not fail.
+
+        After a nested rule whose condition is a literal, or that has none, go the events that no match in it takes.
+        ``removed`` are the numbers of matches that do not count.
+        """
+        if self.inner is None or self.conditional:
+            return self.holds
+        inner = [one for one in self.inner if one.number not in removed]
+        return conj((self.holds, disj(part for one in inner for part in (one.fails, one.ends(removed)))))
 
 
 @dataclass(frozen=True, eq=False)

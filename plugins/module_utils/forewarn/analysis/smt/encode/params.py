@@ -10,30 +10,18 @@ is not known to it, unless it is given.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ....errors import InputError
-from ....policy.functions.standard import INT_MAX, INT_MIN
-from ....policy.functions.timevalues import (
-    MAX_DURATION,
-    MAX_TIMESTAMP,
-    MIN_DURATION,
-    MIN_TIMESTAMP,
-)
 from ....policy.params import check_bounds, convert
 from ...artifacts import Json, ParamDeclaration, declared_params
+from ...event_space.domains import RANGES
 from ..terms import Formula, between, conj, disj, implies, ite, require, same
 from .members import Members
 from .problem import Encoding, OpaqueValue, Problem, TextList, any_text
 
-_RANGES = {
-    "int": (INT_MIN, INT_MAX),
-    "duration": (MIN_DURATION, MAX_DURATION),
-    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
-}
 _DAY = 24 * 3600 * 10**9  # ns
 _MODEST = {
     "int": (-(10**6), 10**6),
@@ -190,10 +178,10 @@ class Params:
             return self._problem.texts.variable(f"params.{name}{self._whose}", any_text)
         if kind == "double":
             term = self._problem.real(f"params.{name}{self._whose}")
-            low, high = (exact(self._problem, one) for one in (-sys.float_info.max, sys.float_info.max))
+            low, high = (exact(self._problem, one) for one in RANGES[kind])
             self._problem.facts.append(between(low, term, high))  # none is infinite, or NaN
             return term
-        return self._problem.integer(f"params.{name}{self._whose}", *_RANGES[kind])
+        return self._problem.integer(f"params.{name}{self._whose}", *RANGES[kind])
 
     def _accepts(self, version: int) -> Formula:
         parts = []
