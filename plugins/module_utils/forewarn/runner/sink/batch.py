@@ -77,5 +77,9 @@ def _row(entry: JournalEntry, records: dict[int, EventRow]) -> Row:
         if isinstance(event, dict):
             event_id, event_type = event.get("EventId"), event.get("EventType")
         drill = record.data.get("drill") is True
-    texts = (text if isinstance(text, str) else None for text in (event_id, event_type))
-    return Row(entry, *texts, drill)
+    return Row(
+        entry,
+        event_id if isinstance(event_id, str) else None,
+        event_type if isinstance(event_type, str) else None,
+        drill,
+    )
