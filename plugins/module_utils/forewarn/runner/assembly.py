@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..imds.client import Client
+from ..policy.engine import PolicySet
 from ..policy.pause import SERVICE_STATE
 from .approvals import Approvals
 from .controller import Controller
@@ -26,7 +27,6 @@ from .journal.writer import Journal
 from .loop import Runner, Stop
 from .operator_pause import OperatorPause
 from .options import RunnerOptions
-from .policies import Policies
 from .poll_schedule import PollSchedule
 from .poller import Poller, VmIdentity
 from .reconciler import Reconciler
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def assemble(
     client: Client,
     identity: VmIdentity,
-    policies: Policies,
+    policies: PolicySet,
     stop: Stop,
     wake: Callable[[], None],
     options: RunnerOptions,

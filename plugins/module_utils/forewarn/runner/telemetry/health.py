@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ...events import Document
+from ...policy.engine import PolicySet
 from ...policy.pause import Pause
 from ...texts import duration_text
 from .. import event_record as states
@@ -17,7 +18,6 @@ from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
 from ..hooks.needs_watch import NeedsCheck, NeedsWatch
 from ..hooks.scheduler import HookScheduler
-from ..policies import Policies
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
 from .metrics import Value, seconds_until, write_textfile
 from .readiness import Readiness
@@ -122,7 +122,7 @@ class HealthReporter:
             return False, f"the service was last asked {duration_text(age)} ago"
         return True, f"the service answered {duration_text(age)} ago"
 
-    def record_policies(self, policies: Policies) -> None:
+    def record_policies(self, policies: PolicySet) -> None:
         """Record which policies the runner uses."""
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
