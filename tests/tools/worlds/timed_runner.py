@@ -218,10 +218,6 @@ class _Stop:
             self._world.clock.advance(seconds)
         self.woken.clear()
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        yield
-
 
 @contextmanager
 def memory() -> Iterator[Path]:

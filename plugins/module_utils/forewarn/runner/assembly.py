@@ -16,7 +16,7 @@ from .approvals import Approvals
 from .controller import Controller
 from .drills.drill import Drills
 from .drills.runner import DrillRunner
-from .exchange import Exchange
+from .exchange import Exchange, Stop
 from .hooks.executor import Executor
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.running_hooks import GRACE_SECONDS
@@ -24,7 +24,7 @@ from .hooks.scheduler import HookScheduler
 from .impact import ImpactTracker
 from .journal.null import NoJournal
 from .journal.writer import Journal
-from .loop import Runner, Stop
+from .loop import Runner
 from .operator_pause import OperatorPause
 from .options import RunnerOptions
 from .poll_schedule import PollSchedule
@@ -73,7 +73,7 @@ def assemble(
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, recorder, clocks, mode, operator_pause, drill=drill)
 
-    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, operator_pause)
+    approvals = Approvals(client, scheduler.records, recorder, clocks, mode, operator_pause)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
     controller = Controller(
         reconciler(drill=False),
