@@ -11,7 +11,8 @@ import time
 import pytest
 from forewarn.imds.errors import PassingFault
 from forewarn.imds.limiter import Limiter
-from forewarn.runner.requester import APPROVAL, DOCUMENT, InlineRequester, Requester, ThreadRequester
+from forewarn.runner.requester import APPROVAL, DOCUMENT, Requester, ThreadRequester
+from tools.fixtures.requesters import InlineRequester
 
 
 @pytest.fixture(params=["inline", "thread"])

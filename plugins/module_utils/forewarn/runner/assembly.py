@@ -30,7 +30,7 @@ from .options import RunnerOptions
 from .poll_schedule import PollSchedule
 from .poller import Poller, VmIdentity
 from .reconciler import Reconciler
-from .requester import InlineRequester
+from .requester import ThreadRequester
 from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
 from .telemetry.metrics import Metrics
@@ -87,7 +87,7 @@ def assemble(
     controller.reconciler.group = _group(options, scheduler, recorder, health)
     schedule = PollSchedule(1.0, client.limiter, clocks.monotonic)
     exchange = Exchange(
-        options.requester or InlineRequester(clocks.monotonic),
+        options.requester or ThreadRequester(wake, clocks.monotonic),
         Poller(client, recorder, clocks.monotonic),
         identity,
         approvals,

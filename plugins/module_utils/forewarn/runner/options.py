@@ -74,7 +74,7 @@ class GroupOptions(NamedTuple):
 
 class RunnerOptions(NamedTuple):
     """``directory`` is the state directory, None to save nothing; ``fallback_directory`` is one in memory, for the
-    heartbeat when the disk is full. Without a ``requester`` the main thread makes the requests.
+    heartbeat when the disk is full. Without a ``requester`` the runner makes one.
     """
 
     clocks: Clocks
