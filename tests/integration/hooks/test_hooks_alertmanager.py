@@ -61,7 +61,8 @@ def alerts(base: str) -> list[dict[str, Any]]:
 def tell(base: str, occasion: str, vm_name: str | None) -> None:
     not_before = datetime.fromtimestamp(time.time() + 600, timezone.utc)
     event = Event("C7061BAC", event_type="Reboot", resources=("web_0",), not_before=not_before)
-    why = HookContext("notify", 1, event, vm_name, False, "hold", "web", "office", "later", None, occasion, 600.0, 0)
+    decision = {"output": "hold", "policy": "web", "rule": "office", "reason": "later"}
+    why = HookContext("notify", occasion, 1, False, event, vm_name, decision, None, 600.0, 0)
     hook = {"http": f"{base}/alerts", "template": "alertmanager"}
     settings, _line, content = commands.command(hook, why, HookSettings(), 5.0).stdin.partition(b"\n")
     assert webhook.deliver(json.loads(settings), content)[1:] == ("answered 200", None)

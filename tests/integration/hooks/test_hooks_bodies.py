@@ -103,7 +103,8 @@ BODIES = maps(st.recursive(st.sampled_from(PAIRS), nested, max_leaves=12))
 
 
 def occasion_of(occasion: str, event: Any) -> HookContext:
-    return HookContext("notify", 1, event, "web_0", False, "hold", "p", "r", "why", None, occasion, 600.0, 0)
+    decision = {"output": "hold", "policy": "p", "rule": "r", "reason": "why"}
+    return HookContext("notify", occasion, 1, False, event, "web_0", decision, None, 600.0, 0)
 
 
 @pytest.mark.skipif(IMPORT_ERROR is not None, reason="cel-python is not installed")

@@ -29,9 +29,8 @@ from tools.sites.waiting import wait_until
 PATIENCE_SECONDS = 30.0
 TOKEN = "t0ken-that-nobody-may-see"
 EVENT = Event("E-1", "Reboot", "VirtualMachine", ("web_0",), "Scheduled", None, "für web_0", "Platform", -1)
-OCCASION = HookContext(
-    "prepare", 1, EVENT, "web_0", False, "approve", "web-tier", "drain", "drained", None, None, 600.0, 0
-)
+DECISION = {"output": "approve", "policy": "web-tier", "rule": "drain", "reason": "drained"}
+OCCASION = HookContext("prepare", None, 1, False, EVENT, "web_0", DECISION, None, 600.0, 0)
 # Runs hooks as the runner does, from a directory or forewarn.pyz, by any Python. Arguments: where the package is, and
 # a JSON object of hook and settings. Prints the outcome, how much memory it took, and whether TLS was loaded for it.
 DRIVER = """
@@ -43,7 +42,7 @@ from forewarn.runner.hooks.executor import Executor
 from forewarn.runner.hooks.commands import HookContext, HookSettings, command
 import subprocess, threading
 work = json.loads(sys.argv[2])
-occasion = HookContext("prepare", 1, Event("E-1"), None, False, None, None, None, None, None, None, None, 0)
+occasion = HookContext("prepare", None, 1, False, Event("E-1"), None, {}, None, None, 0)
 def peak():
     return int(re.search(r"VmHWM:\\\\s+(\\\\d+) kB", open("/proc/self/status").read()).group(1))
 done = threading.Event()
@@ -195,7 +194,7 @@ def test_hooks_do_not_block_the_starting_thread(executor: Executor, tmp_path: Pa
     go_on = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
     scripts = [go_on, f"yes & {go_on}; kill $!", *[f"cat >/dev/null; {go_on}"] * 10]
     for number, script in enumerate(scripts):
-        occasion = OCCASION._replace(reason="x" * 1_000_000)
+        occasion = OCCASION._replace(decision={**DECISION, "reason": "x" * 1_000_000})
         executor.start(number, command({"run": ["sh", "-c", script]}, occasion, HookSettings(), PATIENCE_SECONDS))
     assert executor.take_results() == []
     assert executor.running == len(scripts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -85,6 +86,22 @@ def test_once_from_policy_files_with_a_parameter(start: Start, emulator: Emulato
     assert usual.end() == (0, "")
     assert len(approvals(emulator)) == 1
     assert [line["line"] for line in usual.lines] == ["started", "identity", "document", "decision", "approved"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_once_though_nobody_answers(artifact: Path, number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = ["run", "--once", "--artifact", str(artifact), "--endpoint", endpoint]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "forewarn.cli.main", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        with process, silent.accept()[0]:  # the request is in flight
+            process.send_signal(signal.SIGHUP)  # there is nothing to reload
+            process.send_signal(number)
+            error = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 3
+    assert f"Ended by {number.name} before the service had answered." in error
 
 
 def test_a_name_given_is_this_vm_s_name(start: Start, emulator: EmulatorClient, artifact: Path) -> None:

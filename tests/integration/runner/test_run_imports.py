@@ -36,7 +36,7 @@ IMPORTED = {
     "policy.functions": "dynamic lists regex standard timevalues",
     "runner": (
         "approval_gate approvals assembly clocks controller decision_reporter drills event_record exchange groups "
-        "hooks impact journal loop operator_pause options policies poll_schedule poller reconciler requester "
+        "hooks impact journal loop operator_pause options poll_schedule poller reconciler requester "
         "shadow signals state telemetry tracker"
     ),
     "runner.drills": "drill runner store",

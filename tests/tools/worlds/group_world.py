@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -77,10 +76,6 @@ class _Stop:
 
     def wake(self) -> None:
         """Nobody waits: what ends, ends in virtual time."""
-
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        yield
 
 
 @dataclass

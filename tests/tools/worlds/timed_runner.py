@@ -34,6 +34,7 @@ from forewarn.runner.poller import VmIdentity
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.fixtures.clocks import ScriptedClocks
 from tools.fixtures.logs import Lines
+from tools.fixtures.requesters import InlineRequester
 from tools.judges.wire_judge import WireJudge
 from tools.sites.waiting import wait_until
 
@@ -188,7 +189,8 @@ class TimedRunner:
         with asking, identifying:
             identity = VmIdentity(identifying, None, self.log, clocks.monotonic)
             previous = PreviousRunner(None if beat is None else beat.stamp)
-            options = RunnerOptions(clocks, self.log, directory=str(self.state), previous=previous)
+            requester = InlineRequester(clocks.monotonic)
+            options = RunnerOptions(clocks, self.log, directory=str(self.state), previous=previous, requester=requester)
             runner = assemble(asking, identity, self._policies, stop, stop.woken.set, options)
             stop.executor = runner.scheduler._executor
             try:
@@ -217,10 +219,6 @@ class _Stop:
         elif not self.woken.is_set():
             self._world.clock.advance(seconds)
         self.woken.clear()
-
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        yield
 
 
 @contextmanager

@@ -316,10 +316,6 @@ class VirtualStop:
     def wake(self) -> None:
         """Nobody waits: hooks end in virtual time."""
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        yield
-
 
 class Instance(NamedTuple):
     """One runner, with what it is made of."""

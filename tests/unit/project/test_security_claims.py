@@ -81,9 +81,8 @@ def test_a_claim_without_a_test_is_found(repository: Path, cell: str, wrong: str
 
 def run(hook: Mapping[str, Any], description: str = "") -> HookResult:
     event = Event("C7-A", "Reboot", resources=("web_0",), event_status="Scheduled", description=description)
-    occasion = commands.HookContext(
-        "prepare", 1, event, "web_0", False, "approve", "web-tier", "drain", "because", None, None, 60.0, 0
-    )
+    decision = {"output": "approve", "policy": "web-tier", "rule": "drain", "reason": "because"}
+    occasion = commands.HookContext("prepare", None, 1, False, event, "web_0", decision, None, 60.0, 0)
     ended = threading.Event()
     executor = Executor(ended.set, grace_seconds=0.1)
     try:

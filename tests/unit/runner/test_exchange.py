@@ -14,7 +14,8 @@ from forewarn.events import Document, Vm
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.imds.transport import Response
-from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE, InlineRequester
+from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
+from tools.fixtures.requesters import InlineRequester
 from tools.judges.promises import BrokenPromise
 from tools.judges.waiting_promises import NobodyWaits
 from tools.worlds.runner_world import VMS, Hook

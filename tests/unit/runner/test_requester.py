@@ -12,7 +12,8 @@ from unittest.mock import Mock
 import pytest
 from forewarn.imds.errors import PassingFault
 from forewarn.imds.limiter import Limiter
-from forewarn.runner.requester import APPROVAL, DOCUMENT, InlineRequester, Requester, ThreadRequester
+from forewarn.runner.requester import APPROVAL, DOCUMENT, Requester, ThreadRequester
+from tools.fixtures.requesters import InlineRequester
 
 
 @pytest.fixture(params=["inline", "thread"])

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 from forewarn.events import Document, Event
 from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts, Limit, Verdict
+from forewarn.policy.engine import PolicySet
 from forewarn.runner.shadow import Shadow
 
 FACTS = Facts(datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc))
@@ -34,7 +35,7 @@ def decision(event: Event, output: str, *verdicts: Verdict, reason: str = "so", 
     return Decision(event, output, **{**rule, "reason": reason, "verdicts": verdicts, **hooks, **values})
 
 
-class FakePolicies:
+class FakePolicies(PolicySet):
     """Policies whose decisions a test sets."""
 
     time_dependent = False
@@ -46,13 +47,13 @@ class FakePolicies:
         self.on_decide: Callable[[], None] = lambda: None
         self.asked: list[tuple[Document, Facts]] = []
 
-    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
+    def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
         self.asked.append((document, facts))
         self.on_decide()
-        return self.decisions
+        return tuple(self.decisions)
 
-    def every_hook(self) -> Sequence[Mapping[str, Any]]:
-        return ()
+    def every_hook(self) -> Iterator[Mapping[str, Any]]:
+        return iter(())
 
 
 def differ(live: Decision, other: Decision) -> str | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,12 +13,12 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from forewarn.runner.signals import Interrupted, StopSignals
+from forewarn.runner.signals import StopSignals
 
 
 @pytest.fixture
 def stop() -> Iterator[StopSignals]:
-    with StopSignals(grace_seconds=0.05) as entered:
+    with StopSignals() as entered:
         yield entered
 
 
@@ -43,35 +42,6 @@ def test_undisturbed_wait_has_its_length(stop: StopSignals) -> None:
     stop.wait(0.05)
     assert time.monotonic() - started >= 0.05
     assert stop.received is None
-
-
-def test_a_blocked_read_is_left_after_the_grace(stop: StopSignals) -> None:
-    ours, theirs = socket.socketpair()
-    ours.settimeout(30)
-    _later(signal.SIGTERM)
-    started = time.monotonic()
-    with ours, theirs, pytest.raises(Interrupted), stop.request():
-        ours.recv(1)
-    assert 0.05 <= time.monotonic() - started < 5
-
-
-def test_quick_request_is_completed(stop: StopSignals) -> None:
-    with stop.request():
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert stop.received == "SIGTERM"
-    select.select([], [], [], 0.1)  # no alarm is left over
-
-
-def test_request_begun_after_the_signal_has_the_grace(stop: StopSignals) -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-    with pytest.raises(Interrupted), stop.request():
-        time.sleep(30)  # to be interrupted
-
-
-def test_a_sleep_within_a_request_ends_at_once(stop: StopSignals) -> None:
-    _later(signal.SIGTERM)
-    with pytest.raises(Interrupted):
-        stop.sleep(30)  # to be interrupted
 
 
 def test_a_thousand_signals_do_no_harm(stop: StopSignals) -> None:
@@ -110,26 +80,9 @@ def test_unhandled_signal_ends_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(waits) == 1
 
 
-def test_unhandled_signal_ends_a_request() -> None:
-    stop = Late(grace_seconds=0.05)
-    with stop:
-        os.kill(os.getpid(), signal.SIGTERM)
-        threading.Timer(0.1, setattr, (stop, "received", "SIGTERM")).start()
-        with pytest.raises(Interrupted), stop.request():
-            time.sleep(30)  # to be interrupted
-
-
-def test_alarm_in_a_request_is_no_stop(stop: StopSignals) -> None:
-    with stop.request():
-        time.sleep(0.12)  # two alarms
-    started = time.monotonic()
-    stop.wait(0.05)
-    assert time.monotonic() - started >= 0.05, "what the alarms wrote ends no wait"
-    assert stop.received is None
-
-
 def test_the_handlers_of_before_are_put_back() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)]
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
     with StopSignals():
         assert signal.getsignal(signal.SIGTERM) not in before
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)] == before
+    assert [signal.getsignal(number) for number in numbers] == before

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Callable
+from typing import Any
 
 from ..events import Document, Event
 from ..imds.client import Client
@@ -23,7 +22,7 @@ from .tracker import Tracker
 
 
 class Approvals:
-    """Sends the approvals that are due. ``request`` wraps each request of ``send``: a stop signal can end it."""
+    """Sends the approvals that are due."""
 
     def __init__(
         self,
@@ -31,7 +30,6 @@ class Approvals:
         records: OpenRecords,
         recorder: Recorder,
         clocks: Clocks,
-        request: Callable[[], AbstractContextManager[None]],
         mode: Mode,
         operator_pause: OperatorPause,
     ) -> None:
@@ -39,21 +37,9 @@ class Approvals:
         self._records = records
         self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
-        self._request = request
         self._mode = mode
         self._operator_pause = operator_pause
         self._failure: tuple[object, ...] | None = None  # the latest, since the service took an approval
-
-    def send(self, events: Sequence[Event], tracker: Tracker, document: Document) -> Fault | None:
-        """Send a request now, and handle its result; return its fault, if any."""
-        try:
-            with self._request():
-                self.send_request(events, document)
-        except Fault as fault:
-            self.handle_response(events, tracker, fault)
-            return fault
-        self.handle_response(events, tracker)
-        return None
 
     def next_request(self, requests: list[list[Event]], tracker: Tracker) -> list[Event] | None:
         """Take the next request out of ``requests``, record in the journal that it will be sent, and return its events.

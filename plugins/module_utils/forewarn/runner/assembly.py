@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..imds.client import Client
+from ..policy.engine import PolicySet
 from ..policy.pause import SERVICE_STATE
 from .approvals import Approvals
 from .controller import Controller
 from .drills.drill import Drills
 from .drills.runner import DrillRunner
-from .exchange import Exchange
+from .exchange import Exchange, Stop
 from .hooks.executor import Executor
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.running_hooks import GRACE_SECONDS
@@ -23,14 +24,13 @@ from .hooks.scheduler import HookScheduler
 from .impact import ImpactTracker
 from .journal.null import NoJournal
 from .journal.writer import Journal
-from .loop import Runner, Stop
+from .loop import Runner
 from .operator_pause import OperatorPause
 from .options import RunnerOptions
-from .policies import Policies
 from .poll_schedule import PollSchedule
 from .poller import Poller, VmIdentity
 from .reconciler import Reconciler
-from .requester import InlineRequester
+from .requester import ThreadRequester
 from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
 from .telemetry.metrics import Metrics
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def assemble(
     client: Client,
     identity: VmIdentity,
-    policies: Policies,
+    policies: PolicySet,
     stop: Stop,
     wake: Callable[[], None],
     options: RunnerOptions,
@@ -73,7 +73,7 @@ def assemble(
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, recorder, clocks, mode, operator_pause, drill=drill)
 
-    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode, operator_pause)
+    approvals = Approvals(client, scheduler.records, recorder, clocks, mode, operator_pause)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
     controller = Controller(
         reconciler(drill=False),
@@ -87,7 +87,7 @@ def assemble(
     controller.reconciler.group = _group(options, scheduler, recorder, health)
     schedule = PollSchedule(1.0, client.limiter, clocks.monotonic)
     exchange = Exchange(
-        options.requester or InlineRequester(clocks.monotonic),
+        options.requester or ThreadRequester(wake, clocks.monotonic),
         Poller(client, recorder, clocks.monotonic),
         identity,
         approvals,

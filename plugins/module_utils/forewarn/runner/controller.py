@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from ..events import Document, Event
+from ..policy.engine import PolicySet
 from .drills.runner import DrillRunner
 from .event_record import RECOVERING
 from .hooks.running_hooks import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .impact import ImpactTracker
 from .options import PreviousRunner
-from .policies import Policies
 from .poller import VmIdentity
 from .reconciler import Reconciler
 from .shadow import Shadow
@@ -122,7 +122,7 @@ class Controller:
                 (self._drill_runner.reconciler if record.drill else self.reconciler).restore_late(record)
         return records is not None
 
-    def use_policies(self, policies: Policies, shadow: Shadow | None) -> None:
+    def use_policies(self, policies: PolicySet, shadow: Shadow | None) -> None:
         """Decide by these policies from now on."""
         for reconciler in self._reconcilers():
             reconciler.policies = policies

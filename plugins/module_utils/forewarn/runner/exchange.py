@@ -10,9 +10,10 @@ that the decision rests on; while it is in flight no other document is requested
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
+from typing import Protocol
 
+from ..errors import ServiceError
 from ..events import Document, Event
 from ..imds.errors import TIMEOUT, Fault, PassingFault
 from ..imds.transport import FRESH_SECONDS
@@ -20,14 +21,26 @@ from .approvals import Approvals
 from .controller import Controller
 from .poll_schedule import PollSchedule
 from .poller import Poller, VmIdentity
-from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
+from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester, RequestResult
 from .telemetry.health import HealthReporter
 from .telemetry.log import Log
 
 # Delay the decision about a document this long while the VM's identity is requested: usually some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
+# A request that is in flight when the stop signal comes has this long: an approval, and with --once any.
+STOP_PATIENCE_SECONDS = 0.5
 # With --once a person or a script waits for the end.
 ONCE_PATIENCE_SECONDS, ONCE_IDENTITY_PATIENCE_SECONDS = 30.0, 10.0
+
+
+class Stop(Protocol):
+    """What the runner needs of ``signals.StopSignals``."""
+
+    received: str | None
+    reload: bool
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal comes, a hook ends or the service answers, but ``seconds`` at most."""
 
 
 class Exchange:
@@ -73,22 +86,23 @@ class Exchange:
         """Whether an approval is in flight."""
         return self._requester.busy and self._request_kind == APPROVAL
 
-    def run_once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
-        """Read the document patiently, decide and approve, without another thread. ``request`` wraps each request.
+    def run_once(self, stop: Stop) -> None:
+        """Read the document patiently, decide and approve.
 
-        Raises ServiceError if the service did not do what was asked, Interrupted if a signal ended ``request``.
+        Raises ServiceError if the service did not do what was asked before a stop signal came.
         """
         until = self._clock() + ONCE_PATIENCE_SECONDS
-        with request():
-            document = self._poller.read()
-            if document.events:
-                self._identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
+        document = self._read(stop)
+        if document.events and self._identity.due:
+            fetch = partial(self._identity.fetch, ONCE_IDENTITY_PATIENCE_SECONDS)
+            self._handle_identity(self._wait_for(stop, INSTANCE, fetch))
         failed: dict[str, Fault] = {}  # the latest fault of an event's approval, by Event.key
         while True:  # each request rests on a document of its own
             requests, fault = self._controller.process(document), None
             events = self._approvals.next_request(requests, self._tracker)
             if events is not None:
-                fault = self._approvals.send(events, self._tracker, document)
+                fault = self._wait_for(stop, APPROVAL, partial(self._approvals.send_request, events, document)).fault
+                self._approvals.handle_response(events, self._tracker, fault)
             for event in document.events:
                 if event.event_status == "Started" or (events is not None and event in events):
                     failed.pop(event.key, None)
@@ -98,10 +112,27 @@ class Exchange:
             wait = self._tracker.retry_in(passing)
             if not (requests or fault is not None or wait) or self._clock() + wait > until:
                 break
-            with request():
-                document = self._poller.read(wait)
+            document = self._read(stop, wait)
         for fault in failed.values():
             raise fault
+
+    def _read(self, stop: Stop, pause_seconds: float = 0.0) -> Document:
+        answer = self._wait_for(stop, DOCUMENT, partial(self._poller.read, pause_seconds))
+        if answer.fault is not None:
+            raise answer.fault
+        document: Document = answer.value
+        return document
+
+    def _wait_for(self, stop: Stop, kind: str, request: Callable[[], object]) -> RequestResult:
+        """Make a request and return its result. Raises ServiceError if a stop signal comes before."""
+        if stop.received is None or kind == APPROVAL:  # which the journal has announced
+            self._begin(kind, request)
+            while stop.received is None and not self._requester.has_response:
+                stop.wait(ONCE_PATIENCE_SECONDS)
+                stop.reload = False  # nothing is read again
+            if self._requester.wait(STOP_PATIENCE_SECONDS):
+                return self._requester.take_response()
+        raise ServiceError(f"Ended by {stop.received} before the service had answered.")
 
     def poll(self) -> None:
         """Request the document, if no request is in flight and a poll is due."""
@@ -155,10 +186,7 @@ class Exchange:
             self._document_at = answer.at
             self._handle_document(answer.value, answer.fault, self._age() <= FRESH_SECONDS)
         elif self._request_kind == INSTANCE:
-            if answer.fault is None:
-                self._identity.set_identity(answer.value)
-            else:
-                self._identity.note_fault(answer.fault)
+            self._handle_identity(answer)
             if answer.fault is None and self._document is None:  # decide again, now with the identity
                 self._document = self._document_without_identity
             self._document_without_identity = None
@@ -166,6 +194,12 @@ class Exchange:
         else:
             again = self._approvals.handle_response(self._events_in_request, self._tracker, answer.fault)
             self._finish(poll_soon=self._more_requests or again)
+
+    def _handle_identity(self, answer: RequestResult) -> None:
+        if answer.fault is None:
+            self._identity.set_identity(answer.value)
+        else:
+            self._identity.note_fault(answer.fault)
 
     def _handle_document(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:

@@ -9,17 +9,15 @@ wait neither for the service (``exchange``) nor for a reader of the log (``log_w
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..errors import InputError, ServiceError
+from ..errors import InputError
 from .controller import Controller
-from .exchange import Exchange
+from .exchange import STOP_PATIENCE_SECONDS, Exchange, Stop
 from .hooks.recovery_requests import RecoveryRequests
 from .operator_pause import OperatorPause
 from .options import RunnerOptions
 from .poll_schedule import PollSchedule
-from .signals import Interrupted
 from .telemetry.health import HealthReporter
 from .telemetry.recorder import Recorder
 
@@ -28,21 +26,6 @@ if TYPE_CHECKING:
 
 # Delay the periodic tasks this long while a request is in flight.
 TASKS_PATIENCE_SECONDS = 0.1
-# An approval that is in flight when the stop signal comes has this long.
-STOP_PATIENCE_SECONDS = 0.5
-
-
-class Stop(Protocol):
-    """What the runner needs of ``signals.StopSignals``."""
-
-    received: str | None
-    reload: bool
-
-    def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes, a hook ends or the service answers, but ``seconds`` at most."""
-
-    def request(self) -> AbstractContextManager[None]:
-        """Wrap requests of ``run_once``: a stop signal can end them with Interrupted."""
 
 
 class Runner:
@@ -144,10 +127,7 @@ class Runner:
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
         self.recorder.journal.open()  # a state directory can name events in doubt, which are not approved
-        try:
-            self._exchange.run_once(self._stop.request)
-        except Interrupted:
-            raise ServiceError(f"Ended by {self._stop.received} before the service had answered.") from None
+        self._exchange.run_once(self._stop)
 
     def poll_and_process(self) -> None:
         """Poll, and process the answer if it is there at once."""

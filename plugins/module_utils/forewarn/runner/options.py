@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..policy.engine import PolicySet
 from .clocks import Clocks, Stamp
 from .hooks.commands import HookSettings
 from .hooks.needs_watch import NeedsCheck, NeedsWatch
-from .policies import Policies
 from .requester import Requester
 from .shadow import Shadow
 from .telemetry.log import Log
@@ -41,7 +41,7 @@ class Configuration(NamedTuple):
     ``facts`` are for the heartbeat.
     """
 
-    policies: Policies
+    policies: PolicySet
     shadow: Shadow | None
     interval_seconds: float
     missing: Sequence[str] = ()
@@ -74,7 +74,7 @@ class GroupOptions(NamedTuple):
 
 class RunnerOptions(NamedTuple):
     """``directory`` is the state directory, None to save nothing; ``fallback_directory`` is one in memory, for the
-    heartbeat when the disk is full. Without a ``requester`` the main thread makes the requests.
+    heartbeat when the disk is full. Without a ``requester`` the runner makes one.
     """
 
     clocks: Clocks

@@ -75,7 +75,10 @@ class Poller(RequestStatus):
         return self._client.limiter.delay(reserve=READ_RESERVE) <= 0
 
     def read(self, pause_seconds: float = 0.0) -> Document:
-        """Return the document after a pause, as patiently as the client reads it. Raises ServiceError."""
+        """Return the document after a pause, as patiently as the client reads it. Raises Fault.
+
+        Runs in the requester's thread.
+        """
         self._client.sleep(pause_seconds)
         return self._client.read()
 
@@ -131,15 +134,6 @@ class VmIdentity(RequestStatus):
     def fetch(self, patience_seconds: float = 0.0) -> Vm:
         """Return who this VM is. Runs in the requester's thread. Raises Fault."""
         return self._client.read_instance(patience_seconds)
-
-    def refresh(self, patience_seconds: float = 0.0) -> None:
-        """Request the identity, unless it is known or not due."""
-        if not self.due:
-            return
-        try:
-            self.set_identity(self.fetch(patience_seconds))
-        except Fault as fault:
-            self.note_fault(fault)
 
     def set_identity(self, vm: Vm) -> None:
         """Keep the answer of the instance metadata."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import Agreement, Eligibility
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
+from ..policy.engine import PolicySet
 from ..policy.hook_body import with_body_source
 from . import event_record as states
 from .approval_gate import ApprovalGate
@@ -23,7 +24,6 @@ from .hooks.notifications import BEGAN, DECIDED
 from .hooks.scheduler import HookScheduler
 from .operator_pause import OperatorPause
 from .options import Mode
-from .policies import Policies
 from .shadow import Shadow
 from .telemetry.recorder import Recorder
 from .tracker import TrackedEvent, Tracker
@@ -40,7 +40,7 @@ class Reconciler:
 
     def __init__(
         self,
-        policies: Policies,
+        policies: PolicySet,
         scheduler: HookScheduler,
         recorder: Recorder,
         clocks: Clocks,
@@ -66,7 +66,7 @@ class Reconciler:
         self._dry_run = DryRunReporter(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
-        self._decided_by: Policies | None = None
+        self._decided_by: PolicySet | None = None
         self._decisions: Sequence[Decision] = ()
         self._hidden: tuple[Event, ...] = ()  # events that the latest document cannot show, as they were before
         self._document_with_hidden = Document()  # the latest document, and these
@@ -127,7 +127,7 @@ class Reconciler:
             self._reporter.report_document(document)
         # An answer without a body, or one that can be read only in part, does not show all that is listed.
         whole = document.incarnation is not None and not document.problems
-        if self._journal.unknown_damaged and not self.drill:
+        if self._journal.doubts.unknown and not self.drill:
             listed = [event.key for event in document.events]
             (self._journal.settle_doubts if whole else self._journal.doubt_listed)(listed)
         if self._journal.has_unread_records and whole and self._listed_first is None:

@@ -46,38 +46,6 @@ class Requester(Protocol):
         """Wait ``seconds`` at most for the result; return whether it is there."""
 
 
-class InlineRequester:
-    """Makes each request in ``begin``, so that its result is there at once."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._result: RequestResult | None = None
-
-    @property
-    def busy(self) -> bool:
-        """Whether there is a result to take."""
-        return self._result is not None
-
-    has_response = busy
-
-    def begin(self, kind: str, request: Callable[[], object]) -> None:
-        """Make the request."""
-        if self._result is not None:
-            raise ValueError(f"the answer to the request before this one, for the {kind}, has not been taken")
-        self._result = _result_of(request, self._clock)
-
-    def take_response(self) -> RequestResult:
-        """Return the result."""
-        result, self._result = self._result, None
-        if result is None:
-            raise ValueError("there is no result")
-        return result
-
-    def wait(self, seconds: float) -> bool:  # noqa: ARG002 - nothing has to be waited for
-        """Return whether there is a result."""
-        return self._result is not None
-
-
 class ThreadRequester:
     """Makes requests in a daemon thread, which the first of them starts.
 
@@ -144,17 +112,10 @@ class ThreadRequester:
         while True:
             self._request_ready.acquire()
             try:
-                self._result = _result_of(self._request, self._clock), None
+                self._result = RequestResult(self._request(), None, self._clock()), None
+            except Fault as fault:
+                self._result = RequestResult(None, fault, self._clock()), None
             except BaseException as error:  # a defect: the main thread reports it, as it does all others
                 self._result = None, error
             self._result_ready.release()
             self._wake()
-
-
-def _result_of(request: Callable[[], object], clock: Callable[[], float]) -> RequestResult:
-    """Make the request. Raises what it raises, unless that is a Fault."""
-    try:
-        value = request()
-    except Fault as fault:
-        return RequestResult(None, fault, clock())
-    return RequestResult(value, None, clock())

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from ..events import Document, Event
 from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts, Limit
+from ..policy.engine import PolicySet
 from ..texts import exact_text
 from .hooks import commands
-from .policies import Policies
 
 _VERBS = {APPROVE: "approves", HOLD: "holds"}
 _SHOWN_HOOKS = 3
@@ -44,7 +44,7 @@ class _Effect(NamedTuple):
 class Shadow:
     """Compares the decisions of ``policies`` with the live ones."""
 
-    def __init__(self, policies: Policies) -> None:
+    def __init__(self, policies: PolicySet) -> None:
         self._policies = policies
         self._reported: dict[str, set[object]] = {}  # Event.key -> pairs of effects
 

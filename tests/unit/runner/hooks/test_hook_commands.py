@@ -18,6 +18,7 @@ from forewarn.errors import InputError
 from forewarn.events import Event
 from forewarn.runner.hooks import commands
 from forewarn.runner.hooks.commands import Command, HookContext, HookError, HookSettings, command, describe, kind
+from forewarn.runner.state import trust
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -34,20 +35,17 @@ EVENT = Event(
 )
 OCCASION = HookContext(
     phase="prepare",
+    occasion=None,
     attempt=2,
+    drill=False,
     event=EVENT,
     vm_name="web_0",
-    drill=False,
-    output="approve",
-    policy="web-tier",
-    rule="drain",
-    reason="drained before the Reboot",
+    decision={"output": "approve", "policy": "web-tier", "rule": "drain", "reason": "drained before the Reboot"},
     outcome=None,
-    occasion=None,
-    deadline_seconds=812.9,
-    others=1,
+    seconds_left=812.9,
+    other_events=1,
 )
-NOTHING_KNOWN = HookContext("notify", 1, Event("E"), None, True, None, None, None, None, None, "ended", None, 0)
+NOTHING_KNOWN = HookContext("notify", "ended", 1, True, Event("E"), None, {}, None, None, 0)
 SETTINGS = HookSettings()
 
 
@@ -55,8 +53,13 @@ def anything(path: str) -> None:
     """Find nothing wrong with a program."""
 
 
+@pytest.fixture(autouse=True)
+def _trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "check_program", anything)
+
+
 def made(hook: dict[str, Any], occasion: HookContext = OCCASION, settings: HookSettings = SETTINGS) -> Command:
-    return command(hook, occasion, settings, 90.5, check_program=anything)
+    return command(hook, occasion, settings, 90.5)
 
 
 def refusal(hook: dict[str, Any], settings: HookSettings = SETTINGS) -> str:
@@ -109,7 +112,7 @@ def test_every_variable_is_there_whatever_is_known() -> None:
     assert full.keys() == empty.keys()
     assert (empty["FOREWARN_VM_NAME"], empty["FOREWARN_SECONDS_LEFT"], empty["FOREWARN_DRILL"]) == ("", "", "1")
     assert empty["FOREWARN_OCCASION"] == "ended"
-    late = made({"run": ["/bin/true"]}, OCCASION._replace(deadline_seconds=-5.0))
+    late = made({"run": ["/bin/true"]}, OCCASION._replace(seconds_left=-5.0))
     assert late.environment["FOREWARN_SECONDS_LEFT"] == "0"
 
 
@@ -152,7 +155,7 @@ def test_whatever_the_service_sends_can_be_handed_on(
     description: str | None, reason: str | None, names: list[str]
 ) -> None:
     event = Event("E", description=description, resources=tuple(names))
-    result = made({"run": ["/bin/true"]}, OCCASION._replace(event=event, reason=reason))
+    result = made({"run": ["/bin/true"]}, OCCASION._replace(event=event, decision={"reason": reason}))
     for name, value in result.environment.items():
         entry = f"{name}={value}".encode()  # no half character
         assert b"\0" not in entry
@@ -201,7 +204,8 @@ def test_a_command_that_cannot_be_run(argv: list[str], says: str) -> None:
     assert says in refusal({"run": argv})
 
 
-def test_a_program_that_others_may_change_is_refused(tmp_path: Path) -> None:
+def test_a_program_that_others_may_change_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "check_program", trust.check_program)
     program = tmp_path / "drain"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o777)
@@ -222,14 +226,16 @@ def test_checked_program_is_the_one_that_runs(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setattr(commands, "PATH", str(tmp_path))
     seen: list[str] = []
-    result = command(hook, OCCASION, SETTINGS, 5.0, check_program=seen.append)
+    monkeypatch.setattr(commands, "check_program", seen.append)
+    result = command(hook, OCCASION, SETTINGS, 5.0)
     assert seen == [result.argv[0]]
 
     def refuse(path: str) -> None:
         raise InputError(f"{path} is bad", "mend it")
 
+    monkeypatch.setattr(commands, "check_program", refuse)
     with pytest.raises(HookError, match=r"is bad\. mend it"):
-        command(hook, OCCASION, SETTINGS, 5.0, check_program=refuse)
+        command(hook, OCCASION, SETTINGS, 5.0)
 
 
 # unit

@@ -13,7 +13,7 @@ from forewarn.events import Event
 from forewarn.runner.hooks.commands import Command, HookContext, HookError, HookSettings, command
 from forewarn.runner.hooks.needs import examine
 
-OCCASION = HookContext("prepare", 1, Event("E"), "web_0", False, "approve", "p", "r", None, None, None, None, 0)
+OCCASION = HookContext("prepare", None, 1, False, Event("E"), "web_0", {"output": "approve"}, None, None, 0)
 
 
 @pytest.fixture

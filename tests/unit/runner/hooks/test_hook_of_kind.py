@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from forewarn import hook_kinds
 from forewarn.errors import InputError
+from forewarn.runner.hooks import commands
 from forewarn.runner.hooks.commands import HookError, HookSettings, command, describe, kind
 from forewarn.runner.hooks.needs import Needs, examine
 
-from .test_hook_commands import OCCASION, anything
+from .test_hook_commands import OCCASION
 
 DRAIN: dict[str, Any] = {"kind": "haproxy", "options": {"socket": "/run/haproxy/admin.sock", "server": "web/web_0"}}
 INTERPOLATED = {"parts": ["web/", {"source": "vm.name", "line": 1, "column": 1, "form": []}]}
@@ -28,7 +29,7 @@ def needs_of(hook: dict[str, Any], **more: Any) -> Needs:
 
 def test_process_reads_its_settings_and_the_event() -> None:
     settings = HookSettings(memory_directory="/var/lib/forewarn/hooks", probe_address="0.0.0.0:9780")
-    made = command(DRAIN, OCCASION, settings, 300.0, 42.5, check_program=anything)
+    made = command(DRAIN, OCCASION, settings, 300.0, 42.5)
     first, second = made.stdin.splitlines()
     request = json.loads(first)
     memory = request.pop("memory")
@@ -80,13 +81,14 @@ def test_options_that_the_kind_cannot_use_are_refused(options: dict[str, Any], p
         command({"kind": "haproxy", "options": options}, OCCASION, HookSettings(), 5.0)
 
 
-def test_program_writable_by_others_is_not_started() -> None:
+def test_program_writable_by_others_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str) -> None:
         raise InputError(f"{path} can be changed by others")
 
+    monkeypatch.setattr(commands, "check_program", refuse)
     stop = {"kind": "systemd", "options": {"unit": "app.service"}}
     with pytest.raises(HookError, match="systemctl can be changed by others"):
-        command(stop, OCCASION, HookSettings(), 5.0, check_program=refuse)
+        command(stop, OCCASION, HookSettings(), 5.0)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_the_routing_key_is_in_the_body_alone(tmp_path: Path) -> None:
     with Webhook() as server:
         hook = {"http": server.url, "template": "pagerduty", "bearer": {"file": str(secret)}}
         event = Event("C7061BAC", event_type="Reboot")
-        why = HookContext("notify", 1, event, "web_0", False, "hold", None, None, None, None, "decided", None, 0)
+        why = HookContext("notify", "decided", 1, False, event, "web_0", {"output": "hold"}, None, None, 0)
         command = commands.command(hook, why, HookSettings(), 5.0)
         assert b"0123456789abcdef" not in command.stdin
         settings, _line, content = command.stdin.partition(b"\n")

@@ -9,12 +9,20 @@ import json
 from typing import Any
 
 import pytest
+from forewarn.runner.clocks import Stamp
+from forewarn.runner.journal.reader import JournalEntry
 from forewarn.runner.sink.formats import Origin, Row, json_lines, otlp
 
 ORIGIN = Origin("5eed", "web-0", None, dry_run=False)
+
+
+def entry(identifier: int, kind: str, wall: float, fields: dict[str, Any]) -> JournalEntry:
+    return JournalEntry(identifier, kind, None, Stamp(wall, wall - 1789999987.75, "b007"), fields)
+
+
 ROWS = [
-    Row(1, "runner-started", 1790000000.25, 12.5, "b007", {"version": "1", "once": False, "policy": None}),
-    Row(2, "hook-ended", 1790000001.0, 13.5, "b007", {"result": "failed"}, "68DAE20B", "Reboot", True),
+    Row(entry(1, "runner-started", 1790000000.25, {"version": "1", "once": False, "policy": None})),
+    Row(entry(2, "hook-ended", 1790000001.0, {"result": "failed"}), "68DAE20B", "Reboot", True),
 ]
 
 
@@ -45,7 +53,7 @@ def test_each_entry_is_one_line_of_json() -> None:
 
 def test_no_text_breaks_a_line_or_the_encoding() -> None:
     fields = {"reason": "a\nb\u2028c\ud800d\0"}
-    row = Row(3, "state", 0.0, 0.0, "", fields)
+    row = Row(entry(3, "state", 0.0, fields))
     (line,) = json_lines([row], ORIGIN).body.splitlines()
     assert json.loads(line)["fields"] == fields
     assert "a\\nb" in otlp([row], ORIGIN).body.decode("utf-8")
@@ -80,7 +88,7 @@ def test_a_real_parser_reads_the_logs() -> None:
     service = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
     json_format = pytest.importorskip("google.protobuf.json_format")
     fields = {"n": -5, "big": 2**70, "x": 0.5, "list": [1, "two", {"three": None}], "deep": deep(60), "odd": "\ud800"}
-    rows = [*ROWS, Row(3, "decision", 1790000002.0, 14.5, "b007", fields)]
+    rows = [*ROWS, Row(entry(3, "decision", 1790000002.0, fields))]
     found = json_format.Parse(otlp(rows, ORIGIN).body, service.ExportLogsServiceRequest())
     (record, _second, third) = found.resource_logs[0].scope_logs[0].log_records
     assert record.time_unix_nano == 1790000000250000000

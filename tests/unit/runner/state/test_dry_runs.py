@@ -64,7 +64,7 @@ class Said:
 def test_no_event_means_no_report() -> None:
     stream, clocks, nothing = io.StringIO(), ManualClocks(), None
     recorder = Recorder(NoJournal(clocks), Log(stream, "json"), Metrics())
-    approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing, nothing)  # type: ignore[arg-type]  # not asked
+    approvals = Approvals(nothing, nothing, recorder, clocks, nothing, nothing)  # type: ignore[arg-type]  # not asked
     assert approvals.simulate([], nothing) == []  # type: ignore[arg-type]  # a simulation looks at no record
     assert not stream.getvalue()
 

@@ -91,7 +91,7 @@ def _event(group: Group, key: str) -> Iterator[dict[str, Any]]:
         return
     try:
         document = barrier.decode(content)
-        event = documents.text_of(documents.load(barrier.SCHEMA, content), "event")
+        event = documents.member(documents.load(barrier.SCHEMA, content), "event", str)
     except SharedDocumentError as error:
         yield {"event": key, "problem": str(error), "members": [], "closed_by": None}
         return

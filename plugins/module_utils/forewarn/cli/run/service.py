@@ -29,7 +29,7 @@ from ...runner.loop import Runner
 from ...runner.operator_pause import reported_pause
 from ...runner.options import Configuration, GroupOptions, Mode, PreviousRunner, RunnerOptions
 from ...runner.poller import VmIdentity, identity_client
-from ...runner.requester import InlineRequester, Requester, ThreadRequester
+from ...runner.requester import ThreadRequester
 from ...runner.shadow import Shadow
 from ...runner.signals import StopSignals
 from ...runner.state import directories
@@ -90,12 +90,7 @@ def _serve(
     clocks = Clocks()
     mode = Mode(bool(args.dry_run), args.once)
     beat = None if directory is None else read_heartbeat(directory)
-    requester: Requester
-    if mode.once:
-        client.sleep = stop.sleep
-        requester = InlineRequester(clocks.monotonic)
-    else:
-        requester = ThreadRequester(stop.wake, clocks.monotonic)
+    requester = ThreadRequester(stop.wake, clocks.monotonic)
     client.log = lambda text: log.warning("waiting", reason=text)
     asking = identity_client(client)
     settings = commands.HookSettings(

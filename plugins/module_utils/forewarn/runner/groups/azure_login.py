@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Union
 from urllib.parse import quote
 
 from ...imds.endpoint import parse_endpoint
@@ -33,26 +33,11 @@ class Credentials(NamedTuple):
     headers: Mapping[str, str]
 
 
-class AzureLogin(Protocol):
-    """A way to log in. ``hint`` says what it needs to be allowed everything that a store does."""
-
-    hint: str
-
-    def credentials(self, deadline: float) -> Credentials:
-        """Return what the next request carries. ``deadline`` is of the monotonic clock. Raises StoreFault."""
-
-    def renew(self, invalid: bool) -> bool:
-        """Forget what was refused; return whether another attempt makes sense. Raises StoreFault.
-
-        ``invalid``: it was refused as such, not only for this request.
-        """
-
-    def close(self) -> None:
-        """Close any connection."""
-
-
 class SasLogin:
-    """The text that ``read`` returns; it raises StoreFault where there is none."""
+    """The text that ``read`` returns; it raises StoreFault where there is none.
+
+    ``hint`` says what a login needs to be allowed everything that a store does.
+    """
 
     hint = "The SAS must be valid now, and have the permissions r, c, w, d and l on the container."
 
@@ -61,12 +46,12 @@ class SasLogin:
         self._sas = ""
 
     def credentials(self, deadline: float) -> Credentials:  # noqa: ARG002 - a file takes no time
-        """Return the SAS."""
+        """Return what the next request carries. Raises StoreFault."""
         self._sas = self._sas or self._read_sas()
         return Credentials(self._sas, {})
 
     def renew(self, invalid: bool) -> bool:  # noqa: ARG002 - another may be allowed more
-        """Read it again; return whether it is another one."""
+        """Read it again, as it was refused; return whether it is another one. Raises StoreFault."""
         refused, self._sas = self._sas, self._read_sas()
         return refused != self._sas
 
@@ -99,7 +84,7 @@ class IdentityLogin:
         self._renewal = self._end = 0.0  # when, on the monotonic clock
 
     def credentials(self, deadline: float) -> Credentials:
-        """Return a token that is still valid."""
+        """Return a token that is still valid. ``deadline`` is of the monotonic clock. Raises StoreFault."""
         if not self._token or time.monotonic() >= self._renewal:
             try:
                 self._fetch(deadline)
@@ -109,7 +94,10 @@ class IdentityLogin:
         return Credentials("", {"Authorization": f"Bearer {self._token}"})
 
     def renew(self, invalid: bool) -> bool:
-        """Forget the token if it is no longer valid: to be allowed more, it need not be another one."""
+        """Forget the token if it was refused as ``invalid``, and not only for a request; return whether it was.
+
+        To be allowed more, it need not be another one.
+        """
         if invalid:
             self._token = ""
         return invalid
@@ -141,6 +129,9 @@ class IdentityLogin:
         self._token = token
         self._end = time.monotonic() + seconds
         self._renewal = self._end - min(_EARLY_SECONDS, seconds / 2)
+
+
+AzureLogin = Union[SasLogin, IdentityLogin]
 
 
 def _lifetime(answer: Mapping[str, object]) -> float:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .documents import dump, load, object_of, text_of
+from .documents import dump, load, member, texts
 
 SCHEMA = "barrier"
 # States of a VM. ``READY``: it is prepared, or has nothing to prepare, and its policies approve.
@@ -88,10 +88,6 @@ def decode(content: bytes | None) -> Barrier:
     if content is None:
         return Barrier()
     data = load(SCHEMA, content)
-    members = {name: _statement(statement) for name, statement in object_of(data, "members").items()}
+    members = {name: Statement(*texts(each, Statement._fields)) for name, each in member(data, "members", dict).items()}
     closed = data.get("closed")
-    return Barrier(members, None if closed is None else Closure(text_of(closed, "content"), text_of(closed, "by")))
-
-
-def _statement(data: Any) -> Statement:
-    return Statement(text_of(data, "content"), text_of(data, "state"), text_of(data, "reason"))
+    return Barrier(members, None if closed is None else Closure(*texts(closed, Closure._fields)))

@@ -8,14 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 _VERSION = 1
 _PREFIX = "forewarn"
 # Names of groups are part of keys, of URLs and of permissions.
 _GROUP = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 GROUP_WORDS = "letters, digits, '.', '_' and '-', at most 63, beginning and ending with a letter or a digit"
+
+_KINDS: Mapping[type, str] = {str: "a text", list: "a list", dict: "an object"}
+_T = TypeVar("_T")
 
 
 class SharedDocumentError(Exception):
@@ -79,25 +82,14 @@ def load(schema: str, content: bytes) -> Mapping[str, Any]:
     return dict(data)
 
 
-def object_of(data: Any, name: str) -> Mapping[str, Any]:
-    """Return a member of a JSON object that is an object itself. Raises SharedDocumentError."""
-    value = data.get(name) if isinstance(data, Mapping) else None
-    if not isinstance(value, Mapping):
-        raise SharedDocumentError(f"its {name} is not an object")
+def member(data: Any, name: str, kind: type[_T]) -> _T:
+    """Return a member of a JSON object that is a text, a list or an object itself. Raises SharedDocumentError."""
+    value = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(value, kind):
+        raise SharedDocumentError(f"its {name} is not {_KINDS[kind]}")
     return value
 
 
-def text_of(data: Any, name: str) -> str:
-    """Return a member of a JSON object that is a text. Raises SharedDocumentError."""
-    value = data.get(name) if isinstance(data, Mapping) else None
-    if not isinstance(value, str):
-        raise SharedDocumentError(f"its {name} is not a text")
-    return value
-
-
-def list_of(data: Any, name: str) -> list[Any]:
-    """Return a member of a JSON object that is a list. Raises SharedDocumentError."""
-    value = data.get(name) if isinstance(data, Mapping) else None
-    if not isinstance(value, list):
-        raise SharedDocumentError(f"its {name} is not a list")
-    return value
+def texts(data: Any, names: Iterable[str]) -> list[str]:
+    """Return members of a JSON object that are texts. Raises SharedDocumentError."""
+    return [member(data, name, str) for name in names]

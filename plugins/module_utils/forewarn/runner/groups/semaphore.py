@@ -14,7 +14,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .documents import SharedDocumentError, dump, list_of, load, object_of, text_of
+from .documents import SharedDocumentError, dump, load, member, texts
 
 SCHEMA = "semaphore"
 # What a VM wants for one of its events.
@@ -237,23 +237,23 @@ def decode(content: bytes) -> Semaphore:
     """Return the document that a store has. Raises SharedDocumentError for anything that ``encode`` does not write."""
     data = load(SCHEMA, content)
     return Semaphore(
-        {key: _slot(slot) for key, slot in object_of(data, "slots").items()},
-        {key: _waiter(waiter) for key, waiter in object_of(data, "waiting").items()},
-        tuple(Release(*(text_of(each, field) for field in Release._fields)) for each in list_of(data, "releases")),
+        {key: _slot(slot) for key, slot in member(data, "slots", dict).items()},
+        {key: _waiter(waiter) for key, waiter in member(data, "waiting", dict).items()},
+        tuple(Release(*texts(each, Release._fields)) for each in member(data, "releases", list)),
     )
 
 
 def _slot(data: Any) -> Slot:
-    names = object_of(data, "names")
+    names = member(data, "names", dict)
     if not all(what in (HELD, RECOVERING) for what in names.values()) or not isinstance(data.get("granted"), bool):
         raise SharedDocumentError("one of its slots cannot be read")
-    return Slot(dict(names), data["granted"], text_of(data, "what"), text_of(data, "since"))
+    return Slot(names, data["granted"], *texts(data, ("what", "since")))
 
 
 def _waiter(data: Any) -> Waiter:
-    names = tuple(list_of(data, "names"))
+    names = tuple(member(data, "names", list))
     moment = data.get("not_before")
     number = isinstance(moment, (int, float)) and not isinstance(moment, bool)
     if not all(isinstance(name, str) for name in names) or not (moment is None or number):
         raise SharedDocumentError("one of its waiters cannot be read")
-    return Waiter(names, moment, text_of(data, "what"), text_of(data, "since"))
+    return Waiter(names, moment, *texts(data, ("what", "since")))

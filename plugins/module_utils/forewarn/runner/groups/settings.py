@@ -18,7 +18,6 @@ from .store import LOGIN, Store, StoreFault
 
 _ETCD_ONLY = ("certificate_file", "key_file", "user", "password")
 _BLOB_ONLY = ("sas", "identity")
-_KEYS = ("etcd", "blob", "ca_file", *_ETCD_ONLY, *_BLOB_ONLY)
 _CREDENTIAL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,255}", re.ASCII)
 _CLIENT_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 _SOURCE_HINT = 'Write it like {"credential": "NAME"} or {"file": "/path"}.'
@@ -85,9 +84,9 @@ def group_settings(name: str | None, members: Sequence[str] | None, store: Mappi
 
 def store_settings(data: Mapping[str, Any]) -> StoreSettings:
     """Return the settings that an object of the configuration file means. Raises InputError."""
-    unknown = sorted(set(data) - set(_KEYS))
+    unknown = sorted(set(data) - set(_READERS))
     if unknown:
-        raise InputError(f"the store has no setting {unknown[0]!r}.", f"Its settings are {', '.join(_KEYS)}.")
+        raise InputError(f"the store has no setting {unknown[0]!r}.", f"Its settings are {', '.join(_READERS)}.")
     if ("etcd" in data) == ("blob" in data):
         raise InputError("a store has exactly one of etcd and blob.")
     kind, others = ("etcd", _BLOB_ONLY) if "etcd" in data else ("blob", _ETCD_ONLY)
@@ -99,17 +98,7 @@ def store_settings(data: Mapping[str, Any]) -> StoreSettings:
             raise InputError(f"{first} and {second} go together: one of them is missing.")
     if kind == "blob" and ("sas" in data) == ("identity" in data):
         raise InputError("a store with blob has exactly one of sas and identity, to log in.")
-    return StoreSettings(
-        etcd=_endpoints(data["etcd"]) if "etcd" in data else (),
-        blob=_container(data["blob"]) if "blob" in data else None,
-        ca_file=_path(data, "ca_file"),
-        certificate_file=_path(data, "certificate_file"),
-        key_file=_path(data, "key_file"),
-        user=_user(data),
-        password=_secret(data, "password"),
-        sas=_secret(data, "sas"),
-        identity=_identity(data),
-    )
+    return StoreSettings(**{name: read(data[name], name) for name, read in _READERS.items() if name in data})
 
 
 def open_store(settings: StoreSettings, credentials_directory: str | None, identity_endpoint: str) -> Store:
@@ -151,7 +140,7 @@ def _reader(source: SecretSource | None, credentials_directory: str | None) -> C
     return read
 
 
-def _endpoints(value: object) -> tuple[Address, ...]:
+def _endpoints(value: object, _name: str) -> tuple[Address, ...]:
     if not isinstance(value, list) or not value:
         raise InputError("etcd is not a list of URLs.", 'Write it like ["https://etcd-1.example.com:2379"].')
     found = []
@@ -167,8 +156,8 @@ def _endpoints(value: object) -> tuple[Address, ...]:
     return tuple(found)
 
 
-def _container(value: object) -> Address:
-    address = _address("blob", value)
+def _container(value: object, name: str) -> Address:
+    address = _address(name, value)
     if address.path.count("/") not in (1, 2):
         raise InputError("blob has no container.", "Write it like https://ACCOUNT.blob.core.windows.net/CONTAINER.")
     return address
@@ -189,38 +178,46 @@ def _address(what: str, url: object) -> Address:
     return address
 
 
-def _path(data: Mapping[str, Any], name: str, what: str = "") -> str | None:
-    value = data.get(name)
-    if name in data and not (isinstance(value, str) and value.startswith("/") and "\0" not in value):
-        raise InputError(f"{what}{name} is not an absolute path.")
+def _path(value: object, name: str) -> str:
+    if not (isinstance(value, str) and value.startswith("/") and "\0" not in value):
+        raise InputError(f"{name} is not an absolute path.")
     return value
 
 
-def _user(data: Mapping[str, Any]) -> str | None:
-    value = data.get("user")
-    if "user" in data and not (isinstance(value, str) and value and value.isprintable()):
-        raise InputError("user is not the name of a user.")
+def _user(value: object, name: str) -> str:
+    if not (isinstance(value, str) and value and value.isprintable()):
+        raise InputError(f"{name} is not the name of a user.")
     return value
 
 
-def _secret(data: Mapping[str, Any], name: str) -> SecretSource | None:
-    if name not in data:
-        return None
-    value = data[name]
+def _secret(value: object, name: str) -> SecretSource:
     if not isinstance(value, dict) or len(value) != 1 or not value.keys() <= {"credential", "file"}:
         raise InputError(f"{name} has to be an object with exactly one of credential and file.", _SOURCE_HINT)
-    credential = value.get("credential")
-    if "credential" in value and not (isinstance(credential, str) and _CREDENTIAL.fullmatch(credential)):
+    if "file" in value:
+        return SecretSource(None, _path(value["file"], f"{name}: file"))
+    credential = value["credential"]
+    if not (isinstance(credential, str) and _CREDENTIAL.fullmatch(credential)):
         raise InputError(f"{name}: credential is not the name of a credential.", _SOURCE_HINT)
-    return SecretSource(credential, _path(value, "file", f"{name}: "))
+    return SecretSource(credential, None)
 
 
-def _identity(data: Mapping[str, Any]) -> str | None:
-    if "identity" not in data:
-        return None
-    value = data["identity"]
+def _identity(value: object, name: str) -> str:
     if value is True:
         return ""
     if not (isinstance(value, str) and _CLIENT_ID.fullmatch(value)):
-        raise InputError("identity is neither true nor the client id of a managed identity.")
+        raise InputError(f"{name} is neither true nor the client id of a managed identity.")
     return value
+
+
+# The function that reads each setting, by its name.
+_READERS: Mapping[str, Callable[[object, str], Any]] = {
+    "etcd": _endpoints,
+    "blob": _container,
+    "ca_file": _path,
+    "certificate_file": _path,
+    "key_file": _path,
+    "user": _user,
+    "password": _secret,
+    "sas": _secret,
+    "identity": _identity,
+}

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from ... import hook_kinds
 from ...errors import InputError
@@ -28,7 +28,7 @@ from ...policy.hook_body import content_for_occasion
 from ...policy.hook_program import has_expressions, option_source
 from ...policy.structure import is_local_url
 from ...texts import redacted_url
-from ..state.trust import check_program as _check_program
+from ..state.trust import check_program
 from . import credentials
 
 RUN, UNIT, HTTP = "run", "unit", "http"
@@ -44,6 +44,7 @@ _BARE = r"[\w./:=@%+,-]+"
 # The directory or zip file that the package was imported from. At import: the current directory may change later.
 ROOT = str(Path(__file__).absolute().parents[3])
 _BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from {} import main; raise SystemExit(main())"
+_DECISION = ("output", "policy", "rule", "reason")
 _SECRET_FIELDS = {"pagerduty": "routing_key"}  # instead of the header Authorization
 _HTTP_MODULE, _KIND_MODULE = "forewarn.runner.hooks.webhook", "forewarn.hook_kinds.common.process"
 
@@ -66,25 +67,23 @@ class Command(NamedTuple):
 
 
 class HookContext(NamedTuple):
-    """What a hook learns about its run. ``phase`` is prepare, recover or notify.
+    """What a hook learns about its run, as in the JSON that it reads. ``phase`` is prepare, recover or notify.
 
-    ``occasion``, of notify hooks alone, is decided, started, ended or cancelled. ``deadline_seconds`` is the time to
-    NotBefore, None if the service did not say. ``others`` counts the other listed events whose preparation has begun.
+    ``occasion``, of notify hooks alone, is decided, started, ended or cancelled. ``seconds_left`` is the time to
+    NotBefore, None if the service did not say. ``other_events`` counts the other listed events whose preparation has
+    begun. Of ``decision`` a hook learns ``_DECISION``.
     """
 
     phase: str
+    occasion: str | None
     attempt: int
+    drill: bool
     event: Event
     vm_name: str | None
-    drill: bool
-    output: str | None
-    policy: str | None
-    rule: str | None
-    reason: str | None
+    decision: Mapping[str, Any]
     outcome: str | None
-    occasion: str | None
-    deadline_seconds: float | None
-    others: int
+    seconds_left: float | None
+    other_events: int
 
 
 class HookSettings(NamedTuple):
@@ -137,20 +136,17 @@ def command(
     settings: HookSettings,
     timeout_seconds: float,
     seconds: float | None = None,
-    check_program: Callable[[str], None] = _check_program,
 ) -> Command:
     """Return the process of a hook, which learns that it has ``seconds``: its timeout, or less before NotBefore.
 
-    ``check_program`` refuses programs that others can change: see ``trust``. Raises HookError if it cannot be run.
+    Raises HookError if it cannot be run, for example a program that others can change.
     """
     if "problem" in hook:
         raise HookError(hook["problem"])
     seconds = timeout_seconds if seconds is None else seconds
-    content = _as_json(occasion, seconds)
+    content = _utf8(_content(occasion, seconds)) + b"\n"
     if "kind" in hook:
-        return _kind_command(hook, occasion, settings, content, seconds, check_program)._replace(
-            timeout_seconds=timeout_seconds
-        )
+        return _kind_command(hook, occasion, settings, content, seconds)._replace(timeout_seconds=timeout_seconds)
     if kind(hook) == HTTP:
         argv = python(_HTTP_MODULE)
         request = request_settings(hook, settings, timeout_seconds)
@@ -166,7 +162,7 @@ def command(
         wanted = list(hook["run"])
     if any(_REPLACED.search(word) for word in wanted):
         raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
-    program = _trusted_program(wanted[0], check_program)
+    program = _trusted_program(wanted[0])
     environment = {**BASE_ENVIRONMENT, **_environment(occasion, seconds)}
     secrets: tuple[bytes, ...] = ()
     if hook.get("credentials"):
@@ -181,12 +177,7 @@ def command(
 
 
 def _kind_command(
-    hook: Mapping[str, Any],
-    occasion: HookContext,
-    settings: HookSettings,
-    content: bytes,
-    seconds: float,
-    check_program: Callable[[str], None],
+    hook: Mapping[str, Any], occasion: HookContext, settings: HookSettings, content: bytes, seconds: float
 ) -> Command:
     """Return the process of a hook of one of ``hook_kinds``, which has ``seconds`` for its effect."""
     kind_ = hook_kinds.find(hook["kind"])
@@ -198,7 +189,7 @@ def _kind_command(
     if problems:  # a text may hold a value that the kind cannot use
         raise HookError("; ".join(problems))
     for program in kind_.needs(kind_.with_defaults(hook["options"])).programs:
-        _trusted_program(program, check_program)
+        _trusted_program(program)
     request = {
         "kind": hook["kind"],
         "phase": occasion.phase,
@@ -215,7 +206,7 @@ def _kind_command(
     )
 
 
-def _trusted_program(wanted: str, check_program: Callable[[str], None]) -> str:
+def _trusted_program(wanted: str) -> str:
     """Return the path of a program that nobody else can change. Raises HookError."""
     program = find_program(wanted)
     try:
@@ -263,15 +254,12 @@ def _environment(occasion: HookContext, timeout_seconds: float) -> dict[str, str
         "PHASE": occasion.phase,
         "ATTEMPT": occasion.attempt,
         "DRILL": int(occasion.drill),
-        "OUTPUT": occasion.output,
-        "POLICY": occasion.policy,
-        "RULE": occasion.rule,
-        "REASON": occasion.reason,
+        **{name.upper(): occasion.decision.get(name) for name in _DECISION},
         "OUTCOME": occasion.outcome,
         "OCCASION": occasion.occasion,
         # A shell calculates with integers.
-        "SECONDS_LEFT": None if occasion.deadline_seconds is None else max(0, int(occasion.deadline_seconds)),
-        "OTHER_EVENTS": occasion.others,
+        "SECONDS_LEFT": None if occasion.seconds_left is None else max(0, int(occasion.seconds_left)),
+        "OTHER_EVENTS": occasion.other_events,
         "TIMEOUT_SECONDS": int(timeout_seconds),
     }
     return {"HOME": _home(), **{f"FOREWARN_{name}": _value(value) for name, value in values.items()}}
@@ -287,11 +275,6 @@ def _home() -> str:
         return pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:  # a user without an entry
         return "/"
-
-
-def _as_json(occasion: HookContext, timeout_seconds: float) -> bytes:
-    """Return what a hook reads: the content of its environment, uncut, only lone surrogates replaced."""
-    return _utf8(_content(occasion, timeout_seconds)) + b"\n"
 
 
 def _render_template(template: str, occasion: HookContext, timeout_seconds: float) -> bytes:
@@ -315,19 +298,12 @@ def body_problem(hook: Mapping[str, Any], occasion: str | None) -> str | None:
 
 
 def _content(occasion: HookContext, timeout_seconds: float) -> dict[str, Any]:
-    decision = {"output": occasion.output, "policy": occasion.policy, "rule": occasion.rule, "reason": occasion.reason}
+    """Return what a hook reads: the content of its environment, uncut, in which ``_utf8`` replaces lone surrogates."""
     return {
         "forewarn": {"schema": "hook", "version": 1},
-        "phase": occasion.phase,
-        "occasion": occasion.occasion,
-        "attempt": occasion.attempt,
-        "drill": occasion.drill,
+        **occasion._asdict(),
         "event": occasion.event.as_dict(),
-        "vm_name": occasion.vm_name,
-        "decision": decision,
-        "outcome": occasion.outcome,
-        "seconds_left": occasion.deadline_seconds,
-        "other_events": occasion.others,
+        "decision": {name: occasion.decision.get(name) for name in _DECISION},
         "timeout_seconds": timeout_seconds,
     }
 

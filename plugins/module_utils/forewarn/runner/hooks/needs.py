@@ -19,9 +19,12 @@ from ..state import trust
 from . import credentials
 from .commands import HTTP, RUN, UNIT, find_program, kind
 
+CREDENTIAL = "credential"  # a kind of need
+
 
 class HookNeed(NamedTuple):
-    """A hook of a rule. ``name`` is its program, its unit, its URL without secrets, or the path of a socket.
+    """What a hook of a rule needs. ``name`` is its program, its unit, its URL without secrets, the path of a socket, or
+    a credential, for which ``policy`` and ``rule`` are those of the first hook that names it.
 
     ``problem`` is a sentence on what is missing, or None. ``untrusted`` is the error if others can change the program.
     """
@@ -34,26 +37,16 @@ class HookNeed(NamedTuple):
     untrusted: InputError | None = None
 
 
-class CredentialNeed(NamedTuple):
-    """A credential that hooks name; ``policy`` and ``rule`` are of the first of them."""
-
-    name: str
-    policy: str
-    rule: str
-    problem: str | None = None
-
-
 class Needs(NamedTuple):
     """The needs of the hooks of all policies."""
 
     hooks: tuple[HookNeed, ...] = ()
-    credentials: tuple[CredentialNeed, ...] = ()
+    credentials: tuple[HookNeed, ...] = ()
 
     def missing(self) -> tuple[str, ...]:
         """Return a sentence for each thing that is missing, with the first rule that needs it."""
-        found: dict[str, list[HookNeed | CredentialNeed]] = {}
-        needs: list[HookNeed | CredentialNeed] = [*self.hooks, *self.credentials]
-        for need in needs:
+        found: dict[str, list[HookNeed]] = {}
+        for need in (*self.hooks, *self.credentials):
             if need.problem is not None:
                 found.setdefault(need.problem, []).append(need)
         return tuple(f"{_requirer_text(of)}: {problem}" for problem, of in found.items())
@@ -77,13 +70,13 @@ def examine(
     ``unit_problem`` gets a unit and start or stop, and returns what is wrong with that.
     """
     needs: dict[tuple[str, str, str, str], HookNeed] = {}
-    found_credentials: dict[str, CredentialNeed] = {}
+    found_credentials: dict[str, HookNeed] = {}
     program = lru_cache(maxsize=None)(_program)  # each is examined once
     for policy, rule, hook in hooks:
         found = []
         for name in credentials.names(hook):
             problem = None if name in promised else _credential_problem(name, credentials_directory)
-            found_credentials.setdefault(name, CredentialNeed(name, policy, rule, problem))
+            found_credentials.setdefault(name, HookNeed(CREDENTIAL, name, policy, rule, problem))
         if kind(hook) == RUN:
             found = [program(hook["run"][0])]
         elif kind(hook) == HTTP:
@@ -161,7 +154,7 @@ def _problem(check: Callable[[str], None], path: str) -> str | None:
     return None
 
 
-def _requirer_text(needs: list[HookNeed | CredentialNeed]) -> str:
+def _requirer_text(needs: list[HookNeed]) -> str:
     first, others = needs[0], len(needs) - 1
     more = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
     return f"rule {first.rule} of policy {first.policy}{more}"

@@ -143,22 +143,18 @@ class RunningHooks:
         occasion: str | None = None,
     ) -> commands.Command:
         """Return the process to start, with what it learns of the event. Raises HookError, as commands.command does."""
-        decision = record.decision or {}
         others = (other for other in self._records if other.identifier != record.identifier)
         why = commands.HookContext(
             phase=phase,
+            occasion=occasion,
             attempt=attempt,
+            drill=record.drill,
             event=record.event,
             vm_name=self.vm_name,
-            drill=record.drill,
-            output=decision.get("output"),
-            policy=decision.get("policy"),
-            rule=decision.get("rule"),
-            reason=decision.get("reason"),
+            decision=record.decision or {},
             outcome=record.outcome,
-            occasion=occasion,
-            deadline_seconds=self.seconds_to_not_before(record.event),
-            others=sum(1 for other in others if other.listed and other.plan.has_begun()),
+            seconds_left=self.seconds_to_not_before(record.event),
+            other_events=sum(1 for other in others if other.listed and other.plan.has_begun()),
         )
         return commands.command(hook, why, self._settings, commands.timeout(hook), seconds)
 

@@ -73,6 +73,7 @@ class Journal:
     ``trouble`` is why nothing can be saved now, None while all is well. ``moved_aside`` is the new path of a damaged
     file. ``late_records`` are the open records of an earlier run that only a later commit could read. ``losses`` are
     sentences on lost records, ``cleared_files`` the files that a person has removed: who logs them clears both lists.
+    ``doubts`` are the records that are damaged or lost, and that nobody has dealt with.
     """
 
     def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
@@ -81,7 +82,7 @@ class Journal:
         self.late_records: list[EventRow] = []
         self.losses: list[str] = []
         self.cleared_files: list[str] = []
-        self._doubts = Doubts(directory)
+        self.doubts = Doubts(directory)
         self._mark_file = MarkFile(directory)
         self._earlier_keys: frozenset[str] = frozenset()  # of the intact records of an earlier run
         self._path = str(Path(directory, schema.FILE_NAME))
@@ -107,26 +108,11 @@ class Journal:
 
     def open(self) -> list[EventRow]:
         """Open or create the file; return the open records, oldest first, even if the file can only be read."""
-        self._doubts.load()
+        self.doubts.load()
         if self._try(lambda _connection: True) is None:
             self._read_only()
         records, self.late_records = self.late_records, []
         return records
-
-    @property
-    def damaged_keys(self) -> frozenset[str]:
-        """``Event.key`` of the events whose records are known to be damaged or lost."""
-        return self._doubts.keys
-
-    @property
-    def unknown_damaged(self) -> bool:
-        """Whether records of unknown events were lost. See ``settle_doubts``."""
-        return self._doubts.unknown
-
-    @property
-    def damaged_count(self) -> int:
-        """How many records are damaged or lost, and nobody has dealt with."""
-        return len(self._doubts)
 
     @property
     def has_unread_records(self) -> bool:
@@ -147,20 +133,20 @@ class Journal:
 
     def doubt(self, key: str) -> str | None:
         """Return why an event is in doubt, or None. Its record is damaged or lost, and nobody has dealt with it."""
-        reason = self._doubts.reason(key)
-        if self._doubts.directory_unread:  # it may be named there
+        reason = self.doubts.reason(key)
+        if self.doubts.directory_unread:  # it may be named there
             return reason
-        return None if reason is None or (key in self._earlier_keys and key not in self._doubts.keys) else reason
+        return None if reason is None or (key in self._earlier_keys and key not in self.doubts.keys) else reason
 
     def settle_doubts(self, keys: Iterable[str]) -> None:
         """Limit doubts about unknown events to those of the first whole document since the loss."""
-        self._doubts.assign_keys(frozenset(keys) - self._earlier_keys)
+        self.doubts.assign_keys(frozenset(keys) - self._earlier_keys)
 
     def doubt_listed(self, keys: Iterable[str]) -> None:
         """Put the events of an incomplete document in doubt: after a restart, their own records look like old ones."""
-        if self._doubts.directory_unread:  # every event is held until it is known whether anything was lost
+        if self.doubts.directory_unread:  # every event is held until it is known whether anything was lost
             return
-        new = frozenset(keys) - self._earlier_keys - self._doubts.keys
+        new = frozenset(keys) - self._earlier_keys - self.doubts.keys
         reason = "something was lost before, and it is not known of which events"
         self._record_losses(Loss(key, None, reason, "") for key in sorted(new))
 
@@ -221,7 +207,7 @@ class Journal:
 
         At most once an hour, or after an eighth of ``max_bytes`` was written.
         """
-        for doubt in self._doubts.refresh():
+        for doubt in self.doubts.refresh():
             self.cleared_files.append(doubt.file)
             self.note("damage-cleared", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
         now = self._clocks.monotonic()
@@ -322,7 +308,7 @@ class Journal:
         self._record_losses(found.losses)
 
     def _record_losses(self, losses: Iterable[Loss]) -> None:
-        for doubt in self._doubts.add(losses, self._clocks.wall()):
+        for doubt in self.doubts.add(losses, self._clocks.wall()):
             self.losses.append(doubt.in_words())
             self.note("record-damaged", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
 
@@ -392,7 +378,7 @@ class Journal:
         connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, schema.checksum(*values)))
         connection.execute("COMMIT")
         self._commits = mark.commits
-        if self._doubts.all_written:  # otherwise only the mark has the losses
+        if self.doubts.all_written:  # otherwise only the mark has the losses
             # A killed process loses nothing that it has written. Only a change of the open records is worth a wait.
             durable = self._marked_ids != frozenset(sums)
             self._marked_ids = frozenset(sums)

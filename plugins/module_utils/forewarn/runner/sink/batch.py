@@ -7,44 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..journal.reader import JournalEntry, JournalReader
 from ..journal.schema import FILE_NAME, EventRow, read
 from .formats import Row
 from .position import Position
-from .report import MOST_ROWS
+from .report import MOST_ROWS, SendReport
 
 MOST_BYTES = 256 * 1024  # of JSON in the journal; a single row may have more
 
 
-class Batch(NamedTuple):
-    """Rows for one request, and where they end: ``checksum`` is of the last of them.
-
-    ``lost`` counts the entries before the last row that the journal no longer has, ``behind`` those after it.
-    ``replaced``: the journal is not the one that the position is about, so nothing was read.
-    """
-
-    rows: tuple[Row, ...] = ()
-    last: int = 0
-    checksum: int | None = None
-    lost: int = 0
-    behind: int = 0
-    replaced: bool = False
-
-
-def newest(directory: str) -> int:
+def newest(journal: JournalReader) -> int:
     """Return the number of the newest entry, 0 if there is none. Raises InputError if the journal cannot be read."""
-    JournalReader(directory)
-    return _newest(str(Path(directory, FILE_NAME)))
+    return next((entry.id for entry in journal.entries(limit=1, newest_first=True)), 0)
 
 
-def next_batch(directory: str, position: Position, most_rows: int = MOST_ROWS) -> Batch:
-    """Return the first rows after a position. Raises InputError if the journal cannot be read."""
+def next_batch(directory: str, position: Position, most_rows: int = MOST_ROWS) -> tuple[list[Row], SendReport]:
+    """Return the first rows after a position, and what to report when they are sent.
+
+    Raises InputError if the journal cannot be read.
+    """
     journal = JournalReader(directory)
     path = str(Path(directory, FILE_NAME))
-    if _is_replaced(path, position):
-        return Batch(replaced=True)
+    if _is_replaced(journal, path, position):
+        return [], SendReport(replaced=True)
     entries: list[JournalEntry] = []
     size = 0
     for entry in journal.entries(after=position.acknowledged, limit=most_rows):
@@ -53,7 +40,7 @@ def next_batch(directory: str, position: Position, most_rows: int = MOST_ROWS) -
             break
         entries.append(entry)
     if not entries:
-        return Batch(last=position.acknowledged, checksum=position.checksum)
+        return [], SendReport(acknowledged=position.acknowledged, checksum=position.checksum)
     last = entries[-1].id
     ((checksum,),) = read(path, "SELECT sum FROM entries WHERE id = ?", [last])
     ((behind,),) = read(path, "SELECT count(*) FROM entries WHERE id > ?", [last])
@@ -61,19 +48,15 @@ def next_batch(directory: str, position: Position, most_rows: int = MOST_ROWS) -
     # What was removed before the sink was configured is not lost to it.
     start = max(position.acknowledged, position.begins or 0)
     lost = max(0, last - start) - sum(entry.id > start for entry in entries)
-    return Batch(tuple(_row(entry, records) for entry in entries), last, checksum, lost, behind)
+    report = SendReport(rows=len(entries), acknowledged=last, checksum=checksum, lost=lost, behind=behind)
+    return [_row(entry, records) for entry in entries], report
 
 
-def _newest(path: str) -> int:
-    ((found,),) = read(path, "SELECT coalesce(max(id), 0) FROM entries")
-    return int(found)
-
-
-def _is_replaced(path: str, position: Position) -> bool:
+def _is_replaced(journal: JournalReader, path: str, position: Position) -> bool:
     """Return whether the file is another: empty since, or older, or moved aside."""
     if not position.acknowledged:
         return False
-    if _newest(path) < position.acknowledged:
+    if newest(journal) < position.acknowledged:
         return True
     found = read(path, "SELECT sum FROM entries WHERE id = ?", [position.acknowledged])
     return bool(found) and found[0][0] != position.checksum  # if it is missing, it was removed for its age
@@ -94,14 +77,8 @@ def _row(entry: JournalEntry, records: dict[int, EventRow]) -> Row:
         if isinstance(event, dict):
             event_id, event_type = event.get("EventId"), event.get("EventType")
         drill = record.data.get("drill") is True
-    stamp = entry.stamp
     return Row(
-        entry.id,
-        entry.kind,
-        stamp.wall,
-        stamp.boot,
-        stamp.boot_id,
-        entry.fields,
+        entry,
         event_id if isinstance(event_id, str) else None,
         event_type if isinstance(event_type, str) else None,
         drill,

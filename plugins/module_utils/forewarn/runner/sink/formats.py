@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Callable, NamedTuple
 
 from ... import __version__
+from ..journal.reader import JournalEntry
 
 JSON_LINES, OTLP = "json-lines", "otlp"
 # For OpenTelemetry: its numbers of severities.
@@ -33,17 +34,9 @@ class Origin(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An entry: ``sequence`` is its number in the journal, ``wall`` seconds since 1970, ``boot`` seconds since boot.
+    """An entry of the journal, and its event. The rest is None for what does not belong to an event."""
 
-    The rest is None for what does not belong to an event.
-    """
-
-    sequence: int
-    kind: str
-    wall: float
-    boot: float
-    boot_id: str
-    fields: Mapping[str, Any]
+    entry: JournalEntry
     event_id: str | None = None
     event_type: str | None = None
     drill: bool | None = None
@@ -60,21 +53,22 @@ def json_lines(rows: Sequence[Row], origin: Origin) -> Message:
     """Return an object per line and row: see docs/sink.md."""
     lines = []
     for row in rows:
+        entry = row.entry
         content = {
             "forewarn": {"schema": "sink", "version": 1},
             "stream": origin.stream,
-            "sequence": row.sequence,
-            "time": _time(row.wall),
+            "sequence": entry.id,
+            "time": _time(entry.stamp.wall),
             "host": origin.host,
             "vm": origin.vm,
-            "boot_id": row.boot_id,
-            "boot_seconds": row.boot,
+            "boot_id": entry.stamp.boot_id,
+            "boot_seconds": entry.stamp.boot,
             "dry_run": origin.dry_run,
-            "kind": row.kind,
+            "kind": entry.kind,
             "event_id": row.event_id,
             "event_type": row.event_type,
             "drill": row.drill,
-            "fields": row.fields,
+            "fields": entry.fields,
         }
         lines.append(json.dumps(content, separators=(",", ":")))  # ASCII: a lone surrogate is \udxxx
     return Message("application/x-ndjson", "".join(f"{line}\n" for line in lines).encode("ascii"))
@@ -115,15 +109,16 @@ def _time(wall: float) -> str:
 
 
 def _log_record(row: Row) -> dict[str, Any]:
-    number, name = _WARN if row.fields.get("failed") or row.kind.endswith(_WARNINGS) else _INFO
-    result = row.fields.get("result")
-    if row.kind in ("hook-ended", "notified") and result != "succeeded":
+    entry = row.entry
+    number, name = _WARN if entry.fields.get("failed") or entry.kind.endswith(_WARNINGS) else _INFO
+    result = entry.fields.get("result")
+    if entry.kind in ("hook-ended", "notified") and result != "succeeded":
         number, name = _WARN
-    nanoseconds = str(max(0, round(row.wall * 1e6) * 1000))  # a float has no more digits
+    nanoseconds = str(max(0, round(entry.stamp.wall * 1e6) * 1000))  # a float has no more digits
     attributes = {
-        "forewarn.sequence": row.sequence,
-        "forewarn.kind": row.kind,
-        "forewarn.boot_id": row.boot_id,
+        "forewarn.sequence": entry.id,
+        "forewarn.kind": entry.kind,
+        "forewarn.boot_id": entry.stamp.boot_id,
         "forewarn.event_id": row.event_id,
         "forewarn.event_type": row.event_type,
         "forewarn.drill": row.drill,
@@ -133,8 +128,8 @@ def _log_record(row: Row) -> dict[str, Any]:
         "observedTimeUnixNano": nanoseconds,
         "severityNumber": number,
         "severityText": name,
-        "eventName": f"forewarn.{row.kind}",
-        "body": _any_value(dict(row.fields), _DEEPEST),
+        "eventName": f"forewarn.{entry.kind}",
+        "body": _any_value(dict(entry.fields), _DEEPEST),
         "attributes": _attributes(attributes),
     }
 

@@ -13,9 +13,11 @@ MOST_ROWS = 500  # of a batch
 class SendReport(NamedTuple):
     """The outcome of an attempt.
 
-    ``begins`` is the number of the journal's newest entry, where that was to be found out. ``acknowledged``,
-    ``checksum``, ``lost``, ``behind`` and ``replaced`` are as ``batch.Batch`` has them. ``problem`` is why the sink has
-    not accepted the batch, None if it has. ``lasting``: another attempt would probably fail too.
+    ``begins`` is the number of the journal's newest entry, where that was to be found out. ``acknowledged`` is where
+    the ``rows`` of the batch end, ``checksum`` that of the last one. ``lost`` counts the entries before it that the
+    journal no longer has, ``behind`` those after it. ``replaced``: the journal is not the one that the position is
+    about, so nothing was read. ``problem`` is why the sink has not accepted the batch, None if it has. ``lasting``:
+    another attempt would probably fail too.
     ``after_seconds`` is how long the sink asks to wait. ``too_large``: a smaller batch may be accepted. ``rejected`` is
     how many rows the sink has refused of those it accepted, with ``rejection`` as its reason.
     """

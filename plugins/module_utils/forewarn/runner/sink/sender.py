@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, TextIO
 
 from ...errors import InputError
 from ..hooks.webhook import AttemptError, Request
+from ..journal.reader import JournalReader
 from .batch import newest, next_batch
 from .formats import FORMATS, OTLP, Origin
 from .position import Position
@@ -38,19 +39,14 @@ def attempt(settings: Mapping[str, Any]) -> SendReport:
     position = Position(**settings["position"])
     try:
         if position.begins is None:
-            return SendReport(begins=newest(settings["directory"]))
-        batch = next_batch(settings["directory"], position, int(settings.get("most_rows") or MOST_ROWS))
+            return SendReport(begins=newest(JournalReader(settings["directory"])))
+        rows, report = next_batch(settings["directory"], position, int(settings.get("most_rows") or MOST_ROWS))
     except InputError as error:
         return SendReport(problem=str(error)[:_LONGEST_REASON])
-    if batch.replaced:
-        return SendReport(replaced=True)
-    report = SendReport(
-        rows=len(batch.rows), acknowledged=batch.last, checksum=batch.checksum, lost=batch.lost, behind=batch.behind
-    )
-    if not batch.rows:
+    if not rows:
         return report
     origin = Origin(position.stream, os.uname().nodename, settings["vm"], bool(settings["dry_run"]))
-    message = FORMATS[settings["format"]](batch.rows, origin)
+    message = FORMATS[settings["format"]](rows, origin)
     try:
         request = Request(settings, message.body, message.content_type, reads=settings["format"] == OTLP)
         request.send(ATTEMPT_SECONDS)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ...events import Document
+from ...policy.engine import PolicySet
 from ...policy.pause import Pause
 from ...texts import duration_text
 from .. import event_record as states
@@ -17,7 +18,6 @@ from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
 from ..hooks.needs_watch import NeedsCheck, NeedsWatch
 from ..hooks.scheduler import HookScheduler
-from ..policies import Policies
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
 from .metrics import Value, seconds_until, write_textfile
 from .readiness import Readiness
@@ -78,7 +78,7 @@ class HealthReporter:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
             records, name = self._scheduler.records, self._scheduler.vm_name
-            unread = self._journal.has_unread_records or self._journal.damaged_count > 0
+            unread = self._journal.has_unread_records or len(self._journal.doubts) > 0
             self._readiness.report_alive(records, name, within_seconds, unread=unread)
 
     def record_poll(self, fault: str | None, age_seconds: float = 0.0) -> None:
@@ -122,7 +122,7 @@ class HealthReporter:
             return False, f"the service was last asked {duration_text(age)} ago"
         return True, f"the service answered {duration_text(age)} ago"
 
-    def record_policies(self, policies: Policies) -> None:
+    def record_policies(self, policies: PolicySet) -> None:
         """Record which policies the runner uses."""
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
@@ -280,7 +280,7 @@ class HealthReporter:
             return
         self._last_snapshot, self._last_snapshot_at = snapshot, now
         self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
-        self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged_count))
+        self._metrics.set("forewarn_journal_damaged_records", float(len(self._journal.doubts)))
         self._metrics.set("forewarn_document_problems", float(len(self._problems)))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
         self._metrics.set("forewarn_hooks_running", float(sum(len(record.plan.active_runs()) for record in records)))
