@@ -152,6 +152,18 @@ def test_a_time_with_a_fraction_survives_too() -> None:
     assert EventRecord.of(EventRecord(7, event, FIRST_SEEN).as_row()).event == event
 
 
+def test_a_record_of_an_earlier_version_knows_less() -> None:
+    row = record().as_row()
+    later = {"content", "revision", "reminded", "unanswered", "affected", "nameless", "missing", "pretended"}
+    assert later <= row.data.keys()
+    kept = {name: value for name, value in row.data.items() if name not in later}
+    assert EventRecord.of(row._replace(data={**kept, "approvals": 2})).as_row().data == {
+        **row.data,
+        "approvals": 2,
+        "reminded": 2,
+    }
+
+
 @given(st.data())
 def test_merged_records_lose_nothing(data: st.DataObject) -> None:
     """docs/runner-states.md: an approval of other content counts only for how the event may have ended."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -172,7 +172,22 @@ class EventRecord:
         data = {
             "id": self.identifier,
             "event": self.event.as_dict(),
-            **{name: getattr(self, attribute) for name, attribute, _read in _SAVED},
+            "drill": self.drill,
+            "state": self.state,
+            "outcome": self.outcome,
+            "first_seen": self.first_seen,
+            "last_seen": self.last_seen,
+            "started_at": self.started_at,
+            "gone_at": self.gone_at,
+            "approvals": self.approvals,
+            "reminded": self.content_approvals,
+            "approved_at": self.approved_at,
+            "unanswered": self.unanswered,
+            "content": self.content,
+            "revision": self.revision,
+            "affected": self.affected,
+            "nameless": self.nameless,
+            "missing": self.missing,
             **self.plan.as_json(),
             "notify": self.notify,
             "decision": self.decision,
@@ -185,13 +200,26 @@ class EventRecord:
     def of(cls, row: EventRow) -> EventRecord:
         """Return what ``as_row`` wrote. Raises KeyError, TypeError or ValueError for anything else."""
         data = row.data
-        record = cls(row.id, _event(data["event"]), Stamp.of(data["first_seen"]))
-        for name, attribute, read in _SAVED:
-            setattr(record, attribute, read(data[name]))
+        record = cls(row.id, _event(data["event"]), Stamp.of(data["first_seen"]), bool(data["drill"]))
+        if data["state"] not in TRANSITIONS:
+            raise ValueError(f"no state is called {data['state']}")
+        record.state = data["state"]
+        record.outcome = data["outcome"]
+        record.last_seen = Stamp.of(data["last_seen"])
+        record.started_at = _stamp(data["started_at"])
+        record.gone_at = _stamp(data["gone_at"])
+        record.approvals = int(data["approvals"])
+        record.approved_at = _stamp(data["approved_at"])
+        # Earlier versions did not keep all of these.
+        record.content = str(data.get("content", record.content))
+        record.revision = int(data.get("revision", 0))
+        record.content_approvals = int(data.get("reminded", record.approvals))
+        for flag in ("unanswered", "affected", "nameless", "missing"):
+            setattr(record, flag, bool(data.get(flag, False)))
         record.plan = Plan.of(data)
         record.notify = list(data["notify"])
         record.decision = data["decision"]
-        record.simulation = dict(data["pretended"])
+        record.simulation = dict(data.get("pretended") or {})
         record.paused_seconds = float(data["impact"]["paused_seconds"])
         record.down_seconds = float(data["impact"]["down_seconds"])
         return record
@@ -227,6 +255,10 @@ def with_known_fields(before: Event, event: Event) -> Event:
     return event._replace(**values, resources=before.resources or event.resources)
 
 
+def _stamp(value: Sequence[Any] | None) -> Stamp | None:
+    return None if value is None else Stamp.of(value)
+
+
 def _event(data: Mapping[str, Any]) -> Event:
     """Return the event that ``Event.as_dict`` wrote: hooks get it after a restart."""
     not_before = data.get("NotBefore")
@@ -241,34 +273,3 @@ def _event(data: Mapping[str, Any]) -> Event:
         event_source=data.get("EventSource"),
         duration_in_seconds=data.get("DurationInSeconds"),
     )
-
-
-def _stamp(value: Sequence[Any] | None) -> Stamp | None:
-    return None if value is None else Stamp.of(value)
-
-
-def _state(value: str) -> str:
-    if value not in TRANSITIONS:
-        raise ValueError(f"no state is called {value}")
-    return value
-
-
-# What the journal keeps of a record as it is: the name there, the attribute, and the function that reads it.
-_SAVED: Sequence[tuple[str, str, Callable[[Any], Any]]] = (
-    ("drill", "drill", bool),
-    ("state", "state", _state),
-    ("outcome", "outcome", lambda outcome: outcome),
-    ("first_seen", "first_seen", Stamp.of),
-    ("last_seen", "last_seen", Stamp.of),
-    ("started_at", "started_at", _stamp),
-    ("gone_at", "gone_at", _stamp),
-    ("approvals", "approvals", int),
-    ("reminded", "content_approvals", int),
-    ("approved_at", "approved_at", _stamp),
-    ("unanswered", "unanswered", bool),
-    ("content", "content", str),
-    ("revision", "revision", int),
-    ("affected", "affected", bool),
-    ("nameless", "nameless", bool),
-    ("missing", "missing", bool),
-)

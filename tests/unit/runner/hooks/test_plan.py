@@ -328,6 +328,23 @@ def test_a_damaged_run_is_refused(missing: str) -> None:
         Run.of(data)
 
 
+def test_a_plan_of_the_first_version_is_understood() -> None:
+    """As forewarn 0.1.0 wrote it."""
+    common: dict[str, Any] = {"policy": "app", "rule": "drain", "on_failure": "hold", "parallel": False, "pid": None}
+    common.update(pid_started=None, seconds=1.5, exit_code=0, reason="")
+    kept = [
+        {"phase": "prepare", "stage": 0, "hook": hook("drain"), "status": "succeeded", "attempts": 1, **common},
+        {"phase": "recover", "stage": 0, "hook": hook("undrain"), "status": "waiting", "attempts": 0, **common},
+        {"phase": "prepare", "stage": 1, "hook": hook("flush"), "status": "waiting", "attempts": 0, **common},
+        {"phase": "recover", "stage": 1, "hook": hook("open"), "status": "waiting", "attempts": 0, **common},
+    ]
+    made = Plan.of({"plan": kept})
+    assert stages(made) == [(["drain"], ["undrain"]), (["flush"], ["open"])]
+    made.stop_preparing("gone")
+    made.start_recovering()
+    assert names(made.due_to_recover(0.0)) == ["undrain"]
+
+
 STATUSES = st.sampled_from([WAITING, RUNNING, SUCCEEDED, FAILED, SKIPPED, LEFT])
 VERDICTS = st.builds(
     verdict,

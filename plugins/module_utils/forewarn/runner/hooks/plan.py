@@ -256,7 +256,28 @@ class Plan:
     def of(cls, data: Mapping[str, Any]) -> Plan:
         """Return what ``as_json`` wrote. Raises KeyError, TypeError, IndexError or ValueError for anything else."""
         runs = [Run.of(run) for run in data["plan"]]
-        return cls(runs, [Stage.of(stage, runs) for stage in data["stages"]])
+        if "stages" in data:
+            return cls(runs, [Stage.of(stage, runs) for stage in data["stages"]])
+        # The form of the first version: the number of the stage, on_failure and parallel beside each hook.
+        stages: dict[int, dict[str, Any]] = {}
+        for number, (run, stored) in enumerate(zip(runs, data["plan"])):
+            found = stages.setdefault(
+                stored["stage"],
+                {
+                    "policy": run.policy,
+                    "rule": run.rule,
+                    "revision": 0,
+                    "on_failure": stored["on_failure"],
+                    "parallel": stored["parallel"],
+                    "within_seconds": None,
+                    "recover_when": "prepared",
+                    "wanted": True,
+                    PREPARE: [],
+                    RECOVER: [],
+                },
+            )
+            found[run.phase].append(number)
+        return cls(runs, [Stage.of(stage, runs) for stage in stages.values()])
 
     def requeue_running(self) -> list[Run]:
         """Let the hooks that ran when the runner ended run again; return them, with their ``pid``."""

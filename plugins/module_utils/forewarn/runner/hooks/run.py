@@ -32,7 +32,7 @@ FAILING = 3
 PREPARE_PAUSES = (1.0, 60.0)
 
 _NOT_IN_KEY = ("timeout_seconds", "retry")  # how long and how often, not what
-_NOT_SAVED = {"retry_at", "waits_for"}
+_NOT_SAVED = ("retry_at", "waits_for")
 
 
 def hook_key(hook: Mapping[str, Any]) -> str:
@@ -107,10 +107,12 @@ class Run:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Run:
-        """Return what ``as_json`` wrote. Raises KeyError for anything else."""
+        """Return what ``as_json`` wrote, in this version or an earlier one. Raises KeyError for anything else."""
         run = cls(data["phase"], data["policy"], data["rule"], data["hook"])
-        for key in vars(run).keys() - _NOT_SAVED:
-            setattr(run, key, data[key])
+        later = {"revision": 0, "failures": 0, "pid_boot": None}  # fields that the first version did not have
+        for key in vars(run):
+            if key not in _NOT_SAVED:
+                setattr(run, key, data.get(key, later[key]) if key in later else data[key])
         return run
 
     def end(self, status: str, reason: str = "") -> None:
@@ -234,8 +236,9 @@ class Stage:
         """Return what ``as_json`` wrote, of these runs. Raises KeyError, IndexError or TypeError for anything else."""
         verdict = Verdict(data["policy"], HOLD, data["rule"], "", "")
         stage = cls(verdict, int(data["revision"]), *([runs[at] for at in data[phase]] for phase in (PREPARE, RECOVER)))
-        for key in ("on_failure", "parallel", "within_seconds", "recover_when", "wanted", "entered"):
+        for key in ("on_failure", "parallel", "within_seconds", "recover_when", "wanted"):
             setattr(stage, key, data[key])
+        stage.entered = bool(data.get("entered", stage.begun))  # which earlier versions did not save
         return stage
 
 
