@@ -17,11 +17,8 @@ from tools.generators.drawn_policies import of
 from tools.judges.claim_judge import VerifyJudge
 from tools.judges.claim_results import Results
 from tools.judges.claims import (
-    ALIKE,
     INCOMPARABLE,
-    LESS,
     MORE,
-    NO_CHANGE,
     Proof,
     case,
     compiled,
@@ -155,6 +152,7 @@ def test_less_preparation_is_more_permissive() -> None:
 
 # Names in Resources
 
+LONG = {"DurationInSeconds": 900}
 ALONE = '"db_0" in event.Resources && size(event.Resources) == 1'
 
 
@@ -178,6 +176,8 @@ ALONE = '"db_0" in event.Resources && size(event.Resources) == 1'
         ('!event.Resources.exists(one, one.startsWith("web")) && affects_me', {"vm": Vm(name="a"), "Resources": ["a"]}),
         ('size(event.Resources) > 20 && !("a" in event.Resources)', {"Resources": [f"vm_{n}" for n in range(21)]}),
         ('"a" in event.Resources && "A" in event.Resources', {"Resources": ["a", "A"]}),
+        ('!("7" in event.Resources) && vm.name == "7"', {"vm": Vm(name="7")}),
+        ('"a" in event.Resources && event.DurationInSeconds > size(event.Resources)', {"Resources": ["a"], **LONG}),
     ],
 )
 def test_rule_about_names_that_decides_is_alive(condition: str, event: dict[str, Any]) -> None:
@@ -254,12 +254,6 @@ def test_a_parameter_without_limits_has_every_value(declared: str, value: Any) -
     violated(text)
 
 
-def test_unlimited_parameter_can_have_every_value() -> None:
-    text = policy("params.x == 5", params="{name: x, type: int}", invariant=NEVER)
-    assert rule_of(text, params={"x": 5}) == ("approve", "some")
-    violated(text)
-
-
 # Arithmetic
 
 CANNOT_SHOW = (
@@ -293,6 +287,8 @@ def test_the_event_of_a_certain_finding_shows_it(condition: str) -> None:
             {"params": {"a": "5m", "b": "5m0.000002s"}, "NotBefore": "2026-06-15T12:05:00.000001Z"},
         ),
         ("timestamp('2350-01-01T00:00:00Z') - now > duration('1h')", {"now": "2059-06-15T12:00:00Z"}),
+        ("now - (event.NotBefore - event.NotBefore) < timestamp('2050-01-01T00:00:00Z')", {}),
+        ("event.NotBefore > event.NotBefore + (now - timestamp('2050-01-01T00:00:00Z'))", {}),
         ("event.EventId == 'b'", {"EventId": "b"}),
         ("event.EventId != ''", {}),
         ("now.getDate() == 31", {"now": "2026-07-31T12:00:00Z"}),
@@ -318,12 +314,6 @@ def test_rule_that_decides_is_alive_and_refutes(condition: str, given: dict[str,
     violated(text)
 
 
-def test_a_blank_id_is_no_crash() -> None:
-    proof = verify(policy("event.EventId == ''", invariant=NEVER))
-    assert proof.answered, proof.problem
-    assert proof.having("unsatisfiable-rule")
-
-
 # What is not known
 
 
@@ -344,78 +334,6 @@ def test_what_is_not_known_does_not_pass(times: str) -> None:
 
 
 # Diff
-
-DRAIN = "prepare: [{{run: [/usr/bin/drain, {}]}}]\n{}"
-FLAGS = tuple(DRAIN.format(words, "") for words in ('"--fast --now"', '"--fast", "--now"'))
-TOKENS = tuple(
-    f"prepare: [{{http: 'https://example.com/a', bearer: {{credential: {name}}}}}]\n" for name in ("first", "second")
-)
-EXPLAINED = tuple(f"explanation: \"'{text}'\"\n" for text in ("because", "for a reason"))
-
-
-def limited(most: int) -> str:
-    """Return the declaration of a number up to ``most``."""
-    return f"{{name: n, type: int, default: 9, min: 0, max: {most}}}"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (policy("affects_me", more=FLAGS[0]), policy("affects_me", more=FLAGS[1])),
-        (policy("affects_me", more=TOKENS[0]), policy("affects_me", more=TOKENS[1])),
-        (policy("affects_me", invariant=NEVER), policy("affects_me")),
-        (policy("affects_me", more=EXPLAINED[0]), policy("affects_me", more=EXPLAINED[1])),
-        (policy("affects_me", more=EXPLAINED[0]), policy("affects_me")),
-        (
-            policy("affects_me", more=DRAIN.format("a", "on_failure: approve")),
-            policy("affects_me", more=DRAIN.format("a", "")),
-        ),
-        (
-            policy("affects_me", more=DRAIN.format("a", "prepare_within: 5m")),
-            policy("affects_me", more=DRAIN.format("a", "")),
-        ),
-        (policy("affects_me", more="approver: any"), policy("affects_me")),
-    ],
-    ids=["arguments", "credential", "invariant", "explanation", "no explanation", "on_failure", "within", "approver"],
-)
-def test_what_was_changed_is_a_change(old: str, new: str) -> None:
-    assert compiled(old).digest != compiled(new).digest
-    for versions in ((old, new), (new, old)):
-        found = diff(*versions)
-        assert found.answered, found.problem
-        assert found.verdict != NO_CHANGE
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "event.DurationInSeconds < params.n || params.n == 30",
-        "params.n >= 0",
-        "event.EventType == 'Freeze' || params.n == 30",
-    ],
-)
-def test_a_wider_limit_approves_what_was_refused(condition: str) -> None:
-    old, new = (policy(condition, params=limited(most)) for most in (60, 61))
-    given = case(params={"n": 61})
-    assert decide(old, given) is None  # it does not run, and approves nothing
-    decision = decide(new, given)
-    assert decision is not None
-    assert decision.output == "approve"
-    assert diff(old, new).verdict in (MORE, INCOMPARABLE)
-    assert diff(new, old).verdict in (LESS, INCOMPARABLE)
-
-
-@pytest.mark.parametrize("rest", ["", "hold"])
-def test_policy_that_stops_holding_lets_others_approve(rest: str) -> None:
-    others = policy("affects_me", name="others")
-    old, new = (
-        policy(one, "hold", rest) for one in ("event.EventType in ['Freeze', 'Reboot']", "event.EventType == 'Freeze'")
-    )
-    expected = "hold" if rest else "approve"
-    decisions = [decide([one, others], case(EventType="Reboot")) for one in (old, new)]
-    assert [one and one.output for one in decisions] == ["hold", expected]
-    verdict = diff(old, new).verdict
-    assert verdict == ALIKE if rest else verdict in (MORE, INCOMPARABLE)
 
 
 # Several files

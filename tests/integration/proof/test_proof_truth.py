@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from forewarn.analysis.coverage.coverage import find_gaps
 from forewarn.analysis.diff.diff import compare
-from forewarn.analysis.replay.recordings import read_lines
 from forewarn.analysis.verify.finding import ProofFinding
 from forewarn.cli.main import main
 from forewarn.compiler.testing.policytest import run_tests
@@ -39,25 +37,6 @@ def decided(artifact: Any, **fields: Any) -> str:
     facts = Facts(datetime(2026, 6, 15, 12, tzinfo=timezone.utc), Vm(name="web_0"), {})
     (decision,) = PolicySet(artifact).decide(document, facts)
     return decision.output
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "'vm_0' in event.Resources && !affects_me",
-        "!('vm_1' in event.Resources) && size(event.Resources) == 2",
-        "'web_0' in event.Resources && affects_me && size(event.Resources) == 1",
-        "'a' in event.Resources && 'b' in event.Resources && event.DurationInSeconds > size(event.Resources)",
-        "'a' in event.Resources && size(event.Resources) == 1",
-        "!('7' in event.Resources) && vm.name == '7'",
-        "now - (event.NotBefore - event.NotBefore) < timestamp('2050-01-01T00:00:00Z')",
-        "event.NotBefore > event.NotBefore + (now - timestamp('2050-01-01T00:00:00Z'))",
-    ],
-)
-def test_what_is_approved_is_seen(tmp_path: Path, condition: str) -> None:
-    text = HEAD + f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
-    assert "invariant-violated" in codes(verified(tmp_path, text))
-    assert "unsatisfiable-rule" not in codes(verified(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -314,24 +293,6 @@ def test_a_change_in_a_large_space_is_seen(tmp_path: Path) -> None:
     assert compare(old, new).verdict == "more-permissive"
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("{run: [/bin/a, b c]}", "{run: [/bin/a, b, c]}"),
-        ("{http: 'https://x.example/y'}", "{http: 'https://x.example/y', bearer: {file: /etc/token}}"),
-        (
-            "{http: 'https://x.example/y', bearer: {file: /etc/one}}",
-            "{http: 'https://x.example/y', bearer: {credential: two}}",
-        ),
-        ("{run: [/bin/a], retry: {delay: 1000000s}}", "{run: [/bin/a], retry: {delay: 1000001s}}"),
-    ],
-)
-def test_another_hook_is_a_change(tmp_path: Path, old: str, new: str) -> None:
-    rule = HEAD + "    - {id: r, output: approve, prepare: [HOOK], recover: [HOOK]}\n"
-    before, after = (loaded(tmp_path, rule.replace("HOOK", hook)) for hook in (old, new))
-    assert compare(before, after).verdict != "no-change"
-
-
 def test_unevaluated_events_cover_no_rule(tmp_path: Path) -> None:
     (tmp_path / "p.yml").write_text(
         "name: p\nrule:\n  match:\n"
@@ -367,14 +328,6 @@ def test_directory_tests_ignore_hidden_files_and_directories(tmp_path: Path) -> 
     )
     run = run_tests([tmp_path / "tests.yml"])
     assert [covered.policy for covered in run.coverage] == ["p"]
-
-
-def test_a_recording_distinguishes_true_from_one() -> None:
-    event = {"EventId": "A", "EventType": "Freeze", "Resources": ["x"], "EventStatus": "Scheduled"}
-    lines = [{"DocumentIncarnation": 1, "Events": [{**event, "DurationInSeconds": value}]} for value in (1, True)]
-    stream = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
-    records = list(read_lines(stream, "x", "2020-07-01", lambda where, what: pytest.fail(f"{where}: {what}")))
-    assert [bool(one.document and one.document.events[0].problems) for one in records] == [False, True]
 
 
 def test_duplicate_field_is_a_problem() -> None:
