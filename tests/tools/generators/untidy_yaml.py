@@ -186,7 +186,9 @@ class UntidyWriter:
     def _block(self, value: str, column: int, lead: str, kind: str) -> None:
         """Write a block scalar. A folded one does not have the value that it was given; the parser says what it has."""
         step = self._one_of(1, 2, 4)
-        indicator = ("|" if kind == "literal" else ">") + self._one_of("", "", "-", "+")
+        indicator = (
+            ("|" if kind == "literal" else ">") + self._one_of("", "", str(step)) + self._one_of("", "", "-", "+")
+        )
         self.lines.append(lead + indicator + self._after())
         for line in value.split("\n"):
             self.lines.append(" " * (column + step) + line if line else "")

@@ -15,8 +15,7 @@ from forewarn.analysis.engine import Engine
 from forewarn.analysis.event_space.policies import read
 from forewarn.analysis.report.decisions import SpaceDecisions
 from forewarn.analysis.report.table import verification_table
-from forewarn.compiler.findings import blocks
-from tools.fixtures.policy_files import HEAD, compiled, loaded, verified
+from tools.fixtures.policy_files import HEAD, loaded, verified
 from tools.judges.class_agreement import agrees, combine
 
 RULE = "    - {{id: a, condition: affects_me, output: {output}{more}}}\n    - {{id: rest, output: hold}}\n"
@@ -72,23 +71,6 @@ def test_a_variable_that_names_the_group_counts(tmp_path: Path) -> None:
     ]
     found = difference(tmp_path, *(text("limit: {at_most: 1, group: variables.role}", head=head) for head in heads))
     assert (found.verdict, found.kinds) == (INCOMPARABLE, (kinds.LIMIT,))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "prepares", "verdict"),
-    [
-        ("hold", "ready", True, MORE),
-        ("ready", "independent", True, MORE),
-        ("independent", "ready", True, LESS),
-        ("hold", "ready", False, LESS),
-        ("ready", "hold", False, MORE),
-    ],
-)
-def test_a_change_of_the_group(tmp_path: Path, old: str, new: str, prepares: bool, verdict: str) -> None:
-    versions = [text(f"group: {group}{DRAIN if prepares else ''}") for group in (old, new)]
-    assert not any(blocks(one) for version in versions for one in compiled(tmp_path, version).findings)
-    found = difference(tmp_path, *versions)
-    assert (found.verdict, found.kinds) == (verdict, (kinds.GROUP,))
 
 
 @pytest.mark.parametrize(

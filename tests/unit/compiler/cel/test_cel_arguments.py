@@ -86,25 +86,3 @@ def test_zone_beyond_the_calendar_is_an_error(accessor: str) -> None:
     expression = compile_expression(f"now.{accessor}('-08:00') >= 0", {"now": t.TIMESTAMP})
     with pytest.raises(EvaluationError, match="out of range"):
         expression({"now": -62_135_596_800 * SECOND})
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("texts in []", False),
-        ("table in []", False),
-        ("[] in []", False),
-        ("[] in [[]]", True),
-        ("{} in [{}]", True),
-        ("[texts] in [[['a']]]", True),
-        ("table in [{'a': 1}]", True),
-        ("texts in [['b'], ['a']]", True),
-        ("[0.0 / 0.0] in [[0.0 / 0.0]]", False),
-        ("'a' in {}", False),
-        ("{'a': texts} == {'a': ['a']}", True),
-        ("[].all(x, x in {}) && [].all(x, {}[x] == 1)", True),
-    ],
-)
-def test_containers_in_containers(source: str, expected: bool) -> None:
-    variables = {"texts": t.list_of(t.STRING), "table": t.map_of(t.STRING, t.INT)}
-    assert compile_expression(source, variables)({"texts": ["a"], "table": {"a": 1}}) is expected

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import textwrap
 from pathlib import Path
@@ -19,7 +18,6 @@ from forewarn.compiler.yaml.tree import YamlFile
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.generators.untidy_yaml import DATA, KEYS, UntidyWriter
-from tools.suite.sizes import SEED, examples
 
 UNTIDY = """\
 
@@ -32,7 +30,6 @@ params:
 -   name: b
     # of b
     type: string
-
 
 
 rule:
@@ -172,48 +169,6 @@ def test_a_file_of_any_shape_is_tidy_afterwards(data: st.DataObject) -> None:
         assert not re.search(r"[ \t]$", outside, re.MULTILINE), after
         assert after.endswith("\n")
         assert not after.endswith("\n\n")
-
-
-def changed(chance: random.Random, text: str) -> str:
-    """Return a text with some changes that may leave it YAML."""
-    lines = text.split("\n")
-    for _change in range(chance.randint(1, 4)):
-        place = chance.randrange(len(lines))
-        line, kind = lines[place], chance.random()
-        if kind < 0.3:
-            lines.insert(place, " " * chance.randint(0, 12) + chance.choice(["# comment  ", "", "   "]))
-        elif kind < 0.45:
-            lines[place] += chance.choice([" ", "\t", " # comment", " #"])
-        elif kind < 0.65:
-            by = chance.choice([1, 2, 4, -1, -2])
-            for number in range(place, min(len(lines), place + chance.randint(1, 15))):
-                content = lines[number].lstrip(" ")
-                lines[number] = " " * max(0, len(lines[number]) - len(content) + by) + content
-        elif kind < 0.75:
-            lines[place] = line.replace("- ", "-   ", 1)
-        elif kind < 0.85:
-            lines[place] = line.replace(", ", ",\n" + " " * chance.randint(0, 14), 1)
-        elif kind < 0.92:
-            lines[place] = re.sub(r">-|\|", chance.choice([">+", "|+", "|", ">", "|2", ">1-"]), line)
-        else:
-            lines[place] = re.sub(r"(\S+) (\S+)$", rf"\1\n{' ' * chance.randint(1, 14)}\2", line)
-    return "\n".join(lines)
-
-
-def test_policies_that_are_untidy_in_some_places(repository: Path) -> None:
-    policies = [path.read_text() for path in sorted((repository / "policies").glob("*.yml"))]
-    chance, tried = random.Random(SEED), 0
-    while tried < examples(150):
-        text = changed(chance, chance.choice(policies))
-        try:
-            before = said(text)
-        except yaml.YAMLError:
-            continue
-        tried += 1
-        after = format_yaml(text)
-        assert said(after) == before
-        assert after.count("# comment") == text.count("# comment")
-        assert format_yaml(after) == after
 
 
 @pytest.mark.parametrize(
