@@ -19,6 +19,7 @@ from forewarn.runner.telemetry.journald import FORMATS, JournalLog, open_log
 from forewarn.runner.telemetry.log import text_line
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.sites.waiting import wait_until
 
 Entry = list[tuple[str, str]]
 
@@ -184,6 +185,23 @@ def test_restarted_journald_loses_no_line(journald: Journald) -> None:
     assert [dict(entry)["MESSAGE"] for entry in anew.entries()] == ["second"]
     assert stream.getvalue() == ""
     anew.stop()
+
+
+def test_service_log_continues_once_journald_is_back(tmp_path: Path) -> None:
+    """The stream of a service led to journald too: while journald is away, that stream is a pipe without a reader."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stream:
+        log = JournalLog(stream, str(tmp_path / "socket"))
+        log.detach(None)
+        log.info("first")
+        wait_until(lambda: log.lost == 1)
+        journald = Journald(str(tmp_path / "socket"))
+        log.info("second")
+        log.close(None)
+        messages = [dict(entry)["MESSAGE"] for entry in journald.entries()]
+        journald.stop()
+    assert "second" in messages
 
 
 @pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), BrokenPipeError()])

@@ -13,7 +13,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from errno import EMSGSIZE, EPIPE
+from errno import EMSGSIZE
 from typing import Any, TextIO
 
 from . import log
@@ -96,7 +96,7 @@ class JournalLog(Log):
             try:
                 super()._deliver(forms)
             except BrokenPipeError as error:  # journald read the stream too, and may come back
-                raise OSError(EPIPE, "nobody reads the log") from error
+                raise OSError("nobody reads the log") from error  # with EPIPE it would be a BrokenPipeError again
 
     def _send(self, entries: Sequence[bytes], patience: float | None) -> None:
         for entry in entries[:-1]:
