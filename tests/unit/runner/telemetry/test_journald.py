@@ -195,7 +195,7 @@ def test_service_log_continues_once_journald_is_back(tmp_path: Path) -> None:
         log = JournalLog(stream, str(tmp_path / "socket"))
         log.detach(None)
         log.info("first")
-        wait_until(lambda: log.lost == 1)
+        wait_until(lambda: log.lost == 1, seconds=30)
         journald = Journald(str(tmp_path / "socket"))
         log.info("second")
         log.close(None)
