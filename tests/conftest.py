@@ -25,7 +25,7 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import HealthCheck, settings
 from tools.fixtures.hook_bench import Hooks, open_files
-from tools.fixtures.recorded_state import Recorded, Run, Shown
+from tools.fixtures.recorded_state import CommandResult, RecordedState, Run
 from tools.servers.webhooks import make_certificate
 from tools.sites.browser import Browser, browser
 from tools.sites.link_collection import link_collection
@@ -201,12 +201,12 @@ def start(server: EmulatorServer, place: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordedState]:
     """Return a state directory with clocks of its own, which the commands use as well."""
     tmp_path.chmod(0o700)
     directory = tmp_path / "state"
     directory.mkdir(mode=0o700)
-    state = Recorded(directory)
+    state = RecordedState(directory)
     for command in ("status.command", "history.command", "recover"):
         monkeypatch.setattr(f"forewarn.cli.{command}.Clocks", lambda: state.clocks)
     yield state
@@ -214,12 +214,12 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Record
 
 
 @pytest.fixture
-def run_command(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> Run:
+def run_command(recorded: RecordedState, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a command on that directory."""
 
-    def run(command: str, *arguments: str) -> Shown:
+    def run(command: str, *arguments: str) -> CommandResult:
         code = cli.main([command, "--state", recorded.directory, *arguments])
-        return Shown(code, *capsys.readouterr())
+        return CommandResult(code, *capsys.readouterr())
 
     return run
 

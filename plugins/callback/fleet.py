@@ -62,19 +62,19 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Keep the events of a host."""
-        if not self._keep(result) and self._adhoc:
+        if not self._add_result(result) and self._adhoc:
             word = "CHANGED" if result._result.get("changed") else "SUCCESS"
             self._say(result, word, one_line(result._result.get("msg") or ""))
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Keep why a host has failed, or say it."""
-        if not self._keep(result) and not (ignore_errors and _action(result) == _ASKED_BY_US):
+        if not self._add_result(result) and not (ignore_errors and _action(result) == _ASKED_BY_US):
             why = one_line(result._result.get("msg") or "no reason given")
             self._say(result, "FAILED, ignored" if ignore_errors else "FAILED", why, TROUBLE)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Keep why a host was not reached, or say it."""
-        if not self._keep(result):
+        if not self._add_result(result):
             self._say(result, "UNREACHABLE", no_connection(str(result._result.get("msg") or "")), TROUBLE)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
@@ -87,7 +87,7 @@ class CallbackModule(CallbackBase):
         if self._states:
             show(table(sorted(self._states.values(), key=lambda state: natural(state.host))))
 
-    def _keep(self, result: Any) -> bool:
+    def _add_result(self, result: Any) -> bool:
         """Keep a result of our module, and the warnings of any; return whether it is of our module."""
         host = result._host.get_name()
         for warning in result._result.get("warnings") or ():

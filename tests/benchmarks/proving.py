@@ -59,7 +59,7 @@ _REPEATED = 50  # rules: larger policies are measured once
 _TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """``found`` is the number of findings or changes."""
 
     seconds: float
@@ -132,7 +132,7 @@ def changed(text: str) -> str:
     return "".join(lines)
 
 
-def measure(*texts: str, repeats: int = 1) -> Measured:
+def measure(*texts: str, repeats: int = 1) -> Measurement:
     """Verify one policy, or compare two; return the fastest of some repeats."""
     found = []
     with tempfile.TemporaryDirectory() as directory:
@@ -143,7 +143,7 @@ def measure(*texts: str, repeats: int = 1) -> Measured:
         command = [sys.executable, "-c", _MEASURE, *map(str, paths)]
         for _ in range(repeats):
             done = subprocess.run(command, check=True, capture_output=True, text=True)
-            found.append(Measured(*json.loads(done.stdout)))
+            found.append(Measurement(*json.loads(done.stdout)))
     return min(found)
 
 
@@ -153,7 +153,7 @@ def run() -> Report:
     goals: list[Goal] = []
     most = 0.0
 
-    def note(name: str, one: Measured, goal: float | None) -> None:
+    def note(name: str, one: Measurement, goal: float | None) -> None:
         nonlocal most
         if not one.found:
             raise AssertionError(f"{name}: nothing found")

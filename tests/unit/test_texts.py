@@ -23,7 +23,7 @@ from forewarn.pages import printable
 from forewarn.runner.telemetry.log import Log
 from forewarn.texts import duration_text, escaped
 from tools.fixtures.policy_files import written
-from tools.fixtures.recorded_state import Recorded, Run, decided, planned
+from tools.fixtures.recorded_state import RecordedState, Run, decided, planned
 from tools.generators.hostile_texts import INVISIBLE, MARKS, NEVER, characters, hostile_text, literal, raw_characters
 from tools.sites.commands import in_process
 from tools.suite.sizes import seeds
@@ -70,7 +70,7 @@ def test_examples(text: str, shown: str) -> None:
     assert escaped(shown) == shown
 
 
-def record(state: Recorded, text: str) -> None:
+def record(state: RecordedState, text: str) -> None:
     """Write a state directory in which everything is this text that can be one."""
     event = {"EventSource": text, "Description": text, "ResourceType": text, "Resources": ["web_1", text]}
     hook = {"run": ["/bin/x", text], "timeout_seconds": 10}
@@ -87,7 +87,7 @@ def record(state: Recorded, text: str) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_command_shows_it_raw(seed: int, recorded: Recorded, run_command: Run) -> None:
+def test_no_command_shows_it_raw(seed: int, recorded: RecordedState, run_command: Run) -> None:
     text = hostile_text(seed)
     record(recorded, text)
     for command in (("status",), ("history",), ("history", "--event", text), ("recover",)):
@@ -198,7 +198,7 @@ def test_no_other_source_writes_seconds_by_itself(package: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_far_away_is_said_in_words(seed: int, recorded: Recorded, run_command: Run) -> None:
+def test_what_is_far_away_is_said_in_words(seed: int, recorded: RecordedState, run_command: Run) -> None:
     drawn = random.Random(seed)
 
     def far() -> float:

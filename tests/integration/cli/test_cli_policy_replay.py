@@ -18,7 +18,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from tools.fixtures.events import NOW, listed
-from tools.fixtures.recorded_state import Recorded
+from tools.fixtures.recorded_state import RecordedState
 from tools.sites.commands import in_process
 from tools.sites.runner_process import runners
 
@@ -132,7 +132,7 @@ def test_since(journal: Path, policy: Path) -> None:
 
 
 def test_a_journal_of_months_ago(tmp_path: Path, policy: Path) -> None:
-    recorded = Recorded(tmp_path)
+    recorded = RecordedState(tmp_path)
     recorded.beat(vm="web_1")
     document = {"DocumentIncarnation": 1, "Events": [event(Resources=["web_0", "web_1"], NotBefore=recorded.at(900))]}
     recorded.note("document", document=document)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from tools.docs.guides import blocks
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.webhooks import HANG, Answer, Request, Webhook, server_context
 from tools.sites import rulebooks
 from tools.sites.commands import in_process

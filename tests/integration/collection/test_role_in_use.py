@@ -54,7 +54,7 @@ POLICIES = {
 }
 
 
-class Played(NamedTuple):
+class PlaybookRun(NamedTuple):
     """How a rollout ended, and how often hosts were asked for each kind of answer."""
 
     code: int
@@ -70,7 +70,7 @@ class Played(NamedTuple):
 @pytest.fixture(scope="module")
 def roll_out(
     tmp_path_factory: pytest.TempPathFactory, collections_path: Path, repository: Path
-) -> Callable[..., Played]:
+) -> Callable[..., PlaybookRun]:
     """Return a function that rolls out to hosts that have something in use, with variables and options."""
     directory = tmp_path_factory.mktemp("rollout")
     vms = directory / "vms"
@@ -102,7 +102,7 @@ def roll_out(
         in_use = f"bash: warning: setlocale\r\n{config}\n\n{files}".replace("\n", "\r\n")
         return {"in_use": [0, in_use, ""], "file": [0, base64.encodebytes(compiled[used]).decode(), ""], **other}
 
-    def play(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any], *options: str) -> Played:
+    def play(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any], *options: str) -> PlaybookRun:
         """``hosts``: of each, what is in use, its settings, further answers, and variables."""
         for name, of in hosts.items():
             script = {**answers(of.get("used"), of.get("settings", {})), **of.get("answers", {})}
@@ -118,7 +118,7 @@ def roll_out(
             env=environ,
         )
         asked = (vms / "asked").read_text().splitlines()
-        return Played(process.returncode, process.stdout + process.stderr, asked)
+        return PlaybookRun(process.returncode, process.stdout + process.stderr, asked)
 
     return play
 
@@ -164,7 +164,7 @@ CASES: list[tuple[str | None, dict[str, Any], dict[str, Any], str | None]] = [
 ]
 
 
-def test_policy_that_approves_less_is_refused(roll_out: Callable[..., Played]) -> None:
+def test_policy_that_approves_less_is_refused(roll_out: Callable[..., PlaybookRun]) -> None:
     """All in one run, in which each host has its own variables: a refusal names the hosts that it is about."""
     hosts = {
         f"web_{number}": {"used": used, "settings": settings, "variables": variables}
@@ -187,7 +187,7 @@ def test_policy_that_approves_less_is_refused(roll_out: Callable[..., Played]) -
         assert says is None or says in refusals[f"web_{number}"], refusals[f"web_{number}"]
 
 
-def test_policies_are_compared_once_for_all_hosts(roll_out: Callable[..., Played]) -> None:
+def test_policies_are_compared_once_for_all_hosts(roll_out: Callable[..., PlaybookRun]) -> None:
     hosts = {f"web_{number}": {"used": "more" if number % 2 else "drained"} for number in range(8)}
     played = roll_out(hosts, {"forewarn_policies": ["freezes.json"]}, "--forks", "4")
     assert played.refused
@@ -197,7 +197,7 @@ def test_policies_are_compared_once_for_all_hosts(roll_out: Callable[..., Played
     assert "web_1, web_3, web_5, web_7:" in played.text
 
 
-def test_summary_lists_failed_unreachable_and_unstarted_hosts(roll_out: Callable[..., Played]) -> None:
+def test_summary_lists_failed_unreachable_and_unstarted_hosts(roll_out: Callable[..., PlaybookRun]) -> None:
     """Of three hosts one does not answer, in the look at all of them or later, and one fails in its batch."""
     hosts: dict[str, dict[str, Any]] = {name: {"used": "freezes"} for name in ("a", "b", "c")}
     hosts["a"]["answers"] = {"unreachable": NO_ROUTE}
@@ -245,7 +245,7 @@ NO_ROOT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-def test_host_without_privilege_escalation_is_refused(roll_out: Callable[..., Played]) -> None:
+def test_host_without_privilege_escalation_is_refused(roll_out: Callable[..., PlaybookRun]) -> None:
     hosts = {
         f"web_{number}": {
             "used": "freezes",

@@ -121,7 +121,7 @@ _RESULT = re.compile(r"^(ok|fatal): \[(\S+?)\](?:: FAILED!)? => (?=\{)", re.MULT
 Hosts = Mapping[str, Mapping[str, Any]]
 
 
-class Played(NamedTuple):
+class PlaybookRun(NamedTuple):
     """How a playbook ended, what the role took its variables for on each host, and what it said where it failed."""
 
     code: int
@@ -130,7 +130,7 @@ class Played(NamedTuple):
     said: dict[str, str]
 
 
-Play = Callable[..., Played]
+Play = Callable[..., PlaybookRun]
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,9 @@ def play(
     for name in ("drain", "more"):
         (directory / name).write_text("#!/bin/sh\n")
 
-    def played(hosts: Hosts, *arguments: str, book: str = WRITTEN_DOWN, inventories: Mapping[str, str] = {}) -> Played:
+    def played(
+        hosts: Hosts, *arguments: str, book: str = WRITTEN_DOWN, inventories: Mapping[str, str] = {}
+    ) -> PlaybookRun:
         where = (
             {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
             if "written_down" in book
@@ -205,7 +207,7 @@ def play(
                 taken[match[2]] = json.loads(message.removeprefix("@"))
             else:
                 said[match[2]] = message
-        return Played(process.returncode, text, taken, said)
+        return PlaybookRun(process.returncode, text, taken, said)
 
     return played
 
@@ -220,7 +222,7 @@ def test_no_option_is_left_out_here(options: dict[str, dict[str, Any]], bools: l
 
 
 @pytest.fixture(scope="module")
-def written(play: Play, bools: list[str]) -> Played:
+def written(play: Play, bools: list[str]) -> PlaybookRun:
     hosts = {
         **all_at_once(bools),
         **(one_at_a_time() if sizes.NAME != "small" else {}),
@@ -253,7 +255,7 @@ def all_at_once(bools: list[str]) -> dict[str, dict[str, Any]]:
 SPELT = 1  # hosts of size small
 
 
-def test_text_and_typed_options_mean_the_same(written: Played, bools: list[str]) -> None:
+def test_text_and_typed_options_mean_the_same(written: PlaybookRun, bools: list[str]) -> None:
     default = written.taken["together"]["typed"]
     for word in ("yes", "no"):
         native = written.taken[f"all-{word}"]
@@ -274,7 +276,7 @@ def one_at_a_time() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.full
-def test_each_text_alone(written: Played) -> None:
+def test_each_text_alone(written: PlaybookRun) -> None:
     for name in one_at_a_time():
         option = name.partition("-")[0]
         native = written.taken[f"{option}-native"]
@@ -299,12 +301,12 @@ def in_ini(bools: list[str]) -> str:
 
 
 @pytest.mark.parametrize("word", ["yes", pytest.param("no", marks=pytest.mark.full)])
-def test_ini_and_yaml_inventories_mean_the_same(written: Played, word: str) -> None:
+def test_ini_and_yaml_inventories_mean_the_same(written: PlaybookRun, word: str) -> None:
     assert written.taken[f"ini-{word}"] == written.taken[f"all-{word}"]
 
 
 @pytest.mark.parametrize("text", ["yes", pytest.param("no", marks=pytest.mark.full)])
-def test_all_on_the_command_line_at_once(play: Play, written: Played, bools: list[str], text: str) -> None:
+def test_all_on_the_command_line_at_once(play: Play, written: PlaybookRun, bools: list[str], text: str) -> None:
     given = ["forewarn_probe_listen=127.0.0.1:9780", "forewarn_group=web", *(f"{name}={text}" for name in bools)]
     given += [f"{name}={texts[0].replace(chr(34), chr(92) + chr(34))}" for name, (_, texts) in TEXTS.items()]
     played = play({"vm": {}}, *(word for each in given for word in ("-e", each)))
@@ -334,7 +336,7 @@ HALF_GROUPS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(HALF_GROUPS)))
-def test_half_a_group_is_refused(written: Played, number: int) -> None:
+def test_half_a_group_is_refused(written: PlaybookRun, number: int) -> None:
     said = written.said[f"group-{number}"]
     assert HALF_GROUPS[number][1] in said.replace('\\"', '"')
     assert re.search("Nothing was (changed|rolled out)", said)
@@ -350,7 +352,7 @@ FILES = {
 }
 
 
-def test_what_texts_become_in_the_files(written: Played) -> None:
+def test_what_texts_become_in_the_files(written: PlaybookRun) -> None:
     taken = written.taken["files"]
     config = json.loads(taken["config"])
     assert config["interval"] == 2
@@ -363,7 +365,7 @@ def test_what_texts_become_in_the_files(written: Played) -> None:
 LINES = ["BindPaths=/a:/b:rbind,/c:/d", "Environment=A=1,2"]
 
 
-def test_text_is_one_line_of_the_unit(written: Played) -> None:
+def test_text_is_one_line_of_the_unit(written: PlaybookRun) -> None:
     assert written.taken["files"]["unit"].count(f"{LINES[0]}\n") == 1
     assert "\n".join(LINES) in written.taken["two-lines"]["unit"]
 
@@ -378,7 +380,7 @@ all:
 """
 
 
-def test_unquoted_yaml_scalar_becomes_a_text(written: Played) -> None:
+def test_unquoted_yaml_scalar_becomes_a_text(written: PlaybookRun) -> None:
     """YAML makes digits a number, what looks like a date a date, and an empty text null."""
     config = json.loads(written.taken["unquoted"]["config"])
     assert (config["vm_name"], config["api_version"], "endpoint" in config) == ("42", "2020-07-01", False)
@@ -388,7 +390,7 @@ def limited(allowed: str) -> dict[str, Any]:
     return {**TOGETHER, "forewarn_policies": "web.yml", "forewarn_reference_policies": f"only-{allowed}.yml"}
 
 
-def test_a_reference_limits_what_is_rolled_out(written: Played) -> None:
+def test_a_reference_limits_what_is_rolled_out(written: PlaybookRun) -> None:
     assert "only-Freeze" in written.taken
     assert "only-Reboot" not in written.taken
     assert "refuted: whatever" in written.said["only-Reboot"]
@@ -441,7 +443,7 @@ CREDENTIALS = ("forewarn_credentials", "forewarn_credential_files")
 
 
 @pytest.fixture(scope="module")
-def refused(play: Play, options: dict[str, dict[str, Any]]) -> Played:
+def refused(play: Play, options: dict[str, dict[str, Any]]) -> PlaybookRun:
     """Return what the role refuses by itself, without Ansible's validation, with all that ``-vvv`` shows."""
     hosts = {
         **wrong(options, "present"),
@@ -462,12 +464,12 @@ def refused(play: Play, options: dict[str, dict[str, Any]]) -> Played:
 
 
 @pytest.mark.parametrize("state", ["present", "absent"], ids=["present", "before it removes anything"])
-def test_the_role_alone_refuses_it_too(refused: Played, options: dict[str, dict[str, Any]], state: str) -> None:
+def test_the_role_alone_refuses_it_too(refused: PlaybookRun, options: dict[str, dict[str, Any]], state: str) -> None:
     hosts = wrong(options, state)
     assert [host for host in hosts if not names_all(refused.said[host], hosts[host])] == []
 
 
-def test_refusal_names_variable_value_and_expected_type(refused: Played) -> None:
+def test_refusal_names_variable_value_and_expected_type(refused: PlaybookRun) -> None:
     assert refused.said["sentences"].splitlines() == [
         'forewarn_purge is "maybe", which is not true or false.',
         'forewarn_interval is "fast", which is not a number.',
@@ -475,14 +477,14 @@ def test_refusal_names_variable_value_and_expected_type(refused: Played) -> None
     ]
 
 
-def test_a_refusal_shows_no_secret(refused: Played) -> None:
+def test_a_refusal_shows_no_secret(refused: PlaybookRun) -> None:
     for host in ("secret-text", "secret-list"):
         assert "forewarn_credentials is something secret, which is not a dictionary" in refused.said[host]
     assert "hunter2" not in refused.text
 
 
 @pytest.mark.parametrize("variable", CREDENTIALS)
-def test_invalid_credential_name_is_refused(refused: Played, variable: str) -> None:
+def test_invalid_credential_name_is_refused(refused: PlaybookRun, variable: str) -> None:
     for number in range(len(NAMES)):
         assert "The name of a credential consists of letters, digits" in refused.said[f"{variable}-{number}"]
 

@@ -29,7 +29,7 @@ from forewarn.runner.tracker import Tracker
 from tools.judges.promises import BrokenPromise
 from tools.suite.sizes import NAME, SEED, SIZE, seeds
 from tools.worlds.crash_scripts import Held, Script, Silence, make_script
-from tools.worlds.crashes import EACH, Kill, Played, play, some_kills
+from tools.worlds.crashes import EACH, CrashRun, Kill, play, some_kills
 from tools.worlds.runner_profiles import GENERATIONS, policies
 from tools.worlds.runner_world import World
 from tools.worlds.world_runner import WorldTransport
@@ -51,7 +51,7 @@ def test_promises_hold_after_kills_and_reboots(seed: int) -> None:
 ONE, CHANGED = make_script(0), make_script(-1)
 
 
-def kinds(played: Played) -> dict[str, int]:
+def kinds(played: CrashRun) -> dict[str, int]:
     """Return how often each kind of thing happened; hooks are counted by phase."""
     found: dict[str, int] = {}
     for entry in played.ledger:

@@ -36,7 +36,7 @@ echo >> over
 """
 
 
-class Killed:
+class KilledRunner:
     """What is left of a runner that was killed amid one event's preparation and another's recovery."""
 
     def __init__(self, world: TimedRunner) -> None:
@@ -91,16 +91,16 @@ class Killed:
 
 
 @pytest.fixture(scope="module")
-def killed() -> Iterator[Killed]:
+def killed() -> Iterator[KilledRunner]:
     with memory() as directory, TimedRunner(directory) as world:
-        yield Killed(world)
+        yield KilledRunner(world)
 
 
-def test_without_damage_it_goes_on(killed: Killed) -> None:
+def test_without_damage_it_goes_on(killed: KilledRunner) -> None:
     assert killed.restart({}) == (killed.went_on, [])
 
 
-def in_rows(content: bytes, killed: Killed) -> list[int]:
+def in_rows(content: bytes, killed: KilledRunner) -> list[int]:
     """Return the offsets of the records of the two events: around each mention of their ids."""
     places: set[int] = set()
     for event_id in (killed.prepared, killed.recovered):
@@ -113,7 +113,7 @@ def in_rows(content: bytes, killed: Killed) -> list[int]:
 
 
 @pytest.mark.parametrize("where", ["rows", "anywhere", "rows, without the mark"])
-def test_flipped_bit_is_reported_or_changes_nothing(killed: Killed, where: str) -> None:
+def test_flipped_bit_is_reported_or_changes_nothing(killed: KilledRunner, where: str) -> None:
     """No other program runs, and no recovery is left out without a report."""
     chance = random.Random(f"{SEED} {where}")
     whole = killed.world.directory / "whole"
@@ -154,7 +154,7 @@ def checkpoint(left: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["journal.db-wal", "journal.db"])
-def test_a_file_that_is_not_there_any_more(killed: Killed, name: str) -> None:
+def test_a_file_that_is_not_there_any_more(killed: KilledRunner, name: str) -> None:
     ran, reported = killed.restart({name: b""})
     assert ran == set()
     text = " ".join(reason for _name, reason in reported)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn.runner.groups.etcd import WHOLE_SECONDS
-from forewarn.runner.groups.store import CERTIFICATE, LOGIN, LOST_DATA, StoreFault, Versioned
+from forewarn.runner.groups.store import CERTIFICATE, LOGIN, LOST_DATA, StoredValue, StoreFault
 from forewarn.runner.groups.tls import TlsFiles
 from tools.servers.etcd_server import TOKEN_SECONDS, EtcdCluster, Member, etcd_cluster
 from tools.servers.store_counting import Counting
@@ -135,7 +135,7 @@ def test_frozen_member_is_skipped_by_reads_only(cluster: EtcdCluster) -> None:
             with pytest.raises(StoreFault, match=r"took longer than 0\.5 s") as caught:
                 store.swap(KEY, b"two", version)
             assert caught.value.unsure
-            assert store.read(KEY) == Versioned(b"one", version), "the next member is asked"
+            assert store.read(KEY) == StoredValue(b"one", version), "the next member is asked"
         finally:
             first.thaw()
         cluster.settle()

@@ -17,7 +17,7 @@ import pytest
 from forewarn.runner.groups import lineage
 from forewarn.runner.groups.azure_login import IdentityLogin
 from forewarn.runner.groups.lineage import LineageMemory
-from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, Store, StoreFault, Versioned
+from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, Store, StoredValue, StoreFault
 from forewarn.runner.groups.transaction import change
 from tools.servers.azurite import Azurite, azurite, token_answer
 from tools.servers.etcd_server import EtcdCluster, etcd_cluster
@@ -28,7 +28,7 @@ from tools.worlds.memory_store import MemoryServer, MemoryStore
 
 Open = Callable[[], Store]
 KEY = "forewarn/web/events/0f3c.A_b-1"
-NOTHING = Versioned(None, "")
+NOTHING = StoredValue(None, "")
 # What a store does is judged here, not how soon.
 PATIENCE: dict[str, Any] = {"timeout_seconds": 30.0, "whole_seconds": 60.0}
 
@@ -81,19 +81,19 @@ def test_what_was_written_is_read(store: Store, opened: Open) -> None:
     assert store.read(KEY) == NOTHING
     first = store.swap(KEY, b"one", "")
     assert first
-    assert store.read(KEY) == Versioned(b"one", first)
+    assert store.read(KEY) == StoredValue(b"one", first)
     second = store.swap(KEY, b"two", first)
     assert second
     assert second != first
     with closing(opened()) as other:
-        assert other.read(KEY) == Versioned(b"two", second)
+        assert other.read(KEY) == StoredValue(b"two", second)
 
 
 def test_a_key_is_created_once(store: Store) -> None:
     version = store.swap(KEY, b"one", "")
     assert version
     assert store.swap(KEY, b"two", "") is None
-    assert store.read(KEY) == Versioned(b"one", version)
+    assert store.read(KEY) == StoredValue(b"one", version)
 
 
 def test_an_old_version_changes_nothing(store: Store) -> None:
@@ -103,7 +103,7 @@ def test_an_old_version_changes_nothing(store: Store) -> None:
     assert new
     assert store.swap(KEY, b"three", old) is None
     assert store.swap(KEY, None, old) is None
-    assert store.read(KEY) == Versioned(b"two", new)
+    assert store.read(KEY) == StoredValue(b"two", new)
 
 
 def test_removed_key_can_be_created_but_not_changed(store: Store) -> None:
@@ -126,7 +126,7 @@ def test_nothing_cannot_be_removed(store: Store) -> None:
 def test_every_value_comes_back(store: Store, value: bytes) -> None:
     version = store.swap(KEY, value, "")
     assert version
-    assert store.read(KEY) == Versioned(value, version)
+    assert store.read(KEY) == StoredValue(value, version)
 
 
 def test_the_same_value_again_is_another_version(store: Store) -> None:

@@ -172,7 +172,7 @@ def test_arrow_keys_move_between_cells(web: Path, every: Path, chromium: Browser
     assert {"grid", "row", "gridcell", "rowheader", "columnheader"} <= set(roles)
 
 
-class Shown(NamedTuple):
+class ShownDecision(NamedTuple):
     """One decision that the page shows for a cell: what, by which rule, why, and for which event."""
 
     decision: str
@@ -182,7 +182,7 @@ class Shown(NamedTuple):
     facts: str
 
 
-def shown(chromium: Browser) -> list[Shown]:
+def shown(chromium: Browser) -> list[ShownDecision]:
     """Choose every cell, and return everything that is shown for it."""
     found = chromium.run(
         """
@@ -198,7 +198,7 @@ def shown(chromium: Browser) -> list[Shown]:
         return texts;
         """
     )
-    return [Shown(*one) for one in found]
+    return [ShownDecision(*one) for one in found]
 
 
 @pytest.mark.parametrize("name", ["azure-sample", "postgres-patroni", "observe-only", "spot-worker", "web-tier"])

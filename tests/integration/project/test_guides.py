@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tools.docs import guides
 from tools.servers.galaxy_server import galaxy
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.sites.commands import run_program
 from tools.sites.pythons import python
 from tools.sites.requirements import lacking

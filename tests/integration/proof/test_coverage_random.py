@@ -19,8 +19,8 @@ from forewarn.compiler.testing.policytest import PolicyTestRun, run_tests, run_w
 from forewarn.errors import ForewarnError, InputError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.engine import PolicySet
-from tools.generators.drawn_events import Seen, pool, several
-from tools.generators.drawn_policies import Drawn, drawn
+from tools.generators.drawn_events import Observation, pool, several
+from tools.generators.drawn_policies import DrawnPolicies, drawn
 from tools.suite.sizes import SEED, SIZE
 
 SEEDS = range(2026 + SEED, 2026 + SEED + SIZE.suggested_policies)
@@ -28,12 +28,12 @@ EVENTS, CHOICES = 800, 3  # events, and parameters for each policy
 
 
 @cache
-def events() -> list[Seen]:
+def events() -> list[Observation]:
     """Return the events that all policies are judged by."""
     return pool(random.Random(1), LATEST_API_VERSION, EVENTS)
 
 
-def written(directory: Path, seed: int) -> tuple[Drawn, PolicyTestRun]:
+def written(directory: Path, seed: int) -> tuple[DrawnPolicies, PolicyTestRun]:
     """Return the first policies from a seed on that the compiler takes, and a run of them without any tests."""
     chance = random.Random(seed)
     while True:
@@ -49,7 +49,7 @@ def written(directory: Path, seed: int) -> tuple[Drawn, PolicyTestRun]:
             return policies, run
 
 
-def reached(run: PolicyTestRun, policies: Drawn, seed: int) -> Iterator[tuple[Seen, set[CoverageItem]]]:
+def reached(run: PolicyTestRun, policies: DrawnPolicies, seed: int) -> Iterator[tuple[Observation, set[CoverageItem]]]:
     """Yield what each event covers, with some values of the parameters."""
     (tested,) = run.tested
     paths = {one.policy: one.path for one in tested.coverage}
@@ -67,7 +67,7 @@ def reached(run: PolicyTestRun, policies: Drawn, seed: int) -> Iterator[tuple[Se
             yield one, items_of_decision(decision, tested, paths) | items_of_traces(traces, paths)
 
 
-def run_with(directory: Path, found: Gaps, policies: Drawn) -> PolicyTestRun:
+def run_with(directory: Path, found: Gaps, policies: DrawnPolicies) -> PolicyTestRun:
     """Return the run of a new test file with suggestions."""
     (directory / "tests.yml").write_text(
         new_test_file([f"p{n}.yml" for n in range(len(policies.texts))], found.suggestions)

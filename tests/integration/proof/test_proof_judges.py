@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from forewarn.events import LATEST_API_VERSION
-from tools.generators.drawn_events import Seen, pool
-from tools.generators.drawn_policies import Drawn, of
+from tools.generators.drawn_events import Observation, pool
+from tools.generators.drawn_policies import DrawnPolicies, of
 from tools.judges import claims
 from tools.judges.claim_diff_judge import DiffJudge
 from tools.judges.claim_judge import VerifyJudge
@@ -86,25 +86,25 @@ NOTIFYING = OLD.replace("output: hold}", "output: hold, notify: [{run: [/bin/tel
 
 
 @pytest.fixture(scope="module")
-def events() -> list[Seen]:
+def events() -> list[Observation]:
     """Return events to judge by."""
     return pool(random.Random(5), LATEST_API_VERSION, EVENTS)  # among them one for each lie
 
 
 @pytest.fixture(scope="module")
-def rich() -> tuple[Drawn, Proof]:
+def rich() -> tuple[DrawnPolicies, Proof]:
     """Return the policy and what verify finds."""
     drawn = of([yaml.safe_load(RICH)], LATEST_API_VERSION)
     return drawn, verify(*drawn.texts)
 
 
 @pytest.fixture(scope="module")
-def refuted(rich: tuple[Drawn, Proof], events: list[Seen]) -> set[str]:
+def refuted(rich: tuple[DrawnPolicies, Proof], events: list[Observation]) -> set[str]:
     """Return the kinds of claims that the events contradict although nobody lies: none, if all is well."""
     return judged(*rich, events)
 
 
-def judged(drawn: Drawn, proof: Proof, events: Sequence[Seen], kind: str | None = None) -> set[str]:
+def judged(drawn: DrawnPolicies, proof: Proof, events: Sequence[Observation], kind: str | None = None) -> set[str]:
     """Return the kinds of claims that the events contradict; the events end where they contradict ``kind``."""
     results = Results()
     judge = VerifyJudge(drawn, compiled(*drawn.texts), proof, results)
@@ -132,7 +132,7 @@ def test_all_kinds_of_lies_are_told_here() -> None:
 
 @pytest.mark.parametrize("kind", sorted(REMOVED))
 def test_what_is_not_found_is_contradicted(
-    rich: tuple[Drawn, Proof], events: list[Seen], refuted: set[str], kind: str
+    rich: tuple[DrawnPolicies, Proof], events: list[Observation], refuted: set[str], kind: str
 ) -> None:
     drawn, proof = rich
     assert REMOVED[kind] in proof.codes()
@@ -143,7 +143,7 @@ def test_what_is_not_found_is_contradicted(
 
 @pytest.mark.parametrize("code", ["shadowed-rule", "unsatisfiable-rule"])
 def test_a_rule_that_lives_is_not_dead(
-    rich: tuple[Drawn, Proof], events: list[Seen], refuted: set[str], code: str
+    rich: tuple[DrawnPolicies, Proof], events: list[Observation], refuted: set[str], code: str
 ) -> None:
     drawn, proof = rich
     (true,) = proof.having(code)
@@ -152,7 +152,7 @@ def test_a_rule_that_lives_is_not_dead(
 
 
 def test_severity_lowered_for_usual_events_is_noticed(
-    rich: tuple[Drawn, Proof], events: list[Seen], refuted: set[str]
+    rich: tuple[DrawnPolicies, Proof], events: list[Observation], refuted: set[str]
 ) -> None:
     drawn, proof = rich
     softer = [one._replace(severity="note") if one.code == "rule-can-fail" else one for one in proof.findings]
@@ -161,14 +161,16 @@ def test_severity_lowered_for_usual_events_is_noticed(
     assert kind in judged(drawn, lie(proof, *softer), events, kind)
 
 
-def test_unproven_invariant_that_passes_is_noticed(rich: tuple[Drawn, Proof], events: list[Seen]) -> None:
+def test_unproven_invariant_that_passes_is_noticed(
+    rich: tuple[DrawnPolicies, Proof], events: list[Observation]
+) -> None:
     drawn, proof = rich
     passed = lie(proof, *(one._replace(severity="note", certain=False) for one in proof.findings))._replace(code=0)
     assert "invariant holds" in judged(drawn, passed, events, "invariant holds")
 
 
 @pytest.mark.parametrize("code", [kind.removeprefix("case of ") for kind in CASE_KINDS[:-1]])
-def test_an_event_that_shows_nothing_is_noticed(rich: tuple[Drawn, Proof], code: str) -> None:
+def test_an_event_that_shows_nothing_is_noticed(rich: tuple[DrawnPolicies, Proof], code: str) -> None:
     drawn, proof = rich
     # The event of another finding, which is decided in another way.
     others = {one.code: one.case for one in proof.findings if one.case is not None}
@@ -183,7 +185,7 @@ def test_an_event_that_shows_nothing_is_noticed(rich: tuple[Drawn, Proof], code:
 
 
 @pytest.mark.parametrize(("key", "value"), [("output", "hold"), ("rule", "other"), ("policy", "other")])
-def test_decision_unlike_the_engines_is_noticed(rich: tuple[Drawn, Proof], key: str, value: str) -> None:
+def test_decision_unlike_the_engines_is_noticed(rich: tuple[DrawnPolicies, Proof], key: str, value: str) -> None:
     drawn, proof = rich
     (one,) = proof.having("unknown-duration-approved")
     assert one.case is not None
@@ -201,7 +203,7 @@ VERDICTS: dict[str, tuple[str, set[str]]] = {  # another version, and the verdic
 
 
 @pytest.mark.parametrize("kind", sorted(VERDICTS))
-def test_verdicts_are_judged(events: list[Seen], kind: str) -> None:
+def test_verdicts_are_judged(events: list[Observation], kind: str) -> None:
     new, refuted = VERDICTS[kind]
     versions = [of([yaml.safe_load(text)], LATEST_API_VERSION) for text in (OLD, new)]
     found = diff(OLD, new)

@@ -19,8 +19,8 @@ from forewarn.errors import ForewarnError
 from forewarn.events import LATEST_API_VERSION
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision
-from tools.generators.drawn_events import Seen, pool, several
-from tools.generators.drawn_policies import Data, Drawn, drawn, of
+from tools.generators.drawn_events import Observation, pool, several
+from tools.generators.drawn_policies import Data, DrawnPolicies, drawn, of
 from tools.judges.claim_results import engine
 from tools.judges.claims import compiled, within
 from tools.suite.sizes import SIZE, enough, seeds
@@ -33,12 +33,12 @@ _PART = re.compile(r"`(.*?)` changes nothing")
 
 
 @pytest.fixture(scope="module")
-def events() -> list[Seen]:
+def events() -> list[Observation]:
     """Return events to judge by."""
     return pool(random.Random(11), LATEST_API_VERSION, EVENTS)
 
 
-def policies() -> Iterator[tuple[int, Drawn, Artifact]]:
+def policies() -> Iterator[tuple[int, DrawnPolicies, Artifact]]:
     """Yield random policies, each with its number."""
     for number in seeds(SIZE.needless_policies):
         chance = random.Random(f"redundant {number}")
@@ -81,7 +81,7 @@ def without_part(condition: str, part: str) -> str | None:
     return None if neutral is None else f"{before}({neutral}){after}"
 
 
-def applied(drawing: Drawn, notes: list[tuple[str, str, str, str]]) -> tuple[Drawn, int]:
+def applied(drawing: DrawnPolicies, notes: list[tuple[str, str, str, str]]) -> tuple[DrawnPolicies, int]:
     """Return policies without what the notes are about, and how many parts were left out."""
     changed = copy.deepcopy(drawing.data)
     by_name, count = {data["name"]: data for data in changed}, 0
@@ -106,7 +106,7 @@ def behaviour(decision: Decision) -> tuple[Any, ...]:
     return (*(getattr(decision, name) for name in names), errors, outputs)
 
 
-def judged(old: Artifact, new: Artifact, params: Mapping[str, Any], events: list[Seen]) -> None:
+def judged(old: Artifact, new: Artifact, params: Mapping[str, Any], events: list[Observation]) -> None:
     """Raise AssertionError where two versions differ."""
     engines = engine(old, params), engine(new, params)
     if None in engines:
@@ -135,7 +135,9 @@ def planted(data: Data, dead: Collection[str | None], chance: random.Random) -> 
     return [(twice, match["id"], ""), (narrow, "narrow", match["id"])]
 
 
-def judge(one: Drawn, findings: Sequence[ProofFinding], events: list[Seen], seed: int) -> tuple[int, int, set[str]]:
+def judge(
+    one: DrawnPolicies, findings: Sequence[ProofFinding], events: list[Observation], seed: int
+) -> tuple[int, int, set[str]]:
     """Return how many rules and parts are needless, and the rules with notes. Raises AssertionError if one is not."""
     artifact = compiled(*one.texts)
     notes = [(each.policy, each.code, each.rule or "", each.message) for each in findings if each.code in CODES]
@@ -148,7 +150,7 @@ def judge(one: Drawn, findings: Sequence[ProofFinding], events: list[Seen], seed
     return removed, count - removed, {rule for _policy, _code, rule, _message in notes}
 
 
-def test_without_what_is_noted_nothing_changes(events: list[Seen]) -> None:
+def test_without_what_is_noted_nothing_changes(events: list[Observation]) -> None:
     rules = parts = given_up = 0
     for number, one, artifact in policies():
         findings = proven(artifact)

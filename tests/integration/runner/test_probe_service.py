@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.sites.commands import forewarn
 from tools.sites.runner_process import Process, Start, compiled, program
 from tools.sites.waiting import wait_until
@@ -43,7 +43,7 @@ def artifact(tmp_path: Path) -> Path:
     return compiled(tmp_path, POLICY.format(hook=hook))
 
 
-class Probed:
+class ProbedRunner:
     """A runner with a probe listener; ``()`` asks /readyz."""
 
     def __init__(self, start: Start, artifact: Path, *arguments: str) -> None:
@@ -61,13 +61,13 @@ class Probed:
 
 
 @pytest.fixture
-def probed(start: Start, artifact: Path) -> Callable[..., Probed]:
-    return lambda *arguments: Probed(start, artifact, *arguments)
+def probed(start: Start, artifact: Path) -> Callable[..., ProbedRunner]:
+    return lambda *arguments: ProbedRunner(start, artifact, *arguments)
 
 
 @pytest.mark.vm_python
 def test_probe_is_503_from_first_hook_to_recovery(
-    probed: Callable[..., Probed], emulator: EmulatorClient, tmp_path: Path
+    probed: Callable[..., ProbedRunner], emulator: EmulatorClient, tmp_path: Path
 ) -> None:
     probe = probed()
     assert (probe("/healthz"), probe()) == (200, 200)
@@ -85,7 +85,9 @@ def test_probe_is_503_from_first_hook_to_recovery(
     assert probe("/healthz") == 200
 
 
-def test_held_event_closes_the_probe_near_its_start(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+def test_held_event_closes_the_probe_near_its_start(
+    probed: Callable[..., ProbedRunner], emulator: EmulatorClient
+) -> None:
     probe = probed("--probe-lead", "1000")
     far = emulator.schedule("Redeploy", ["web_0"], notice_seconds=3000)
     probe.runner.wait_for("decision", event_id=far)
@@ -100,14 +102,14 @@ def test_restart_does_not_open_the_probe(
     start: Start, artifact: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
     """Not even where the new runner cannot learn who this VM is."""
-    first = Probed(start, artifact)
+    first = ProbedRunner(start, artifact)
     event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
     first.runner.wait_for("approved")
     wait_until(lambda: first() == 503)
     first.runner.process.kill()
     first.runner.end()
     emulator.inject_fault(500, requests="instance")
-    second = Probed.__new__(Probed)
+    second = ProbedRunner.__new__(ProbedRunner)
     second.port = first.port
     second.runner = start("--artifact", str(artifact), "--probe-listen", f"127.0.0.1:{first.port}")
     second.runner.wait_for("resumed")
@@ -118,7 +120,7 @@ def test_restart_does_not_open_the_probe(
     wait_until(lambda: second() == 200)
 
 
-def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., Probed], tmp_path: Path) -> None:
+def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., ProbedRunner], tmp_path: Path) -> None:
     probe = probed()
     command = ["drill", "--type", "Reboot", "--notice", "5m", "--duration", "1s"]
     state = str(tmp_path / "state-web_0")
@@ -129,7 +131,7 @@ def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., Probed], t
     wait_until(lambda: probe() == 200)
 
 
-def test_slow_service_does_not_delay_the_probe(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+def test_slow_service_does_not_delay_the_probe(probed: Callable[..., ProbedRunner], emulator: EmulatorClient) -> None:
     probe = probed()
     emulator.inject_fault("latency", latency_seconds=9, times=1)  # a runner gives a request ten seconds
     polls = len(emulator.requests())

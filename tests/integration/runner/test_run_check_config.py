@@ -18,7 +18,7 @@ from forewarn.cli.doctor import check as doctor_check
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.policy.artifact import with_source
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.sites.commands import in_process
 from tools.sites.runner_process import Start, compiled, program
 from tools.sites.waiting import wait_until

@@ -45,7 +45,7 @@ IMPORTED = {
         "commands credentials dry_run_reporter executor needs needs_watch notifications open_records plan "
         "preparation process recovery recovery_requests run running_hooks scheduler"
     ),
-    "runner.journal": "doubts integrity null retention schema writer",
+    "runner.journal": "integrity lost_records null retention schema writer",
     "runner.state": "directories dry_runs inbox machine_lock trust",
     "runner.telemetry": "health heartbeat journald log log_writer metrics readiness recorder systemd",
 }

@@ -19,7 +19,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.policy.artifact import with_source
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.telemetry import heartbeat
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.sites.commands import forewarn_on_vm
 from tools.sites.quick_vm import TIMES
 from tools.sites.runner_process import Process, Start, approvals, compiled, program

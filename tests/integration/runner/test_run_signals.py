@@ -27,7 +27,7 @@ LONGEST_START_SECONDS = 0.3  # of this machine; later signals come to a runner t
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Started:
+class StartedRunner:
     """A runner whose process has just been created."""
 
     def __init__(self, pyz: Path, server: EmulatorServer, directory: Path, options: list[str]) -> None:
@@ -51,9 +51,9 @@ class Started:
 
 
 @contextmanager
-def started(pyz: Path, server: EmulatorServer, directory: Path, *options: str) -> Iterator[Started]:
+def started(pyz: Path, server: EmulatorServer, directory: Path, *options: str) -> Iterator[StartedRunner]:
     directory.mkdir()
-    runner = Started(pyz, server, directory, ["--artifact", str(compiled(directory, POLICY)), *options])
+    runner = StartedRunner(pyz, server, directory, ["--artifact", str(compiled(directory, POLICY)), *options])
     try:
         yield runner
     finally:

@@ -30,7 +30,7 @@ from forewarn.runner.groups.obligations import FILE_NAME
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.store import StoreFault
 from forewarn.runner.journal.reader import JournalReader
-from tools.judges.group_judge import Judge, Listed
+from tools.judges.group_judge import Judge, ListedEvent
 from tools.servers.etcd_server import EtcdCluster, Member, etcd_cluster
 from tools.sites.waiting import wait_until
 from tools.worlds.runner_world import EPOCH, Entry
@@ -263,7 +263,7 @@ class Story:
             for event_id, rule in self.rules.items():
                 event = self.model.find(event_id)
                 gone = time.time() if event.ended is None else event.ended.wall
-                events[event_id] = Listed(event_id, event.spec.resources, rule, gone - EPOCH)
+                events[event_id] = ListedEvent(event_id, event.spec.resources, rule, gone - EPOCH)
                 for approval in event.approvals:
                     fields = {"ids": [event_id], "result": "taken"}
                     ledgers[approval.vm].append(Entry(approval.at.wall - EPOCH, "post", fields))

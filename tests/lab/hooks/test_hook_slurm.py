@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from ..hosts import Host
-from ..software.slurm import Cluster, Worked
+from ..software.slurm import Cluster, JobHistory
 from .cluster_setting import Setting, protected_cluster
 from .figures import record
 from .whole_event import history, power_cut
@@ -45,7 +45,7 @@ def wait_until_running(cluster: Cluster, job: str) -> None:
 class Orderly(NamedTuple):
     """A reboot by an event: what became of the jobs, and the seconds until the node was drained."""
 
-    worked: Worked
+    worked: JobHistory
     seconds: float
 
 
@@ -84,7 +84,7 @@ def test_without_a_warning_jobs_are_interrupted(setting: Setting[Cluster], order
     record("slurm", "unannounced", figures(cut))
 
 
-def figures(worked: Worked) -> dict[str, float]:
+def figures(worked: JobHistory) -> dict[str, float]:
     return {
         "jobs": len(worked.submitted),
         "jobs_interrupted": len(worked.interrupted),

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..hosts import Host
 from ..lab import Lab
-from .playbooks import Playbooks, Played
+from .playbooks import PlaybookRun, Playbooks
 
 ROLLOUT, SITE = "forewarn.azure.rollout", "site.yml"
 ROLE_PLAY = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.forewarn]}\n"
@@ -76,7 +76,7 @@ def is_well(host: Host) -> bool:
     return not status(host)["problems"]
 
 
-def refusal(played: Played, host: str) -> str:
+def refusal(played: PlaybookRun, host: str) -> str:
     """Return the last failure that a playbook has shown of a host. AssertionError if it is not plain text."""
     assert played.code != 0, played.text[-3000:]
     assert "\x1b" not in played.text

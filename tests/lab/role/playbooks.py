@@ -24,7 +24,7 @@ _PATIENCE = 1_800.0  # seconds for a playbook, which takes some ten on an idle m
 _RECAP = re.compile(r"^(\S+)\s*: (ok=.*)$", re.MULTILINE)
 
 
-class Played(NamedTuple):
+class PlaybookRun(NamedTuple):
     """How a playbook ended. ``recap``: host -> what is counted -> number; a host that it did not reach is not in it."""
 
     code: int
@@ -67,7 +67,7 @@ class Playbooks:
         *options: str,
         timeout: float = _PATIENCE,
         heard: Callable[[str], None] | None = None,
-    ) -> Played:
+    ) -> PlaybookRun:
         """Run a playbook: a path in the directory, or a name such as ``forewarn.azure.rollout``."""
         code, text = self.run(
             "ansible-playbook", "-e", json.dumps(variables), *options, name, timeout=timeout, heard=heard
@@ -76,7 +76,7 @@ class Playbooks:
             host: {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", counts)}
             for host, counts in _RECAP.findall(text)
         }
-        return Played(code, recap, text)
+        return PlaybookRun(code, recap, text)
 
     def run(
         self, program: str, *arguments: str, timeout: float = _PATIENCE, heard: Callable[[str], None] | None = None

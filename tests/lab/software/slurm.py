@@ -54,7 +54,7 @@ done
 """
 
 
-class Worked(NamedTuple):
+class JobHistory(NamedTuple):
     """What became of jobs: how often each has ``begun`` and ``ended``, and the ``longest`` time between, in seconds."""
 
     submitted: list[str]
@@ -129,7 +129,7 @@ class Cluster:
         self.controller.write(_LOADER, "/srv/loader", 0o755)
         self.controller.ssh("systemd-run --quiet --collect --unit=loader /srv/loader")
 
-    def end_load(self) -> Worked:
+    def end_load(self) -> JobHistory:
         """Submit no more jobs, wait until none is left, and return what became of them."""
         self.controller.ssh("touch /run/enough")
         self.controller.wait_for(
@@ -139,7 +139,7 @@ class Cluster:
         assert self.controller.read("/var/log/refused") == ""
         return self.worked(self.controller.read("/var/log/submitted").split())
 
-    def worked(self, submitted: list[str]) -> Worked:
+    def worked(self, submitted: list[str]) -> JobHistory:
         """Return what became of jobs, by what they have written on all nodes."""
         begun: dict[str, int] = dict.fromkeys(submitted, 0)
         ended: dict[str, int] = dict.fromkeys(submitted, 0)
@@ -150,6 +150,6 @@ class Cluster:
                 if job in times:
                     (begun if what == "begin" else ended)[job] += 1
                     times[job].append(float(time))
-        return Worked(
+        return JobHistory(
             submitted, begun, ended, max((max(found) - min(found) for found in times.values() if found), default=0.0)
         )

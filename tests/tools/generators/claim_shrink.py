@@ -14,7 +14,7 @@ from forewarn.errors import ForewarnError
 from ..judges.claim_judge import VerifyJudge
 from ..judges.claim_results import Contradiction, Results
 from ..judges.claims import compiled, verify
-from .drawn_policies import Data, Drawn, of
+from .drawn_policies import Data, DrawnPolicies, of
 
 _MOST = 100  # attempts
 
@@ -36,7 +36,7 @@ def shrunk(found: Contradiction) -> Contradiction:
     return best
 
 
-def _still(found: Contradiction, policies: Drawn) -> Contradiction | None:
+def _still(found: Contradiction, policies: DrawnPolicies) -> Contradiction | None:
     results = Results()
     try:
         artifact = compiled(*policies.texts, api_version=policies.api_version)

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import yaml
 
 from .drawn_params import declaration
-from .drawn_policies import EXPLANATIONS, HOOKS, Data, Drawn, limit, of, written
+from .drawn_policies import EXPLANATIONS, HOOKS, Data, DrawnPolicies, limit, of, written
 
 
-def changed(before: Drawn, chance: random.Random) -> Drawn:
+def changed(before: DrawnPolicies, chance: random.Random) -> DrawnPolicies:
     """Return another version of policies: one thing is changed, or the same is said in another way."""
     data = [yaml.safe_load(written(one)) for one in before.data]
     for _ in range(20):

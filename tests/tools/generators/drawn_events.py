@@ -56,7 +56,7 @@ _VALUES: Mapping[str, Sequence[Any]] = {
 }
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """One document, whose first event is the one that is judged, and the facts.
 
     ``normal``: the event has everything that the documentation of the service promises, and the VM's tags are known.
@@ -74,7 +74,7 @@ def params(chance: random.Random, names: Sequence[str], share: float = 0.8) -> d
     return {name: chance.choice(_VALUES[name]) for name in names if chance.random() < share}
 
 
-def seen(chance: random.Random, api_version: str) -> Seen:
+def seen(chance: random.Random, api_version: str) -> Observation:
     """Return a random event."""
     normal = chance.random() < 0.5
     now = _now(chance)
@@ -95,14 +95,14 @@ def seen(chance: random.Random, api_version: str) -> Seen:
 
 def made(
     events: Sequence[Mapping[str, Any]], now: datetime, age: timedelta, vm: Vm, normal: bool, api_version: str
-) -> Seen:
+) -> Observation:
     """Return the case of events as the service writes them."""
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": list(events)}), api_version)
     facts = Facts(now, vm, {one.key: now - age for one in document.events})
-    return Seen(document, facts, normal, events[0])
+    return Observation(document, facts, normal, events[0])
 
 
-def longer(one: Seen, seconds: int) -> Seen:
+def longer(one: Observation, seconds: int) -> Observation:
     """Return the same event with another duration."""
     first_seen = one.facts.first_seen[one.document.events[0].key]
     fields = {**one.fields, "DurationInSeconds": seconds}
@@ -110,7 +110,7 @@ def longer(one: Seen, seconds: int) -> Seen:
     return made([fields], one.facts.now, age, one.facts.vm, one.normal, one.document.api_version)
 
 
-def alike(one: Seen, chance: random.Random) -> Seen:
+def alike(one: Observation, chance: random.Random) -> Observation:
     """Return an event of the same kind on the same VM, with another source, description, time, notice or age."""
     now = _now(chance) if chance.random() < 0.5 else one.facts.now
     again = _fields(chance, one.document.api_version, now, one.facts.vm.name, normal=True)
@@ -122,7 +122,7 @@ def alike(one: Seen, chance: random.Random) -> Seen:
     return made([fields], now, age, one.facts.vm, one.normal, one.document.api_version)
 
 
-def elsewhere(one: Seen, chance: random.Random) -> Seen | None:
+def elsewhere(one: Observation, chance: random.Random) -> Observation | None:
     """Return the same event on another of its VMs, at the same time; None if it has no other."""
     own = (one.facts.vm.name or "").lower()
     names = [name for name in one.document.events[0].resources if name.lower() != own]
@@ -212,7 +212,7 @@ def _resources(chance: random.Random, name: str | None, names: Sequence[str] = N
     return found or [chance.choice(("vm_9", "any other"))]
 
 
-def pool(chance: random.Random, api_version: str, count: int) -> list[Seen]:
+def pool(chance: random.Random, api_version: str, count: int) -> list[Observation]:
     """Return many events, to be used for many policies."""
     return [seen(chance, api_version) for _ in range(count)]
 

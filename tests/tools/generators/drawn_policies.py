@@ -94,7 +94,7 @@ class Claim(NamedTuple):
     source: str
 
 
-class Drawn(NamedTuple):
+class DrawnPolicies(NamedTuple):
     """Policies that run together, as data and as the texts of their files."""
 
     data: tuple[Data, ...]
@@ -138,13 +138,13 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def of(data: Iterable[Data], api_version: str) -> Drawn:
+def of(data: Iterable[Data], api_version: str) -> DrawnPolicies:
     """Return policies with their texts."""
     listed = tuple(data)
-    return Drawn(listed, tuple(map(written, listed)), api_version)
+    return DrawnPolicies(listed, tuple(map(written, listed)), api_version)
 
 
-def drawn(chance: random.Random, api_version: str, *, small: bool = False) -> Drawn:
+def drawn(chance: random.Random, api_version: str, *, small: bool = False) -> DrawnPolicies:
     """Return one policy, or a few that run together. They may be refused by the compiler."""
     count = chance.choice((1, 1, 1, 2) if small else (1, 1, 1, 1, 2, 2, 3))
     size = 1 if small or count > 1 else 2

@@ -13,8 +13,8 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import APPROVERS, Decision, Limit
 from forewarn.policy.engine import PolicySet
 
-from ..generators.drawn_events import Seen
-from ..generators.drawn_policies import Drawn
+from ..generators.drawn_events import Observation
+from ..generators.drawn_policies import DrawnPolicies
 from .claim_results import Contradiction, Results, engine
 from .claims import INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN, Comparison, shown
 
@@ -64,7 +64,7 @@ class DiffJudge:
     """Judges what diff says about two versions of policies."""
 
     def __init__(
-        self, versions: Sequence[Drawn], artifacts: Sequence[Artifact], found: Comparison, results: Results
+        self, versions: Sequence[DrawnPolicies], artifacts: Sequence[Artifact], found: Comparison, results: Results
     ) -> None:
         self.artifacts, self.found, self.results = artifacts, found, results
         self.texts = ("OLD", *versions[0].texts, "NEW", *versions[1].texts, f"VERDICT {found.verdict}")
@@ -74,7 +74,7 @@ class DiffJudge:
         """Return the engines of both versions for parameters."""
         return [engine(artifact, params) for artifact in self.artifacts]
 
-    def judge(self, engines: Sequence[PolicySet | None], seen: Seen, params: Mapping[str, Any]) -> None:
+    def judge(self, engines: Sequence[PolicySet | None], seen: Observation, params: Mapping[str, Any]) -> None:
         """Judge the verdict by one event."""
         decisions = [None if one is None else one.decide(seen.document, seen.facts)[0] for one in engines]
         old, new = map(behaviour, decisions)

@@ -19,8 +19,8 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision
 from forewarn.policy.engine import PolicySet
 
-from ..generators.drawn_events import LONG, Seen, alike, elsewhere, longer
-from ..generators.drawn_policies import EXTRA, Data, Drawn, written
+from ..generators.drawn_events import LONG, Observation, alike, elsewhere, longer
+from ..generators.drawn_policies import EXTRA, Data, DrawnPolicies, written
 from .claim_results import CASE_KINDS, Contradiction, Results, engine
 from .claims import Case, Finding, Proof, compiled, shown
 
@@ -41,7 +41,7 @@ class Engines(NamedTuple):
 class VerifyJudge:
     """Judges what verify says about some policies."""
 
-    def __init__(self, drawn: Drawn, artifact: Artifact, proof: Proof, results: Results) -> None:
+    def __init__(self, drawn: DrawnPolicies, artifact: Artifact, proof: Proof, results: Results) -> None:
         self.drawn, self.artifact, self.proof, self.results = drawn, artifact, proof, results
         self.claims = list(drawn.claims())
         self._dead = {(one.policy, one.rule): one.code for one in proof.having(*DEAD) if one.certain}
@@ -69,7 +69,7 @@ class VerifyJudge:
         probes = engine(self._probes, params) if self._probes else None
         return Engines(policies, {output: one for output, one in claims.items() if one is not None}, probes)
 
-    def judge(self, engines: Engines, seen: Seen, params: Mapping[str, Any], chance: random.Random) -> None:
+    def judge(self, engines: Engines, seen: Observation, params: Mapping[str, Any], chance: random.Random) -> None:
         """Judge all claims by one event."""
         decision = engines.policies.decide(seen.document, seen.facts)[0]
         wrong = list(self._rules(decision, engines, seen))
@@ -82,7 +82,7 @@ class VerifyJudge:
         self.results.counts["pairs"] += 1
         self.results.counts["approved"] += decision.output == "approve"
 
-    def _rules(self, decision: Decision, engines: Engines, seen: Seen) -> Iterator[tuple[str, str]]:
+    def _rules(self, decision: Decision, engines: Engines, seen: Observation) -> Iterator[tuple[str, str]]:
         for verdict in decision.verdicts:
             if verdict.rule is None:
                 continue
@@ -104,7 +104,7 @@ class VerifyJudge:
         """Return whether a claim is said to be free of a finding; one that is not proven promises nothing."""
         return not self._places & {(code, *place), ("invariant-not-proven", *place)}
 
-    def _invariants(self, decision: Decision, engines: Engines, seen: Seen) -> Iterator[tuple[str, str]]:
+    def _invariants(self, decision: Decision, engines: Engines, seen: Observation) -> Iterator[tuple[str, str]]:
         judge = engines.claims.get(decision.output)
         if judge is None:
             return
@@ -119,7 +119,7 @@ class VerifyJudge:
                     yield "invariant holds", f"{claim.source} with exit code {self.proof.code}"
 
     def _together(
-        self, decision: Decision, engines: Engines, seen: Seen, chance: random.Random
+        self, decision: Decision, engines: Engines, seen: Observation, chance: random.Random
     ) -> Iterator[tuple[str, str]]:
         approved = decision.output == "approve"
         covered = any(one.output != "abstain" for one in decision.verdicts)
@@ -283,7 +283,7 @@ def at_once(decision: Decision) -> bool:
     return decision.group != "ready" and not (decision.group == "hold" and decision.prepare)
 
 
-def sends(decision: Decision, seen: Seen) -> bool:
+def sends(decision: Decision, seen: Observation) -> bool:
     """Return whether a VM would send an approval at some time."""
     listed = decision.event.place_of(seen.facts.vm.name) is not None or decision.approver == "witness"
     return listed and decision.event.event_status != "Started"

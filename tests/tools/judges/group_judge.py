@@ -19,7 +19,7 @@ HURRY_SECONDS = 15.0
 NOT_PREPARED = object()
 
 
-class Listed(NamedTuple):
+class ListedEvent(NamedTuple):
     """An event as the service had it."""
 
     event_id: str
@@ -66,7 +66,7 @@ class Judge:
     """``events`` by EventId, ``rules`` by their names; ``deleted`` are the VMs that have vanished, and when."""
 
     def __init__(
-        self, events: Mapping[str, Listed], rules: Mapping[str, Rule], at_most: int, deleted: Mapping[str, float]
+        self, events: Mapping[str, ListedEvent], rules: Mapping[str, Rule], at_most: int, deleted: Mapping[str, float]
     ) -> None:
         self._events = events
         self._rules = rules
@@ -152,7 +152,7 @@ class Judge:
             if (vm, who) not in begun or others:
                 self._disturbed.end(vm, who)
 
-    def _approved(self, at: float, vm: str, event: Listed) -> None:
+    def _approved(self, at: float, vm: str, event: ListedEvent) -> None:
         rule = self._rules[event.rule]
         if rule.ready and len(event.names) > 1:
             content = self._told[vm, event.event_id]["duration"]
@@ -167,7 +167,7 @@ class Judge:
             for name in event.names:
                 self._disturb(at, name, event, f"is approved by {vm}")
 
-    def _disturb(self, at: float, vm: str, event: Listed, how: str) -> None:
+    def _disturb(self, at: float, vm: str, event: ListedEvent, how: str) -> None:
         if vm in self._deleted and at >= self._deleted[vm]:
             return
         self._disturbed.begin(vm, event.event_id)

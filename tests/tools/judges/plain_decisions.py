@@ -59,7 +59,7 @@ class Recording(Builder):
         return record
 
 
-class Recorded(Program):
+class RecordedPolicy(Program):
     """A policy whose every evaluation is recorded, whether anybody reads that or not."""
 
     def environment(self, trace: list[Any] | None, roots: Roots) -> Env:
@@ -118,7 +118,7 @@ def _verdict(
         if value not in (*known, *extra.get(what, ())):
             doubt = f"unknown {what} {value}; the policy may declare it in extra_values"
             return Verdict(name, "hold", None, doubt, source)
-    program = Recorded(policy, Recording)
+    program = RecordedPolicy(policy, Recording)
     roots = _roots(event, document, facts, bind(policy["params"], given, name))
     match, error, reason, limit_group, failed = program.evaluate(roots)
     if match is None:

@@ -30,14 +30,14 @@ def act_promptly(judge: Judge) -> None:
                 _approved(judge, listing, scheduled)
 
 
-class _Scheduled(NamedTuple):
+class _ScheduledWork(NamedTuple):
     """Since when there is something to do for an event, and the runner that does it; until when that can be done."""
 
     since: float
     until: float
 
 
-def _scheduled(judge: Judge, listing: Listing) -> _Scheduled:
+def _scheduled(judge: Judge, listing: Listing) -> _ScheduledWork:
     since, until, not_before = listing.seen_at + listing.profile.after, judge.entries[-1].at, math.inf
     for entry in judge.entries:
         if entry.at < listing.seen_at or entry.kind not in ("run", "document"):
@@ -50,10 +50,10 @@ def _scheduled(judge: Judge, listing: Listing) -> _Scheduled:
                 until = entry.at
                 break
             not_before = found[0]["not_before"] - EPOCH
-    return _Scheduled(since, min(until, not_before - MARGIN_SECONDS - SHORTEST_SECONDS))
+    return _ScheduledWork(since, min(until, not_before - MARGIN_SECONDS - SHORTEST_SECONDS))
 
 
-def _prepared(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
+def _prepared(judge: Judge, listing: Listing, scheduled: _ScheduledWork) -> None:
     undoing = {name for stage in listing.stages for name in stage.recover}
     others = {
         name for other in judge.everything() if other is not listing for stage in other.stages for name in stage.recover
@@ -78,7 +78,7 @@ def _paused_until(judge: Judge) -> float:
     return until
 
 
-def _approved(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
+def _approved(judge: Judge, listing: Listing, scheduled: _ScheduledWork) -> None:
     if not judge.to_be_approved(listing):
         return
     ends = [attempt.result_at for attempt in listing.every("prepare")]

@@ -19,7 +19,7 @@ from forewarn.emulator.service import EVENTS_PATH
 FRESH_SECONDS = 1.0
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """A document that was answered, or an approval when it arrived: when (emulated seconds), and what was listed."""
 
     approval: bool
@@ -32,7 +32,7 @@ class WireJudge(RequestLog):
 
     def __init__(self, emulation: Emulation, vm: str) -> None:
         super().__init__()
-        self.sent: list[Sent] = []
+        self.sent: list[SentRequest] = []
         self._emulation = emulation
         self._vm = vm
         emulation.log = self
@@ -41,14 +41,14 @@ class WireJudge(RequestLog):
         """Note the arrival of a request."""
         entry = super().arrived(received, **values)
         if entry.method == "POST":
-            self.sent.append(Sent(True, self._emulation.clock.now(), self._listed()))
+            self.sent.append(SentRequest(True, self._emulation.clock.now(), self._listed()))
         return entry
 
     def answered(self, entry: LoggedRequest, at: EmulatedTime, status: int | None) -> None:
         """Note the answer to a request. A document that is spoilt on its way counts too: nothing may rest on it."""
         super().answered(entry, at, status)
         if entry.method == "GET" and entry.path == EVENTS_PATH and status == 200:
-            self.sent.append(Sent(False, self._emulation.clock.now(), self._listed()))
+            self.sent.append(SentRequest(False, self._emulation.clock.now(), self._listed()))
 
     def _listed(self) -> object:
         return self._emulation.model.document(self._vm)
@@ -56,7 +56,7 @@ class WireJudge(RequestLog):
     def broken(self) -> list[str]:
         """Return a sentence for each approval that should not have been sent."""
         found = []
-        document: Sent | None = None
+        document: SentRequest | None = None
         for sent in self.sent:
             if not sent.approval:
                 document = sent

@@ -29,7 +29,7 @@ from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.azure_login import AzureLogin, SasLogin
 from forewarn.runner.groups.tls import TlsFiles
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.webhooks import Answer, make_certificate
 from tools.sites.requirements import lacking
 from tools.sites.waiting import wait_until

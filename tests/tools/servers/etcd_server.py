@@ -22,7 +22,7 @@ import requests
 from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.etcd import Etcd
 from forewarn.runner.groups.tls import TlsFiles
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.sites.requirements import lacking
 from tools.sites.waiting import wait_until
 

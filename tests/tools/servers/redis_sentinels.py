@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.sites.commands import run_program
 from tools.sites.waiting import wait_until
 

@@ -25,8 +25,8 @@ from forewarn.policy.artifact import Artifact
 
 from ..generators.claim_shrink import shrunk
 from ..generators.drawn_changes import changed
-from ..generators.drawn_events import Seen, pool, several
-from ..generators.drawn_policies import Drawn, drawn
+from ..generators.drawn_events import Observation, pool, several
+from ..generators.drawn_policies import DrawnPolicies, drawn
 from ..judges.claim_diff_judge import DiffJudge
 from ..judges.claim_judge import VerifyJudge
 from ..judges.claim_results import Results
@@ -54,7 +54,7 @@ class Fuzzer:
         self.effort = effort
         self.results = Results() if results is None else results
         self._seed = seed
-        self._pools: dict[str, list[Seen]] = {}
+        self._pools: dict[str, list[Observation]] = {}
 
     def one(self, number: int) -> None:
         """Judge one drawing."""
@@ -71,7 +71,7 @@ class Fuzzer:
             self._diff(chance, (policies, other), artifacts)
             break
 
-    def _drawn(self, chance: random.Random, api_version: str) -> tuple[Drawn, Artifact]:
+    def _drawn(self, chance: random.Random, api_version: str) -> tuple[DrawnPolicies, Artifact]:
         """Return policies that the compiler takes."""
         while True:
             policies = drawn(chance, api_version, small=self.effort.small)
@@ -80,7 +80,7 @@ class Fuzzer:
             except ForewarnError:
                 self.results.counts["refused by the compiler"] += 1
 
-    def _verify(self, chance: random.Random, policies: Drawn, artifact: Artifact) -> None:
+    def _verify(self, chance: random.Random, policies: DrawnPolicies, artifact: Artifact) -> None:
         proof = verify(*policies.texts, api_version=policies.api_version, seconds=self.effort.seconds)
         self._count("policies", proof.code, proof.problem, policies.texts)
         if not proof.answered:
@@ -94,7 +94,7 @@ class Fuzzer:
                 for seen in self._events(chance, policies.api_version, self.effort.events // len(choices)):
                     judge.judge(engines, seen, params, chance)
 
-    def _diff(self, chance: random.Random, versions: Sequence[Drawn], artifacts: Sequence[Artifact]) -> None:
+    def _diff(self, chance: random.Random, versions: Sequence[DrawnPolicies], artifacts: Sequence[Artifact]) -> None:
         old, new = versions
         found = diff(old.texts, new.texts, api_version=old.api_version, seconds=self.effort.seconds)
         self._count("changes", found.code, found.problem, (*old.texts, *new.texts))
@@ -109,7 +109,7 @@ class Fuzzer:
                 for seen in self._events(chance, old.api_version, self.effort.diff_events // len(choices)):
                     judge.judge(engines, seen, params)
 
-    def _varying(self, versions: Sequence[Drawn]) -> list[str]:
+    def _varying(self, versions: Sequence[DrawnPolicies]) -> list[str]:
         names = {name for one in versions for name in one.params()}
         if self.effort.within_limits:
             names -= {name for one in versions for name in one.unlimited()}
@@ -126,7 +126,7 @@ class Fuzzer:
             counts[f"{what} with exit code {code}"] += 1
             self.results.crashes.append((problem, tuple(texts)))
 
-    def _events(self, chance: random.Random, api_version: str, count: int) -> Iterator[Seen]:
+    def _events(self, chance: random.Random, api_version: str, count: int) -> Iterator[Observation]:
         if api_version not in self._pools:
             self._pools[api_version] = pool(random.Random(f"{self._seed} {api_version}"), api_version, POOL)
         listed = self._pools[api_version]

@@ -87,7 +87,7 @@ PACKAGES: Mapping[str, Package] = {
         "runner/test_{}*.py",
         _tests(
             "tracker event_record restarts not_before_moves nameless hidden_events content_changes "
-            "policy_changes loop dry_runs impact shared_hooks leftovers doubts_kept exchange shadow "
+            "policy_changes loop dry_runs impact shared_hooks leftovers lost_records exchange shadow "
             "recovery_requests hook_recovery hook_scheduler hook_notifications hook_restarts drill "
             "command_reports readiness preparation_reasons plan loop_log journal metrics"
         ),

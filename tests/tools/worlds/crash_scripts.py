@@ -22,7 +22,7 @@ from tools.worlds.runner_profiles import PROFILES
 from tools.worlds.runner_world import VMS, Entry, Hook, World
 
 
-class Planned(NamedTuple):
+class PlannedEvent(NamedTuple):
     """An event of a script. It is called off after ``cancel_after`` seconds, unless it has started."""
 
     at: float
@@ -81,7 +81,7 @@ class Silence(NamedTuple):
             world.post_fault = self.fault if silent else None
 
 
-class Held(NamedTuple):
+class HeldApprovals(NamedTuple):
     """An operator pauses approvals for some seconds, or for None spoils the file of the pause; and may resume."""
 
     at: float
@@ -93,12 +93,12 @@ class Script(NamedTuple):
     """What happens outside the runner, whatever it does."""
 
     seed: int
-    events: tuple[Planned, ...]
+    events: tuple[PlannedEvent, ...]
     drills: tuple[Rehearsal, ...]
     silences: tuple[Silence, ...]
     changes: tuple[Change, ...] = ()
     reloads: tuple[tuple[float, int], ...] = ()  # when, and which generation of the policies
-    pauses: tuple[Held, ...] = ()
+    pauses: tuple[HeldApprovals, ...] = ()
 
     @property
     def answers(self) -> bool:
@@ -125,7 +125,7 @@ def make_script(seed: int) -> Script:
             gone_after=4.0,
             event_id="00000000-0000-4000-8000-000000000000",
         )
-        return Script(seed, (Planned(0.0, spec, None),), (), ())
+        return Script(seed, (PlannedEvent(0.0, spec, None),), (), ())
     if seed == -1:
         # Approved at once; then a rule with hooks applies, and then the service lists another type under the same id.
         spec = EventSpec(
@@ -143,7 +143,7 @@ def make_script(seed: int) -> Script:
             Change(5.0, key, {"description": "drain"}),
             Change(40.0, key, {"event_type": "Redeploy", "duration": -1}),
         )
-        return Script(seed, (Planned(0.0, spec, None),), (), (), after)
+        return Script(seed, (PlannedEvent(0.0, spec, None),), (), (), after)
     chance = random.Random(seed)
     names = sorted(PROFILES)
     events = []
@@ -160,7 +160,9 @@ def make_script(seed: int) -> Script:
             hardware_failure=chance.random() < 0.06,
             event_id=f"{seed:08X}-0000-4000-8000-{number:012X}",
         )
-        events.append(Planned(chance.choice([0.0, 1.0, 6.5, 20.0]), spec, chance.choice([None, None, 5.0, 15.0, 60.0])))
+        events.append(
+            PlannedEvent(chance.choice([0.0, 1.0, 6.5, 20.0]), spec, chance.choice([None, None, 5.0, 15.0, 60.0]))
+        )
     drills = []
     if chance.random() < 0.2:
         request = DrillRequest(
@@ -181,11 +183,11 @@ def make_script(seed: int) -> Script:
     reloads: tuple[tuple[float, int], ...] = ()
     if chance.random() < 0.3:
         reloads = tuple(zip((chance.choice([1.5, 7.0, 30.0]), 60.0), (1, 0)))
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldApprovals, ...] = ()
     if chance.random() < 0.3:
         begin, seconds = chance.choice([0.0, 1.2, 4.0, 9.0, 30.0]), chance.choice([3.0, 12.0, 60.0, None])
         resumed = begin + chance.choice([2.0, 20.0, 50.0]) if seconds is None or chance.random() < 0.4 else None
-        held = (Held(begin, seconds, resumed),)
+        held = (HeldApprovals(begin, seconds, resumed),)
     return Script(seed, tuple(events), tuple(drills), tuple(silences), tuple(changes), reloads, held)
 
 
@@ -198,7 +200,7 @@ def _closing(silences: list[Silence], chance: random.Random) -> Iterator[Silence
         yield Silence(chance.choice([0.0, 3.0, 8.0]), chance.choice([1.5, 8.0, 15.0, 40.0]), "frozen")
 
 
-def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
+def _changes(chance: random.Random, planned: PlannedEvent) -> Iterator[Change]:
     """Yield how an event changes while it is scheduled; most do not."""
     for _ in range(chance.choice([0, 0, 0, 1, 1, 2])):
         fields: dict[str, Any] = chance.choice(
@@ -216,7 +218,7 @@ def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
         yield Change(at, planned.spec.event_id or "", fields, seconds)
 
 
-def _last_moment(chance: random.Random, planned: Planned) -> Iterator[Change]:
+def _last_moment(chance: random.Random, planned: PlannedEvent) -> Iterator[Change]:
     """Yield how an event suddenly has little or no time left to prepare, and then time again."""
     at = planned.at + chance.choice([0.5, 3.0, 8.0])
     event_id = planned.spec.event_id or ""

@@ -216,7 +216,7 @@ def _at_rest(world: World, instance: Instance, script: Script) -> bool:
     )
 
 
-class Played(NamedTuple):
+class CrashRun(NamedTuple):
     """``points`` is how many the last runner came to, which was not killed; ``killed`` is how many were."""
 
     points: int
@@ -224,7 +224,7 @@ class Played(NamedTuple):
     ledger: list[Entry]
 
 
-def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
+def play(script: Script, kills: Sequence[Kill] = ()) -> CrashRun:
     """Play a scenario with these kills, and to its end. Raises BrokenPromise, with the command that does it again."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # SIGKILL loses nothing that a disk would keep
     with tempfile.TemporaryDirectory(prefix="forewarn-crash-", dir=memory) as directory:
@@ -252,7 +252,7 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
         except (BrokenPromise, AssertionError) as error:
             again = " ".join(["python -m tools.worlds.crashes --seed", str(script.seed), "--kill", *map(str, kills)])
             raise BrokenPromise(f"{error}\nAgain, in tests/: {again}") from error
-        return Played(scene.points(), killed, ledger)
+        return CrashRun(scene.points(), killed, ledger)
 
 
 def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:

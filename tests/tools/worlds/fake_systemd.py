@@ -19,7 +19,7 @@ from forewarn.hook_kinds.common.work import HookFailedError, ProgramResult
 _JOB_SECONDS = 0.3
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """The process of the hook was killed, between two things that it does."""
 
 
@@ -105,7 +105,7 @@ class FakeSystemd:
         """Answer systemctl. Raises HookFailedError where it fails."""
         self.calls += 1
         if self.calls == self.killed_at:
-            raise Killed
+            raise ProcessKilled
         self._tick()
         names = list(words[words.index("--") + 1 :]) if "--" in words else []
         verb = words[2]

@@ -25,7 +25,7 @@ from forewarn.runner.groups.obligations import FILE_NAME
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.stale_events import ORPHAN_SECONDS
 from tools.fixtures.policy_data import policy, policy_set
-from tools.judges.group_judge import Judge, Listed, Rule
+from tools.judges.group_judge import Judge, ListedEvent, Rule
 from tools.worlds.group_world import DELETED, FROZEN, GROUP, KILLED, RUNNING, GroupWorld, Member
 from tools.worlds.memory_store import DOUBLED, LATE, LOST_ANSWER, LOST_REQUEST, OUTAGE, STALE
 from tools.worlds.runner_profiles import hook
@@ -324,7 +324,7 @@ class Scenario:
         events = {}
         for event_id, rule in self.rules.items():
             event = self.world.model.find(event_id)
-            events[event_id] = Listed(
+            events[event_id] = ListedEvent(
                 event_id,
                 event.spec.resources,
                 rule,

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from forewarn.imds.errors import CONNECTION, TIMEOUT
-from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, StoreFault, Versioned
+from forewarn.runner.groups.store import LOST_DATA, MAX_VALUE_BYTES, TOO_LARGE, StoredValue, StoreFault
 
-NOTHING = Versioned(None, "")
+NOTHING = StoredValue(None, "")
 
 # What happens to a request, as ``MemoryStore.trouble`` says it:
 OUTAGE = "outage"  # nobody is there: certainly nothing was written
@@ -39,7 +39,7 @@ class MemoryServer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._revision = 1
-        self._history: dict[str, list[Versioned]] = {}
+        self._history: dict[str, list[StoredValue]] = {}
         self._late: list[_Write] = []
 
     def content(self) -> dict[str, bytes]:
@@ -59,12 +59,12 @@ class MemoryServer:
         """Lose everything, as a cluster does that is set up anew: versions that were used are used again."""
         self.restore((1, {}))
 
-    def backup(self) -> tuple[int, dict[str, list[Versioned]]]:
+    def backup(self) -> tuple[int, dict[str, list[StoredValue]]]:
         """Return everything, for ``restore``."""
         with self._lock:
             return self._revision, copy.deepcopy(self._history)
 
-    def restore(self, backup: tuple[int, dict[str, list[Versioned]]]) -> None:
+    def restore(self, backup: tuple[int, dict[str, list[StoredValue]]]) -> None:
         """Go back to an earlier state."""
         with self._lock:
             self._revision, self._history = backup[0], copy.deepcopy(backup[1])
@@ -74,7 +74,7 @@ class MemoryServer:
         with self._lock:
             return self._revision
 
-    def read(self, key: str, back: int = 0) -> Versioned:
+    def read(self, key: str, back: int = 0) -> StoredValue:
         """Return what a key has, or had so many changes ago."""
         with self._lock:
             states = [NOTHING, *self._history.get(key, [])]
@@ -87,7 +87,7 @@ class MemoryServer:
             if states[-1].version != version:
                 return None
             self._revision += 1
-            states.append(NOTHING if value is None else Versioned(value, str(self._revision)))
+            states.append(NOTHING if value is None else StoredValue(value, str(self._revision)))
             return states[-1].version
 
     def later(self, key: str, value: bytes | None, version: str) -> None:
@@ -109,7 +109,7 @@ class MemoryStore:
         self._notices = notices
         self._highest = 0
 
-    def read(self, key: str) -> Versioned:
+    def read(self, key: str) -> StoredValue:
         """Return what a key has, or what it had before where the trouble is ``STALE``."""
         trouble = self._asked("read", key)
         self._notice(unsure=False)

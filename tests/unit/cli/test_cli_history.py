@@ -16,7 +16,7 @@ from forewarn.cli import main as cli
 from forewarn.cli.arguments import since
 from forewarn.events import parse_time
 from forewarn.runner.journal.writer import EventRow
-from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, RecordedState, Run, Terminal, decided, planned
 
 History = Callable[..., list[str]]
 
@@ -33,7 +33,7 @@ def history(run_command: Run) -> History:
     return succeeds
 
 
-def decide(recorded: Recorded, record: EventRow, eligibility: str = "approve", **fields: Any) -> None:
+def decide(recorded: RecordedState, record: EventRow, eligibility: str = "approve", **fields: Any) -> None:
     """Write the entry of a decision."""
     event = record.data["event"]
     about = {"event_id": event["EventId"], "type": event["EventType"], "status": event["EventStatus"]}
@@ -46,12 +46,12 @@ def decide(recorded: Recorded, record: EventRow, eligibility: str = "approve", *
     )
 
 
-def move(recorded: Recorded, record: EventRow, before: str, after: str, why: str) -> None:
+def move(recorded: RecordedState, record: EventRow, before: str, after: str, why: str) -> None:
     """Write the entry of a record's change of state."""
     recorded.note("state", record, **{"from": before, "to": after, "why": why})
 
 
-def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
+def test_the_record_of_an_event(recorded: RecordedState, history: History) -> None:
     recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8, dry_run=False)
     recorded.clocks.now += 60
     record = recorded.record("A1", event={"Resources": ["web_0", "web_1", "web_2", "web_3"]})
@@ -124,7 +124,7 @@ def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
     ]
 
 
-def test_one_event_is_shown_in_full(recorded: Recorded, history: History) -> None:
+def test_one_event_is_shown_in_full(recorded: RecordedState, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     recorded.clocks.now += 60
     recorded.record("B2")
@@ -149,7 +149,7 @@ def test_one_event_is_shown_in_full(recorded: Recorded, history: History) -> Non
     assert "the runner was stopped by SIGTERM" in "".join(whole), "that was during it"
 
 
-def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History) -> None:
+def test_a_reboot_and_a_clock_that_was_set(recorded: RecordedState, history: History) -> None:
     record = recorded.record("A1")
     decide(recorded, record)
     recorded.clocks.now += 10
@@ -171,7 +171,7 @@ def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History)
     ]
 
 
-def test_runner_entries_are_shown_between_events(recorded: Recorded, history: History) -> None:
+def test_runner_entries_are_shown_between_events(recorded: RecordedState, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     first = recorded.record("A1")
     decide(recorded, first)
@@ -213,7 +213,7 @@ def test_runner_entries_are_shown_between_events(recorded: Recorded, history: Hi
     ]
 
 
-def test_approval_with_an_unknown_result_is_shown(recorded: Recorded, history: History) -> None:
+def test_approval_with_an_unknown_result_is_shown(recorded: RecordedState, history: History) -> None:
     record = recorded.record("A1")
     recorded.note("approval-sending", record, event_ids=["A1"])
     recorded.note("runner-started", version="0.1.0")
@@ -222,7 +222,7 @@ def test_approval_with_an_unknown_result_is_shown(recorded: Recorded, history: H
     assert sum("the approval is sent" in line for line in history()) == 1
 
 
-def test_marks(recorded: Recorded, history: History) -> None:
+def test_marks(recorded: RecordedState, history: History) -> None:
     drill = recorded.record("drill-1", drill=True)
     recorded.note("would-approve", drill, event_ids=["drill-1"])
     plan = [planned("prepare", DRAIN, "succeeded"), planned("recover", UNDRAIN, "failed", reason="x")]
@@ -238,7 +238,7 @@ def test_marks(recorded: Recorded, history: History) -> None:
     assert any(line.endswith("  drill-1 ended: rehearsed") for line in lines)
 
 
-def test_drill_result_is_shown_with_its_drill(recorded: Recorded, history: History) -> None:
+def test_drill_result_is_shown_with_its_drill(recorded: RecordedState, history: History) -> None:
     for drill in ("drill-1", "drill-2"):
         record = recorded.record(drill, drill=True)
         recorded.note("would-approve", record, event_ids=[drill])
@@ -254,7 +254,7 @@ def test_drill_result_is_shown_with_its_drill(recorded: Recorded, history: Histo
     ]
 
 
-def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) -> None:
+def test_documents_are_shown_if_asked_for(recorded: RecordedState, history: History) -> None:
     event = {"EventId": "A1", "EventType": "Freeze", "EventStatus": "Scheduled"}
     recorded.note("document", incarnation=3, document={"DocumentIncarnation": 3, "Events": [event]}, problems=["odd"])
     recorded.note("document", document={"DocumentIncarnation": None, "Events": []}, drill=True)
@@ -273,7 +273,7 @@ def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) 
 # Which events
 
 
-def test_the_last_seven_days_unless_asked_otherwise(recorded: Recorded, history: History) -> None:
+def test_the_last_seven_days_unless_asked_otherwise(recorded: RecordedState, history: History) -> None:
     recorded.record("OLD", state="done")
     recorded.clocks.now += 8 * 86400
     recorded.record("NEW", state="done")
@@ -326,7 +326,7 @@ def test_bad_usage(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str
     assert ended.value.code == 2
 
 
-def test_an_event_that_is_not_there(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_event_that_is_not_there(recorded: RecordedState, capsys: pytest.CaptureFixture[str]) -> None:
     recorded.record("A1")
     assert cli.main(["history", "--state", recorded.directory, "--event", "B\x1b"]) == 2
     assert capsys.readouterr().err.startswith(r"error: no event's id begins with 'B\x1b'")
@@ -335,7 +335,7 @@ def test_an_event_that_is_not_there(recorded: Recorded, capsys: pytest.CaptureFi
 # For programs
 
 
-def test_json(recorded: Recorded, history: History) -> None:
+def test_json(recorded: RecordedState, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     secret = {"http": "https://hooks.example.com/x?token=hunter2"}
     recorded.clocks.now += 1
@@ -363,7 +363,7 @@ def test_json(recorded: Recorded, history: History) -> None:
     assert json.loads("".join(history("--json", "--since", "0s", "--limit", "1")))["events"][0]["event_id"] == "B2"
 
 
-def test_json_of_nothing(recorded: Recorded, history: History) -> None:
+def test_json_of_nothing(recorded: RecordedState, history: History) -> None:
     data = json.loads("".join(history("--json")))
     assert (data["events"], data["runner"]) == ([], [])
 
@@ -372,7 +372,9 @@ def test_json_of_nothing(recorded: Recorded, history: History) -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_no_line_is_longer_than_the_terminal(
+    recorded: RecordedState, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     evil = "a\x1b[31m\nReboot  FORGED  finished " + "x" * 300 + "\u00a0Reboot\u202e " + "日本" * 60
     event = {"EventType": "T\n" * 40, "Resources": [evil], "EventSource": evil, "Description": evil}
     record = recorded.record("E\x07" * 60, event=event, drill=True)
@@ -396,7 +398,7 @@ def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: py
 
 
 def test_a_narrow_terminal_has_output_at_the_left(
-    recorded: Recorded, history: History, monkeypatch: pytest.MonkeyPatch
+    recorded: RecordedState, history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = recorded.record("A1")
     recorded.note("hook-ended", record, phase="prepare", hook="run x", result="succeeded", output="done")

@@ -23,7 +23,7 @@ from forewarn.policy import pause
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.pause import Pause
 from forewarn.runner.clocks import Clocks
-from tools.fixtures.recorded_state import Recorded
+from tools.fixtures.recorded_state import RecordedState
 from tools.servers.scripted_imds import ScriptedServer, document, instance
 
 
@@ -97,13 +97,13 @@ def test_a_mistake_pauses_nothing(
 
 def test_lone_dry_run_does_not_get_the_pause(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (at / "dry-run").mkdir(mode=0o700)
-    Recorded(at / "dry-run").beat(pid=os.getpid())
+    RecordedState(at / "dry-run").beat(pid=os.getpid())
     assert said(capsys, "pause", "--for", "1h", "--reason", "x")["state"] == str(at)
     assert said(capsys, "pause", "--for", "1h", "--reason", "x", "--dry-run")["state"] == str(at / "dry-run")
 
 
 def test_unreadable_pause_is_reported_and_resume_mends_it(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Recorded(at).beat()
+    RecordedState(at).beat()
     paused(at)
     (at / "pause" / "pause.json").write_text("{")
     report = said(capsys, "status", code=1)

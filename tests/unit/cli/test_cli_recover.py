@@ -20,7 +20,7 @@ from forewarn.cli import recover as command
 from forewarn.runner.hooks import recovery_requests
 from forewarn.runner.journal.writer import EventRow
 from forewarn.runner.state.inbox import Inbox
-from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, RecordedState, Run, planned
 
 FAILED = planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason="it ended with exit code 1")
 HOOK = "run /usr/local/bin/undrain"
@@ -33,7 +33,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "poll", lambda *_: None)
 
 
-def failing(recorded: Recorded, event_id: str = "A1B2", **fields: Any) -> EventRow:
+def failing(recorded: RecordedState, event_id: str = "A1B2", **fields: Any) -> EventRow:
     fields = {
         "state": "recovering",
         "outcome": "finished",
@@ -43,13 +43,15 @@ def failing(recorded: Recorded, event_id: str = "A1B2", **fields: Any) -> EventR
     return recorded.record(event_id, **fields)
 
 
-def requests(recorded: Recorded) -> list[dict[str, Any]]:
+def requests(recorded: RecordedState) -> list[dict[str, Any]]:
     directory = Path(recorded.directory, "recoveries")
     return [json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))]
 
 
 @contextmanager
-def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], None]) -> Iterator[None]:
+def runner_that(
+    recorded: RecordedState, monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], None]
+) -> Iterator[None]:
     """Stand in for a runner: answer each request while the command waits, and remove its file."""
 
     def poll(*_: object) -> None:
@@ -66,7 +68,7 @@ def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Cal
 # What fails
 
 
-def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Run) -> None:
+def test_without_an_event_it_lists_what_fails(recorded: RecordedState, recover: Run) -> None:
     record = failing(recorded)
     recorded.note("hook-ended", record, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
     recorded.clocks.now += 600
@@ -86,7 +88,7 @@ def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Run) 
     assert found["next_attempt_at"] == "2026-11-21T15:05:11.000Z"
 
 
-def test_nothing_fails(recorded: Recorded, recover: Run) -> None:
+def test_nothing_fails(recorded: RecordedState, recover: Run) -> None:
     recorded.record(state="recovering", plan=[planned("recover", UNDRAIN)])
     recorded.beat()
     assert recover().lines == ["No recovery fails."]
@@ -103,7 +105,7 @@ def test_nothing_fails(recorded: Recorded, recover: Run) -> None:
     ],
 )
 def test_when_it_is_tried_next(
-    recorded: Recorded, recover: Run, run: dict[str, Any], note: str | None, text: str
+    recorded: RecordedState, recover: Run, run: dict[str, Any], note: str | None, text: str
 ) -> None:
     record = failing(recorded, plan=[{**FAILED, **run}])
     if note is not None:
@@ -113,7 +115,7 @@ def test_when_it_is_tried_next(
     assert f"  next attempt  {text}" in recover().lines
 
 
-def test_next_attempt_without_a_runner_awaits_one(recorded: Recorded, recover: Run) -> None:
+def test_next_attempt_without_a_runner_awaits_one(recorded: RecordedState, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)  # above what Linux gives
     assert "  next attempt  as soon as a runner is at work" in recover().lines
@@ -121,7 +123,7 @@ def test_next_attempt_without_a_runner_awaits_one(recorded: Recorded, recover: R
 
 @pytest.mark.parametrize("event_id", ["X; reboot", "$(reboot)", "it's", "-rf", "--json"])
 def test_printed_command_works_for_any_event_id(
-    recorded: Recorded, recover: Run, event_id: str, capsys: pytest.CaptureFixture[str]
+    recorded: RecordedState, recover: Run, event_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(recorded, event_id)
     recorded.beat()
@@ -142,7 +144,7 @@ def test_printed_command_works_for_any_event_id(
 # Asking
 
 
-def test_request_names_the_given_event(recorded: Recorded, recover: Run) -> None:
+def test_request_names_the_given_event(recorded: RecordedState, recover: Run) -> None:
     record = failing(recorded)
     failing(recorded, "B2C3")
     recorded.beat()
@@ -159,7 +161,9 @@ def test_request_names_the_given_event(recorded: Recorded, recover: Run) -> None
     assert shown.lines[0] == ("handed over: Reboot A1B2: the runner has not taken it yet. It will in its next cycle.")
 
 
-def test_what_the_runner_did_is_reported(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_runner_did_is_reported(
+    recorded: RecordedState, recover: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = failing(recorded)
     recorded.beat()
 
@@ -176,7 +180,9 @@ def test_what_the_runner_did_is_reported(recorded: Recorded, recover: Run, monke
     ]
 
 
-def test_what_was_dealt_with_is_reported(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_dealt_with_is_reported(
+    recorded: RecordedState, recover: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = failing(recorded)
     recorded.beat()
     with runner_that(
@@ -194,7 +200,7 @@ def test_what_was_dealt_with_is_reported(recorded: Recorded, recover: Run, monke
     )
 
 
-def test_a_refusal_is_reported(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_reported(recorded: RecordedState, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(recorded)
     recorded.beat()
     with runner_that(
@@ -205,7 +211,7 @@ def test_a_refusal_is_reported(recorded: Recorded, recover: Run, monkeypatch: py
     assert shown.lines == ["refused: Reboot A1B2: it is over"]
 
 
-def test_a_hook_that_runs_is_waited_for(recorded: Recorded, recover: Run) -> None:
+def test_a_hook_that_runs_is_waited_for(recorded: RecordedState, recover: Run) -> None:
     failing(recorded, plan=[{**FAILED, "status": "running"}])
     recorded.beat()
     shown = recover("A1B2", "--dealt-with", "put back")
@@ -213,7 +219,7 @@ def test_a_hook_that_runs_is_waited_for(recorded: Recorded, recover: Run) -> Non
     assert "a recover hook runs now. It is done when that hook has ended." in shown.lines[0]
 
 
-def test_request_without_a_runner_awaits_its_start(recorded: Recorded, recover: Run) -> None:
+def test_request_without_a_runner_awaits_its_start(recorded: RecordedState, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)
     shown = recover("A1B2", "--dealt-with", "put back")
@@ -224,7 +230,7 @@ def test_request_without_a_runner_awaits_its_start(recorded: Recorded, recover: 
 
 
 def test_it_waits_until_the_runner_has_taken_it(
-    recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch
+    recorded: RecordedState, recover: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(command, "Clocks", lambda: recorded.clocks)
@@ -236,7 +242,7 @@ def test_it_waits_until_the_runner_has_taken_it(
     def take() -> None:
         while not (names := inbox.names()):
             pass
-        with_note = Recorded(Path(recorded.directory))
+        with_note = RecordedState(Path(recorded.directory))
         with_note.note("recovery-again", record, request=names[0][: -len(".json")], hooks=[HOOK])
         with_note.journal.close()
         inbox.remove(names[0])
@@ -268,7 +274,7 @@ def test_it_waits_until_the_runner_has_taken_it(
         (["A1B2", "--dealt-with", "x" * 1001], "the note is not one line"),
     ],
 )
-def test_bad_usage_is_refused(recorded: Recorded, recover: Run, arguments: list[str], reason: str) -> None:
+def test_bad_usage_is_refused(recorded: RecordedState, recover: Run, arguments: list[str], reason: str) -> None:
     failing(recorded)
     failing(recorded, "A1B3")
     recorded.record("B1", state="recovering", plan=[planned("recover", UNDRAIN)])
@@ -281,7 +287,7 @@ def test_bad_usage_is_refused(recorded: Recorded, recover: Run, arguments: list[
     assert requests(recorded) == []
 
 
-def test_one_of_both_is_enough(recorded: Recorded, recover: Run) -> None:
+def test_one_of_both_is_enough(recorded: RecordedState, recover: Run) -> None:
     failing(recorded)
     with pytest.raises(SystemExit) as caught:
         recover("A1B2", "--again", "--dealt-with", "x")
@@ -289,7 +295,7 @@ def test_one_of_both_is_enough(recorded: Recorded, recover: Run) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_reported(
-    recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch
+    recorded: RecordedState, recover: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(recorded)
     recorded.beat()

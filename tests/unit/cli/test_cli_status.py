@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from forewarn.cli import main as cli
 from forewarn.texts import duration_text, exact_text
-from tools.fixtures.recorded_state import Recorded, Run, decided
+from tools.fixtures.recorded_state import RecordedState, Run, decided
 
 
 def dead_pid() -> int:
@@ -28,7 +28,7 @@ def dead_pid() -> int:
 # The runner
 
 
-def test_all_is_well(recorded: Recorded, status: Run) -> None:
+def test_all_is_well(recorded: RecordedState, status: Run) -> None:
     recorded.clocks.now += 3700
     recorded.beat()
     recorded.clocks.now += 0.4
@@ -44,7 +44,7 @@ def test_all_is_well(recorded: Recorded, status: Run) -> None:
     ]
 
 
-def test_a_dry_run_says_so(recorded: Recorded, status: Run) -> None:
+def test_a_dry_run_says_so(recorded: RecordedState, status: Run) -> None:
     recorded.beat(dry_run=True)
     recorded.record(decision=decided("approve"))
     shown = status()
@@ -53,7 +53,7 @@ def test_a_dry_run_says_so(recorded: Recorded, status: Run) -> None:
     assert "waits for  NotBefore: a dry run approves nothing" in shown.out
 
 
-def test_a_service_that_does_not_answer(recorded: Recorded, status: Run) -> None:
+def test_a_service_that_does_not_answer(recorded: RecordedState, status: Run) -> None:
     good = recorded.clocks.stamp()
     recorded.clocks.now += 125
     recorded.beat(state="failing", fault="the service answered 410 Gone", last_good_poll=good)
@@ -64,7 +64,7 @@ def test_a_service_that_does_not_answer(recorded: Recorded, status: Run) -> None
     assert "service  does not answer: timed out; no poll was answered" in status().lines
 
 
-def test_unreadable_document_is_not_nothing_pending(recorded: Recorded, status: Run) -> None:
+def test_unreadable_document_is_not_nothing_pending(recorded: RecordedState, status: Run) -> None:
     problem = "Events[0] has no usable EventId: skipped"
     recorded.beat(document_problems=1, document_problem=problem)
     shown = status()
@@ -82,7 +82,7 @@ def test_unreadable_document_is_not_nothing_pending(recorded: Recorded, status: 
     assert json.loads(status("--json").out)["document"] == {"problems": 0, "first": None}
 
 
-def test_a_runner_that_was_killed(recorded: Recorded, status: Run) -> None:
+def test_a_runner_that_was_killed(recorded: RecordedState, status: Run) -> None:
     pid = dead_pid()
     recorded.note("runner-started", version="0.1.0")
     recorded.beat(pid=pid)
@@ -97,7 +97,7 @@ def test_a_runner_that_was_killed(recorded: Recorded, status: Run) -> None:
     assert "As the runner left it:" in shown.lines
 
 
-def test_a_runner_that_was_stopped(recorded: Recorded, status: Run) -> None:
+def test_a_runner_that_was_stopped(recorded: RecordedState, status: Run) -> None:
     recorded.note("runner-started", version="0.1.0")
     recorded.beat(pid=dead_pid())
     recorded.note("runner-stopped", signal="SIGTERM")
@@ -107,7 +107,7 @@ def test_a_runner_that_was_stopped(recorded: Recorded, status: Run) -> None:
     assert shown.lines[0] == "runner   not running: stopped by SIGTERM; last alive 2026-11-21T14:05:11Z, 2 h ago"
 
 
-def test_a_runner_from_before_a_reboot(recorded: Recorded, status: Run) -> None:
+def test_a_runner_from_before_a_reboot(recorded: RecordedState, status: Run) -> None:
     recorded.beat()
     recorded.clocks.reboot(55, up=5)
     shown = status()
@@ -117,7 +117,7 @@ def test_a_runner_from_before_a_reboot(recorded: Recorded, status: Run) -> None:
 
 @pytest.mark.parametrize(("interval", "silent", "code"), [(1.0, 18, 0), (1.0, 19, 1), (60.0, 195, 0), (60.0, 196, 1)])
 def test_a_runner_that_does_not_respond(
-    recorded: Recorded, status: Run, interval: float, silent: float, code: int
+    recorded: RecordedState, status: Run, interval: float, silent: float, code: int
 ) -> None:
     recorded.beat(interval_seconds=interval)
     recorded.clocks.now += silent
@@ -129,7 +129,7 @@ def test_a_runner_that_does_not_respond(
     assert json.loads(status("--json").out)["runner"]["condition"] == ("not-responding" if code else "running")
 
 
-def test_the_first_answer_may_take_its_time(recorded: Recorded, status: Run) -> None:
+def test_the_first_answer_may_take_its_time(recorded: RecordedState, status: Run) -> None:
     recorded.beat(last_good_poll=None)
     recorded.clocks.now += 150
     shown = status()
@@ -140,13 +140,13 @@ def test_the_first_answer_may_take_its_time(recorded: Recorded, status: Run) -> 
     assert status().lines[0].startswith("runner   not responding")
 
 
-def test_setting_the_clock_makes_no_runner_late(recorded: Recorded, status: Run) -> None:
+def test_setting_the_clock_makes_no_runner_late(recorded: RecordedState, status: Run) -> None:
     recorded.beat()
     recorded.clocks.wall_offset += 3600
     assert status().code == 0
 
 
-def test_a_journal_without_a_sign_of_record(recorded: Recorded, status: Run) -> None:
+def test_a_journal_without_a_sign_of_record(recorded: RecordedState, status: Run) -> None:
     shown = status()
     assert shown.code == 1
     assert shown.lines[:2] == [
@@ -155,14 +155,14 @@ def test_a_journal_without_a_sign_of_record(recorded: Recorded, status: Run) -> 
     ]
 
 
-def test_journal_trouble_is_reported(recorded: Recorded, status: Run) -> None:
+def test_journal_trouble_is_reported(recorded: RecordedState, status: Run) -> None:
     recorded.beat(journal_trouble="STATE/journal.db cannot be used: the disk is full")
     shown = status()
     assert shown.code == 1
     assert "journal  nothing can be kept: STATE/journal.db cannot be used: the disk is full" in shown.lines
 
 
-def test_a_refused_reload_is_reported(recorded: Recorded, status: Run) -> None:
+def test_a_refused_reload_is_reported(recorded: RecordedState, status: Run) -> None:
     recorded.beat(reload_problem="config.json:1: bad JSON")
     shown = status()
     assert shown.code == 1
@@ -173,7 +173,7 @@ def test_a_refused_reload_is_reported(recorded: Recorded, status: Run) -> None:
     assert "the last reload was refused: config.json:1: bad JSON" in json.loads(status("--json").out)["problems"]
 
 
-def test_runner_is_shown_without_a_journal(recorded: Recorded, status: Run) -> None:
+def test_runner_is_shown_without_a_journal(recorded: RecordedState, status: Run) -> None:
     recorded.beat()
     recorded.journal.close()
     for path in Path(recorded.directory).glob("journal.db*"):
@@ -185,7 +185,7 @@ def test_runner_is_shown_without_a_journal(recorded: Recorded, status: Run) -> N
 
 
 @pytest.mark.parametrize("damage", ["the file", "a row"])
-def test_a_damaged_journal(recorded: Recorded, status: Run, damage: str) -> None:
+def test_a_damaged_journal(recorded: RecordedState, status: Run, damage: str) -> None:
     recorded.record()
     path = Path(recorded.directory) / "journal.db"
     recorded.journal.close()
@@ -228,7 +228,7 @@ def test_a_file_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "Not a directory" in capsys.readouterr().err
 
 
-def test_a_directory_that_is_not_ours(recorded: Recorded, status: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_is_not_ours(recorded: RecordedState, status: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_path: str) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -241,7 +241,7 @@ def test_a_directory_that_is_not_ours(recorded: Recorded, status: Run, monkeypat
 
 
 def test_the_default_directory(
-    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    recorded: RecordedState, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     recorded.beat()
     monkeypatch.setenv("STATE_DIRECTORY", recorded.directory)

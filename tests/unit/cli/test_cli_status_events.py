@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.runner.event_record import TRANSITIONS
-from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, decided, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, RecordedState, Run, decided, planned
 
 # What is pending
 
@@ -90,7 +90,7 @@ WAITING: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "text"), WAITING)
-def test_what_an_event_waits_for(recorded: Recorded, status: Run, fields: dict[str, Any], text: str) -> None:
+def test_what_an_event_waits_for(recorded: RecordedState, status: Run, fields: dict[str, Any], text: str) -> None:
     recorded.beat()
     recorded.record(**fields)
     shown = status()
@@ -98,14 +98,14 @@ def test_what_an_event_waits_for(recorded: Recorded, status: Run, fields: dict[s
     assert f"waits for  {text}" in [line.strip() for line in shown.lines]
 
 
-def test_every_state_of_a_record_is_known(recorded: Recorded, status: Run) -> None:
+def test_every_state_of_a_record_is_known(recorded: RecordedState, status: Run) -> None:
     recorded.beat()
     for number, state in enumerate(TRANSITIONS):
         recorded.record(f"E{number}", state=state, plan=[planned("prepare", DRAIN), planned("recover", UNDRAIN)])
     assert "does not know" not in status().out
 
 
-def test_a_running_hook_is_shown_with_its_time(recorded: Recorded, status: Run) -> None:
+def test_a_running_hook_is_shown_with_its_time(recorded: RecordedState, status: Run) -> None:
     hook = "run /usr/local/bin/drain --wait"
     plan = [planned("prepare", DRAIN, "running", attempts=2), planned("prepare", UNDRAIN, "running", attempts=1)]
     record = recorded.record(state="preparing", plan=plan)
@@ -121,7 +121,7 @@ def test_a_running_hook_is_shown_with_its_time(recorded: Recorded, status: Run) 
     ) in status().out
 
 
-def test_the_leader_and_when_this_vm_takes_over(recorded: Recorded, status: Run) -> None:
+def test_the_leader_and_when_this_vm_takes_over(recorded: RecordedState, status: Run) -> None:
     record = recorded.record(decision=decided("not-the-leader", wait_seconds=30.0))
     recorded.note("decision", record, **decided("not-the-leader"))
     recorded.clocks.now += 16.5
@@ -129,7 +129,7 @@ def test_the_leader_and_when_this_vm_takes_over(recorded: Recorded, status: Run)
     assert "waits for  the leader web_0; this VM takes over in 14 s\n" in status().out
 
 
-def test_an_approval_that_fails(recorded: Recorded, status: Run) -> None:
+def test_an_approval_that_fails(recorded: RecordedState, status: Run) -> None:
     recorded.beat()
     record = recorded.record(decision=decided("approve"))
     recorded.note("approval-failed", record, event_ids=["x"], reason="the service answered 503")
@@ -137,7 +137,7 @@ def test_an_approval_that_fails(recorded: Recorded, status: Run) -> None:
     assert "waits for  its approval, which failed 3 s ago: the service answered 503\n" in status().out
 
 
-def test_the_columns_of_an_event(recorded: Recorded, status: Run) -> None:
+def test_the_columns_of_an_event(recorded: RecordedState, status: Run) -> None:
     approved = recorded.clocks.stamp()
     recorded.record("A1", state="approved", approved_at=approved, event={"EventType": "Freeze", "DurationInSeconds": 5})
     started = {"EventStatus": "Started", "NotBefore": None, "DurationInSeconds": -1, "Resources": list("abcde")}
@@ -173,7 +173,7 @@ def test_the_columns_of_an_event(recorded: Recorded, status: Run) -> None:
 # What has failed
 
 
-def test_a_failed_preparation(recorded: Recorded, status: Run) -> None:
+def test_a_failed_preparation(recorded: RecordedState, status: Run) -> None:
     recorded.beat()
     failed = planned("prepare", DRAIN, "failed", reason="it took longer than 300 s")
     record = recorded.record(state="failed", plan=[failed])
@@ -192,7 +192,7 @@ def fails(**fields: Any) -> dict[str, Any]:
     return {**planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason=reason), **fields}
 
 
-def test_failing_recovery_is_shown_while_it_fails(recorded: Recorded, status: Run) -> None:
+def test_failing_recovery_is_shown_while_it_fails(recorded: RecordedState, status: Run) -> None:
     record = recorded.record("A1", state="recovering", plan=[planned("prepare", DRAIN, "succeeded"), fails()])
     recorded.clocks.now += 30 * 86400
     hook = "run /usr/local/bin/undrain"
@@ -229,7 +229,7 @@ def test_failing_recovery_is_shown_while_it_fails(recorded: Recorded, status: Ru
 
 
 def test_it_is_red_on_a_terminal(
-    recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    recorded: RecordedState, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded.record("A1", state="recovering", plan=[fails()])
     recorded.beat()
@@ -238,7 +238,7 @@ def test_it_is_red_on_a_terminal(
     assert "\x1b[1;31mFailing recoveries:" in capsys.readouterr().out
 
 
-def test_recovery_without_retries_waits_for_an_operator(recorded: Recorded, status: Run) -> None:
+def test_recovery_without_retries_waits_for_an_operator(recorded: RecordedState, status: Run) -> None:
     once = {**UNDRAIN, "retry": {"attempts": 1}}
     recorded.record("A1", state="recovering", plan=[fails(hook=once, attempts=1, failures=1, reason="it timed out")])
     recorded.beat()
@@ -249,7 +249,7 @@ def test_recovery_without_retries_waits_for_an_operator(recorded: Recorded, stat
     assert "  next attempt  none: it is not retried automatically" in shown.lines
 
 
-def test_it_fails_also_while_it_is_tried_again(recorded: Recorded, status: Run) -> None:
+def test_it_fails_also_while_it_is_tried_again(recorded: RecordedState, status: Run) -> None:
     record = recorded.record("A1", state="recovering", plan=[fails(status="running", attempts=6)])
     recorded.beat()
     assert status().code == 1
@@ -261,7 +261,7 @@ def test_it_fails_also_while_it_is_tried_again(recorded: Recorded, status: Run) 
     assert status().code == 0
 
 
-def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Run) -> None:
+def test_a_recovery_that_failed_is_remembered(recorded: RecordedState, status: Run) -> None:
     failed = planned("recover", UNDRAIN, "failed", reason="it ended with exit code 1")
     recorded.record("A1", state="done", outcome="finished", plan=[planned("prepare", DRAIN, "succeeded"), failed])
     recorded.clocks.now += 3600
@@ -278,7 +278,7 @@ def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Run) -
     assert status().code == 0, "a later event has run the hook"
 
 
-def test_failed_recovery_is_forgotten_after_a_day(recorded: Recorded, status: Run) -> None:
+def test_failed_recovery_is_forgotten_after_a_day(recorded: RecordedState, status: Run) -> None:
     recorded.record(state="done", plan=[planned("recover", UNDRAIN, "failed", reason="x")])
     recorded.clocks.now += 86390
     recorded.beat()

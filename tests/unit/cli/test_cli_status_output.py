@@ -24,12 +24,12 @@ from forewarn.runner.journal.writer import EventRow
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, RecordedState, Run, Terminal, decided, planned
 
 # For programs
 
 
-def test_json(recorded: Recorded, status: Run) -> None:
+def test_json(recorded: RecordedState, status: Run) -> None:
     secret = {"http": "https://user:pass@hooks.example.com/x?token=hunter2", "timeout_seconds": 10}
     recorded.record(
         "A1", state="preparing", plan=[planned("prepare", secret, "running")], decision=decided("preparing")
@@ -62,7 +62,7 @@ def test_json(recorded: Recorded, status: Run) -> None:
 # What a runner really writes
 
 
-def test_what_the_runner_keeps_is_understood(recorded: Recorded, status: Run) -> None:
+def test_what_the_runner_keeps_is_understood(recorded: RecordedState, status: Run) -> None:
     event = Event("A1", "Redeploy", "VirtualMachine", ("web_0",), "Scheduled", parse_time("2026-11-21T14:15:11Z"))
     record = EventRecord(7, event, recorded.clocks.stamp(), drill=True)
     run = runs.Run("prepare", "web-tier", "drain", DRAIN)
@@ -137,7 +137,9 @@ def test_damaged_record_does_not_hide_others(state: str, is_open: bool, path: li
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_no_line_is_longer_than_the_terminal(
+    recorded: RecordedState, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     recorded.beat(vm="web_1\x1b[2J")
     reason = "late\x1b[31m\nrunner   running " + "x" * 500 + "\u00a0runner\u202e " + "日本" * 40
     resources = ["web\t0", "y" * 100, "c", "d"]

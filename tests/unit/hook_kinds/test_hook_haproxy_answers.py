@@ -21,7 +21,7 @@ DRAINED = UP.replace("2 0\n", "2 8\n")
 STATISTICS = "# pxname,svname,qcur,scur,status,check_status,\nweb,s1,{},{},UP,L7OK,\n"
 
 
-class Scripted:
+class StatsSocket:
     """A stats socket. ``answers``: command -> its answer, or several, of which the last one stays."""
 
     def __init__(self, path: Path) -> None:
@@ -33,7 +33,7 @@ class Scripted:
         self._listener.listen()
         self._thread = threading.Thread(target=self._serve)
 
-    def __enter__(self) -> Scripted:
+    def __enter__(self) -> StatsSocket:
         self._thread.start()
         return self
 
@@ -61,8 +61,8 @@ class Scripted:
 
 
 @pytest.fixture
-def haproxy(tmp_path: Path) -> Iterator[Scripted]:
-    with Scripted(tmp_path / "admin.sock") as server:
+def haproxy(tmp_path: Path) -> Iterator[StatsSocket]:
+    with StatsSocket(tmp_path / "admin.sock") as server:
         server.answers = {"show servers state web": UP, "show stat": STATISTICS.format(0, 0)}
         yield server
 
@@ -78,49 +78,49 @@ def run(
     perform("haproxy", phase, {"socket": str(where), "server": "web/s1", **options}, EVENT, seconds, memory)
 
 
-def test_a_socket_without_the_right_is_named(haproxy: Scripted) -> None:
+def test_a_socket_without_the_right_is_named(haproxy: StatsSocket) -> None:
     haproxy.answers["set server web/s1 state drain"] = "Permission denied\n\n"
     with pytest.raises(HookFailedError, match=r"refused 'set server web/s1 state drain': .*needs 'level admin'"):
         run(PREPARE, haproxy.path)
 
 
 @pytest.mark.parametrize("answer", ["Can't find backend.\n\n", "220 mail.example ESMTP\n", "\xff\0\n", ""])
-def test_an_answer_without_the_server_is_quoted(haproxy: Scripted, answer: str) -> None:
+def test_an_answer_without_the_server_is_quoted(haproxy: StatsSocket, answer: str) -> None:
     haproxy.answers["show servers state web"] = answer
     with pytest.raises(HookFailedError, match=r"HAProxy knows no server web/s1") as caught:
         run(PREPARE, haproxy.path)
     assert answer.strip("\n\0") in str(caught.value)
 
 
-def test_server_with_a_longer_name_is_not_matched(haproxy: Scripted) -> None:
+def test_server_with_a_longer_name_is_not_matched(haproxy: StatsSocket) -> None:
     haproxy.answers["show servers state web"] = UP.replace(" s1 ", " s10 ")
     with pytest.raises(HookFailedError, match=r"HAProxy knows no server web/s1$"):
         run(PREPARE, haproxy.path)
     assert haproxy.orders() == []
 
 
-def test_open_and_queued_sessions_are_counted(haproxy: Scripted) -> None:
+def test_open_and_queued_sessions_are_counted(haproxy: StatsSocket) -> None:
     haproxy.answers["show servers state web"] = [UP, UP, DRAINED]
     haproxy.answers["show stat"] = STATISTICS.format(1, 2)
     with pytest.raises(HookFailedError, match=r"3 sessions open on web/s1, after \d s"):
         run(PREPARE, haproxy.path)
 
 
-def test_wait_none_waits_for_no_session(haproxy: Scripted) -> None:
+def test_wait_none_waits_for_no_session(haproxy: StatsSocket) -> None:
     haproxy.answers["show servers state web"] = [UP, UP, DRAINED]
     haproxy.answers["show stat"] = STATISTICS.format(0, 2)
     run(PREPARE, haproxy.path, options={"wait": "none"})
     assert haproxy.orders() == ["set server web/s1 state drain"]
 
 
-def test_reload_before_the_count_ends_no_drain(haproxy: Scripted) -> None:
+def test_reload_before_the_count_ends_no_drain(haproxy: StatsSocket) -> None:
     """The process before the reload says that the server drains, the one after it that no session is open."""
     haproxy.answers["show servers state web"] = [UP, UP, DRAINED, UP, UP, DRAINED]
     run(PREPARE, haproxy.path)
     assert haproxy.orders() == ["set server web/s1 state drain"] * 2
 
 
-def test_ineffective_order_is_a_failure(haproxy: Scripted) -> None:
+def test_ineffective_order_is_a_failure(haproxy: StatsSocket) -> None:
     with pytest.raises(HookFailedError, match="web/s1 is in service"):
         run(PREPARE, haproxy.path)
 
@@ -131,7 +131,7 @@ def test_an_address_where_nobody_answers_is_named(where: str) -> None:
         run(PREPARE, where)
 
 
-def test_a_recovery_without_a_preparation_changes_nothing(haproxy: Scripted, memory: str) -> None:
+def test_a_recovery_without_a_preparation_changes_nothing(haproxy: StatsSocket, memory: str) -> None:
     haproxy.answers["show servers state web"] = DRAINED
     run(RECOVER, haproxy.path, memory)
     assert haproxy.orders() == []
@@ -143,7 +143,7 @@ def test_recovery_waits_for_a_starting_haproxy(tmp_path: Path, memory: str) -> N
     with pytest.raises(HookFailedError, match=r"HAProxy does not answer at .*, after \d s"):
         run(RECOVER, path, memory)
     assert Path(memory).exists(), "the next attempt has to know"
-    with Scripted(path) as server:
+    with StatsSocket(path) as server:
         server.answers = {
             "show servers state web": [DRAINED, DRAINED, UP],
             "show stat": STATISTICS.format(0, 0),
@@ -153,7 +153,7 @@ def test_recovery_waits_for_a_starting_haproxy(tmp_path: Path, memory: str) -> N
     assert not Path(memory).exists()
 
 
-def test_server_without_checks_is_not_declared_down(haproxy: Scripted, memory: str) -> None:
+def test_server_without_checks_is_not_declared_down(haproxy: StatsSocket, memory: str) -> None:
     Path(memory).write_text('{"drained": true, "up": true}')
     haproxy.answers["show servers state web"] = [DRAINED, UP]
     haproxy.answers["show stat"] = STATISTICS.format(0, 0).replace("L7OK", "")
@@ -161,7 +161,7 @@ def test_server_without_checks_is_not_declared_down(haproxy: Scripted, memory: s
     assert haproxy.orders() == ["set server web/s1 state ready"]
 
 
-def test_server_that_was_down_is_not_awaited(haproxy: Scripted, memory: str) -> None:
+def test_server_that_was_down_is_not_awaited(haproxy: StatsSocket, memory: str) -> None:
     down = UP.replace("2 0\n", "0 0\n")
     haproxy.answers["show servers state web"] = [down, down, DRAINED]
     run(PREPARE, haproxy.path, memory)

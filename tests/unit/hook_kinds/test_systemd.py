@@ -22,7 +22,7 @@ from forewarn.hook_kinds.common.process import PREPARE, RECOVER, perform
 from forewarn.hook_kinds.common.work import HookFailedError, ProgramResult
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.worlds.fake_systemd import FakeSystemd, FakeUnit, Killed
+from tools.worlds.fake_systemd import FakeSystemd, FakeUnit, ProcessKilled
 
 SOCKET, SERVICE = "app.socket", "app.service"
 NEEDS = (("user", SERVICE), ("report", "user.service"), ("reader", SOCKET))  # a service, and what it requires
@@ -37,7 +37,7 @@ class Stage:
         self.systemd = FakeSystemd(directory / "run")
 
     def hook(self, phase: str, unit: str = SERVICE, seconds: float = 60.0, **options: Any) -> None:
-        """Run a hook. Raises HookFailedError, Killed."""
+        """Run a hook. Raises HookFailedError, ProcessKilled."""
         memory = str(self.directory / f"{unit}.json")
         perform("systemd", phase, {"unit": unit, **options}, {"EventId": "E"}, seconds, memory)
 
@@ -311,7 +311,7 @@ def test_all_that_was_active_is_active_again(
         def run(phase: str, kills: list[int]) -> None:
             for calls in kills:
                 fake.killed_at = fake.calls + calls
-                with suppress(Killed):
+                with suppress(ProcessKilled):
                     stage.hook(phase)
                 fake.killed_at = -1
                 fake.pause(0.5)

@@ -15,7 +15,7 @@ from forewarn.imds.errors import PassingFault
 from forewarn.imds.limiter import READ_RESERVE
 from tools.fixtures.client_bench import EVENT, client_of
 from tools.fixtures.clocks import ManualClocks
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 from tools.sites.waiting import wait_until
 

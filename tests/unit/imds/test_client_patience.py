@@ -13,7 +13,7 @@ from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from tools.fixtures.client_bench import EVENT, OK, client_of, fault_of
 from tools.fixtures.clocks import ManualClocks
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.scripted_imds import Answer, ScriptedServer, document, raw, status
 
 # Time

@@ -15,7 +15,7 @@ from forewarn.cli import recover as recover_command
 from forewarn.cli.runner_state import open_state
 from forewarn.cli.status.report import examine
 from forewarn.runner.state import dry_runs
-from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, RecordedState, planned
 from tools.worlds.stories import DRAINED, Story, hook, listed, match
 
 
@@ -57,7 +57,7 @@ def test_unreadable_journal_is_not_nothing_pending(
     tmp_path: Path, works: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
-    state = Recorded(tmp_path)
+    state = RecordedState(tmp_path)
     monkeypatch.setattr("forewarn.cli.status.command.Clocks", lambda: state.clocks)
     state.record(
         state="recovering",
@@ -155,7 +155,7 @@ def test_unsaved_event_is_shown_after_the_runner_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
-    state = Recorded(tmp_path)
+    state = RecordedState(tmp_path)
     monkeypatch.setattr("forewarn.cli.status.command.Clocks", lambda: state.clocks)
     fields = {"journal_trouble": "the disk is full", "unkept": 1, "unkept_events": "Reboot A1B2 (held)", "events": 1}
     state.beat(**fields, pid=4_000_000)

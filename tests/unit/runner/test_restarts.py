@@ -94,7 +94,7 @@ def test_damaged_record_keeps_the_vm_unready(tmp_path: Path) -> None:
     alter(tmp_path / "journal.db", "UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
     story.start()
     story.go(3)
-    assert len(story.instance.runner.recorder.journal.doubts) == 1
+    assert len(story.instance.runner.recorder.journal.lost_records) == 1
     assert not story.ready(), "'Is this VM still drained?'"
 
 

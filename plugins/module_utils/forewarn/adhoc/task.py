@@ -56,7 +56,7 @@ _ADVICE = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - the task is refused, by us
+class TaskError(Exception):
     """The task cannot be performed. The text is for the operator, ``more`` goes into the result."""
 
     def __init__(self, message: str, **more: Any) -> None:
@@ -114,7 +114,7 @@ def perform(
             )
             if params["approve"]:
                 approve(params, check_mode, client, document, patience(), result, warn)
-    except Refused as refusal:
+    except TaskError as refusal:
         result.update(refusal.more, failed=True, msg=str(refusal))
     except ForewarnError as error:
         result.update(_failure(error, monotonic() - begin))
@@ -123,9 +123,9 @@ def perform(
 
 def _check(params: Mapping[str, Any]) -> None:
     if params["timeout"] < 1:
-        raise Refused("timeout must be at least 1 second.")
+        raise TaskError("timeout must be at least 1 second.")
     if params["patience"] < 0:
-        raise Refused("patience must not be negative.")
+        raise TaskError("patience must not be negative.")
 
 
 def _pause() -> str | None:
@@ -269,31 +269,31 @@ def approve(
     result: dict[str, Any],
     warn: Callable[[str], None],
 ) -> None:
-    """Send the approvals that the task asks for, and add them to the result. Raises Refused."""
+    """Send the approvals that the task asks for, and add them to the result. Raises TaskError."""
     expected = params["document_incarnation"]
     # Nobody can refer to a document without an incarnation.
     if expected is not None and (document.incarnation is None or expected != str(document.incarnation)):
-        raise Refused(
+        raise TaskError(
             f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
             "Nothing was approved. Check the events again.",
             superseded=True,
         )
     if params["events_digest"] not in (None, result["events_digest"]):
-        raise Refused(
+        raise TaskError(
             "The events have changed since the decision. Nothing was approved. Check the events again.",
             superseded=True,
         )
     events, unknown = select(document, params["approve"])
     if unknown:
         listed = ", ".join(event.event_id for event in document.events) or "none"
-        raise Refused(
+        raise TaskError(
             f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed: {listed}. "
             "An event that has ended or was cancelled is no longer listed."
             + (f" And {unread_text(document.problems)}." if document.problems else "")
         )
     waiting = [event for event in events if event.event_status != "Started"]
     if waiting and result["pause"] is not None:
-        raise Refused(f"{result['pause']}. Nothing was approved. To end a pause: forewarn resume, on the VM.")
+        raise TaskError(f"{result['pause']}. Nothing was approved. To end a pause: forewarn resume, on the VM.")
     started = [event.event_id for event in events if event.event_status == "Started"]
     ids = [event.event_id for event in waiting]
     for event in waiting:  # a person who names an event has the last word
@@ -307,7 +307,7 @@ def approve(
             if not (fault.unsure or isinstance(fault, PassingFault)):
                 raise
             more = f"It is not known whether the approval of {', '.join(ids)} arrived."
-            raise Refused(f"{fault} {more}", **_failure(fault, None)) from fault
+            raise TaskError(f"{fault} {more}", **_failure(fault, None)) from fault
     texts = []
     if waiting:
         texts.append(f"{'would approve' if check_mode else 'approved'} {', '.join(ids)}")

@@ -56,7 +56,7 @@ class Cache:
                 return _find(path, read)
             content = make()
             if belongs(content):
-                _keep(path, content)
+                _store(path, content)
         return read(content)
 
     def _package(self) -> str:
@@ -103,7 +103,7 @@ def _find(path: Path, read: Callable[[bytes], Result]) -> Result:
     return result
 
 
-def _keep(path: Path, content: bytes) -> None:
+def _store(path: Path, content: bytes) -> None:
     with suppress(OSError, InputError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
         replace_file(path, content)

@@ -95,18 +95,18 @@ def _policies(rollouts: Sequence[HostRollout], rehearsed: bool) -> Iterator[Tabl
     groups = grouped((one._replace(host=""), one.host) for one in rollouts if one.outcome == DONE)
     if groups:
         yield TableLine("POLICIES, if this were no rehearsal" if rehearsed else "POLICIES", HEADING)
-    width = max((len(_named(one.now)) for one in groups), default=0)
+    width = max((len(_description(one.now)) for one in groups), default=0)
     for one, hosts in sorted(groups.items(), key=lambda group: -len(group[1])):
         on = f"{counted(len(hosts), 'host')}: {names(hosts, _MOST_NAMES)}"
-        yield TableLine(f"  {_named(one.now):<{width}}  {on}")
+        yield TableLine(f"  {_description(one.now):<{width}}  {on}")
         if one.before == one.now and not one.changes:
             yield TableLine("    as before")
         else:
-            yield TableLine(f"    before: {_named(one.before)}")
+            yield TableLine(f"    before: {_description(one.before)}")
         yield from (TableLine(f"    {line}", WARNING) for line in one.changes)
 
 
-def _named(policy: PolicyInUse | None) -> str:
+def _description(policy: PolicyInUse | None) -> str:
     return "none that is known" if policy is None else str(policy)
 
 

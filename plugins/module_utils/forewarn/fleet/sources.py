@@ -61,17 +61,17 @@ def local(paths: Sequence[str]) -> Source:
     if not paths:
         return found
     first = Path(paths[0])
-    home = _asked(first if first.is_dir() else first.parent, "rev-parse", "--show-toplevel")
+    home = _git_output(first if first.is_dir() else first.parent, "rev-parse", "--show-toplevel")
     if home is None or not all(Path(path).is_relative_to(home) for path in paths):
         return found
     directory = Path(home)
     within = [str(Path(path).relative_to(directory)) for path in paths]
-    commit = _asked(directory, "rev-parse", "--verify", "--quiet", "HEAD")
+    commit = _git_output(directory, "rev-parse", "--verify", "--quiet", "HEAD")
     if commit is None:  # a repository without a commit
         return found
-    repository = _asked(directory, "config", "--get", "remote.origin.url")
-    ref = _asked(directory, "describe", "--all", "--exact-match", "HEAD")
-    changes = _asked(directory, "status", "--porcelain", "--untracked-files=all", "--", *within)
+    repository = _git_output(directory, "config", "--get", "remote.origin.url")
+    ref = _git_output(directory, "describe", "--all", "--exact-match", "HEAD")
+    changes = _git_output(directory, "status", "--porcelain", "--untracked-files=all", "--", *within)
     return {
         "repository": None if repository is None else _SECRET.sub("", repository),
         "ref": None if ref is None else re.sub("^(heads|tags)/", "", ref),
@@ -91,7 +91,7 @@ def inside(home: Path, path: str) -> str:
     return path
 
 
-def _asked(directory: Path, *arguments: str) -> str | None:
+def _git_output(directory: Path, *arguments: str) -> str | None:
     """Return what git says of a checkout, or None if it says nothing or there is no git."""
     try:
         process = _git(directory, *arguments)

@@ -127,7 +127,7 @@ class Reconciler:
             self._reporter.report_document(document)
         # An answer without a body, or one that can be read only in part, does not show all that is listed.
         whole = document.incarnation is not None and not document.problems
-        if self._journal.doubts.unknown and not self.drill:
+        if self._journal.lost_records.unknown and not self.drill:
             listed = [event.key for event in document.events]
             (self._journal.settle_doubts if whole else self._journal.doubt_listed)(listed)
         if self._journal.has_unread_records and whole and self._listed_first is None:

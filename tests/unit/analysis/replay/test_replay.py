@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recorded documents through policies: decisions then and now, and when this VM would have approved."""
+"""RecordedState documents through policies: decisions then and now, and when this VM would have approved."""
 
 from __future__ import annotations
 

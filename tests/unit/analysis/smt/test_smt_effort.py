@@ -116,12 +116,12 @@ def test_parts_of_equal_cost_are_set_aside_together(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("forewarn.analysis.smt.effort.TOTAL", 20_000)
     seen: list[int] = []
 
-    class Counted(Effort):
+    class CountedEffort(Effort):
         def __init__(self, aside: Mapping[str, str] | None = None, *, last: bool = True) -> None:
             seen.append(len(aside or {}))
             super().__init__(aside, last=last)
 
-    monkeypatch.setattr("forewarn.analysis.smt.effort.Effort", Counted)
+    monkeypatch.setattr("forewarn.analysis.smt.effort.Effort", CountedEffort)
     parts = ("now.getHours('Europe/Berlin')", "now.getDayOfWeek('Europe/Berlin')")
     rules = "".join(
         f'    - {{id: r{n}, condition: "{parts[0]} < {n + 2} && {parts[1]} == {n}", output: hold}}\n' for n in range(6)

@@ -12,7 +12,7 @@ from forewarn.cli.group import common
 from forewarn.runner.groups import documents, semaphore
 from forewarn.runner.groups.semaphore import Semaphore
 from forewarn.runner.groups.settings import GroupSettings, SecretSource, StoreSettings
-from forewarn.runner.groups.store import LOGIN, StoreFault, Versioned
+from forewarn.runner.groups.store import LOGIN, StoredValue, StoreFault
 from tools.worlds.memory_store import LATE, LOST_ANSWER, OUTAGE, MemoryServer, MemoryStore
 
 KEY = documents.semaphore_key("web")
@@ -115,7 +115,7 @@ def test_it_cleans_up_where_an_answer_was_lost(
 
 
 def test_store_that_loses_writes_is_trouble(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "read", lambda _key: Versioned(None, ""))
+    monkeypatch.setattr(store, "read", lambda _key: StoredValue(None, ""))
     found = check()
     assert (found.state, found.text) == (TROUBLE, f"{MEMORY} does not have what was just written to it.")
 

@@ -16,17 +16,17 @@ import pytest
 from forewarn import __version__
 from forewarn.cli.run import next_start
 from forewarn.runner.hooks.commands import ROOT
-from tools.fixtures.recorded_state import Recorded, Run
+from tools.fixtures.recorded_state import RecordedState, Run
 from tools.sites.runner_process import compiled, program
 
 POLICY = "name: freezes\nrule:\n  match:\n    - {output: approve, prepare: [{run: [HOOK]}]}\n"
 SOURCE = {"repository": "https://git.example/p.git", "ref": "main", "commit": "0123456789abcdef", "modified": False}
 
 
-class Installed:
+class Installation:
     """What a role has installed, and a runner that has loaded it."""
 
-    def __init__(self, directory: Path, recorded: Recorded, status: Run) -> None:
+    def __init__(self, directory: Path, recorded: RecordedState, status: Run) -> None:
         self.directory = directory
         self.hook = program(directory / "drain", "true")
         self.artifact = compiled(directory, POLICY.replace("HOOK", str(self.hook)))
@@ -65,12 +65,12 @@ class Installed:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, recorded: Recorded, status: Run) -> Installed:
+def installed(tmp_path: Path, recorded: RecordedState, status: Run) -> Installation:
     """Return what is on disk as it was loaded."""
-    return Installed(tmp_path, recorded, status)
+    return Installation(tmp_path, recorded, status)
 
 
-def test_unchanged_host_has_no_problem(installed: Installed) -> None:
+def test_unchanged_host_has_no_problem(installed: Installation) -> None:
     report = installed.status(source=SOURCE)
     assert report["problems"] == []
     assert report["runner"]["config"] == report["on_disk"]["digest"] == installed.fields["config"]
@@ -102,7 +102,7 @@ def test_unchanged_host_has_no_problem(installed: Installed) -> None:
         ('{"artifact": "policy.json" }', "the configuration /"),
     ],
 )
-def test_a_configuration_that_was_changed(installed: Installed, content: str, problem: str) -> None:
+def test_a_configuration_that_was_changed(installed: Installation, content: str, problem: str) -> None:
     installed.config.write_text(content)
     report = installed.status()
     (said,) = report["problems"]
@@ -116,13 +116,13 @@ def test_a_configuration_that_was_changed(installed: Installed, content: str, pr
         assert said.startswith("the last reload was refused")
 
 
-def test_a_configuration_that_is_gone(installed: Installed) -> None:
+def test_a_configuration_that_is_gone(installed: Installation) -> None:
     installed.config.unlink()
     (said,) = installed.status()["problems"]
     assert said.startswith(f"the runner would not start again: configuration {installed.config}: No such file")
 
 
-def test_policies_that_were_changed_or_damaged(installed: Installed) -> None:
+def test_policies_that_were_changed_or_damaged(installed: Installation) -> None:
     compiled(installed.directory, POLICY.replace("HOOK", "/bin/true"))
     (said,) = installed.status()["problems"]
     assert said.startswith("the policies on disk have changed since the runner loaded them, to sha256:")
@@ -131,13 +131,13 @@ def test_policies_that_were_changed_or_damaged(installed: Installed) -> None:
     assert "digest does not match" in said
 
 
-def test_program_writable_by_others_prevents_the_start(installed: Installed) -> None:
+def test_program_writable_by_others_prevents_the_start(installed: Installation) -> None:
     installed.hook.chmod(0o777)
     (said,) = installed.status()["problems"]
     assert said.startswith(f"the runner would not start again: hook program {installed.hook} can be changed by others")
 
 
-def test_an_upgrade_without_a_restart(installed: Installed) -> None:
+def test_an_upgrade_without_a_restart(installed: Installation) -> None:
     installed.install("9.9.9")
     (said,) = installed.status()["problems"]
     assert said == f"forewarn {__version__} is running, and {installed.program} is now 9.9.9: restart it"
@@ -147,11 +147,11 @@ def test_an_upgrade_without_a_restart(installed: Installed) -> None:
         assert said == f"the runner would not start again: its program {installed.program} is gone"
 
 
-def test_a_runner_from_a_directory(installed: Installed) -> None:
+def test_a_runner_from_a_directory(installed: Installation) -> None:
     assert installed.status(program=ROOT)["on_disk"]["version"] == __version__
 
 
-def test_stopped_runner_reports_why_it_would_fail(installed: Installed) -> None:
+def test_stopped_runner_reports_why_it_would_fail(installed: Installation) -> None:
     """What it had loaded, and lacked then, does not matter any more."""
     installed.config.write_text('{"artifact": "policy.json"} ')
     installed.install("9.9.9")
@@ -165,7 +165,7 @@ def test_stopped_runner_reports_why_it_would_fail(installed: Installed) -> None:
     ]
 
 
-def test_what_hooks_lack(installed: Installed) -> None:
+def test_what_hooks_lack(installed: Installation) -> None:
     missing = ["rule drain of policy web-tier: there is no program /usr/local/bin/drain", "…"]
     report = installed.status(missing=missing)
     assert report["runner"]["missing"] == missing
@@ -173,7 +173,7 @@ def test_what_hooks_lack(installed: Installed) -> None:
     assert f"hooks    one lacks what it needs: {missing[0]}" in installed.lines(missing=missing)
 
 
-def test_options_of_the_command_line_count(installed: Installed) -> None:
+def test_options_of_the_command_line_count(installed: Installation) -> None:
     config = str(installed.config)
     assert installed.status(options={"config": config, "interval": 5.0, "vm_name": "web_0"})["problems"] == []
     (said,) = installed.status(options={"config": config, "param": ["nobody=1"]})["problems"]
@@ -182,14 +182,14 @@ def test_options_of_the_command_line_count(installed: Installed) -> None:
     assert (report["problems"], report["on_disk"]["config"], report["on_disk"]["digest"]) == ([], None, None)
 
 
-def test_a_dry_run_that_is_to_go_live(installed: Installed) -> None:
+def test_a_dry_run_that_is_to_go_live(installed: Installation) -> None:
     """Its next start uses the live runner's directory, so the mark of this one says nothing against it."""
     (installed.directory / "mode").write_text("dry-run\n")
     assert installed.status(dry_run=True)["problems"] == []
     assert installed.status(dry_run=True, options={**installed.fields["options"], "dry_run": True})["problems"] == []
 
 
-def test_nothing_is_said_of_what_is_not_known(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_said_of_what_is_not_known(installed: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     assert installed.status(options=None, program=None, config=None)["on_disk"] is None
     installed.config.write_text("{")
     odd: list[Any] = ["x", [], 3, True]

@@ -184,7 +184,7 @@ def test_nobody_is_asked_for_a_password(tmp_path: Path, cache: Path, monkeypatch
     helper.chmod(0o755)
     for name in ("GIT_ASKPASS", "SSH_ASKPASS"):
         monkeypatch.setenv(name, str(helper))
-    with http.server.HTTPServer(("127.0.0.1", 0), Unauthorized) as server:
+    with http.server.HTTPServer(("127.0.0.1", 0), UnauthorizedHandler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         monkeypatch.setattr(git_files, "_PROTOCOLS", "http")
@@ -197,7 +197,7 @@ def test_nobody_is_asked_for_a_password(tmp_path: Path, cache: Path, monkeypatch
     assert list(cache.iterdir()) == []
 
 
-class Unauthorized(http.server.BaseHTTPRequestHandler):
+class UnauthorizedHandler(http.server.BaseHTTPRequestHandler):
     """Wants a user and a password."""
 
     def do_GET(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from forewarn.runner.groups.store import LOST_DATA, StoreFault, Versioned
+from forewarn.runner.groups.store import LOST_DATA, StoredValue, StoreFault
 from tools.servers.store_counting import Counting
 from tools.worlds.memory_store import (
     DOUBLED,
@@ -78,9 +78,9 @@ def test_doubled_swap_reports_a_conflict(server: MemoryServer) -> None:
 
 def test_a_stale_read(server: MemoryServer) -> None:
     store = MemoryStore(server, always(STALE))
-    assert store.read(KEY) == Versioned(None, "")
+    assert store.read(KEY) == StoredValue(None, "")
     server.swap(KEY, b"two", "2")
-    assert store.read(KEY) == Versioned(b"one", "2")
+    assert store.read(KEY) == StoredValue(b"one", "2")
 
 
 @pytest.mark.parametrize(("wiped", "left"), [(True, None), (False, b"one")])

@@ -17,7 +17,7 @@ from forewarn.imds.errors import GARBAGE
 from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.azure_login import AzureLogin, IdentityLogin, SasLogin
-from forewarn.runner.groups.store import LOGIN, TOO_LARGE, StoreFault, Versioned
+from forewarn.runner.groups.store import LOGIN, TOO_LARGE, StoredValue, StoreFault
 from forewarn.runner.groups.tls import TlsFiles
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ def remove(blobs: AzureBlob) -> str | None:
 
 def test_requests() -> None:
     with ScriptedServer(FOUND, CREATED, CREATED, status(202), listing()) as server, closing(store(server)) as blobs:
-        assert blobs.read(KEY) == Versioned(VALUE, ETAG)
+        assert blobs.read(KEY) == StoredValue(VALUE, ETAG)
         assert blobs.swap(KEY, VALUE, "") == ETAG
         assert swap(blobs) == ETAG
         assert remove(blobs) == ""
@@ -101,7 +101,7 @@ def test_the_name_of_an_account() -> None:
 
 
 def test_nothing_is_there() -> None:
-    assert one_answer(error(404, "BlobNotFound"), lambda blobs: blobs.read(KEY)) == Versioned(None, "")
+    assert one_answer(error(404, "BlobNotFound"), lambda blobs: blobs.read(KEY)) == StoredValue(None, "")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_any_answer_is_a_value_or_fault(
                 assert "Secret" not in text
                 continue
         if what == "read":
-            assert result in (Versioned(body, ETAG), Versioned(None, ""))
+            assert result in (StoredValue(body, ETAG), StoredValue(None, ""))
             assert code == (200 if result.version else 404)
         elif what == "list":
             assert code == 200

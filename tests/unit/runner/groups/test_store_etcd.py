@@ -15,10 +15,10 @@ import pytest
 from forewarn.imds.errors import GARBAGE
 from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.etcd import Etcd
-from forewarn.runner.groups.store import LOGIN, LOST_DATA, StoreFault, Versioned
+from forewarn.runner.groups.store import LOGIN, LOST_DATA, StoredValue, StoreFault
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.scripted_imds import Answer, AnsweringServer, Request, ScriptedServer, raw, status
 
 KEY, VALUE = "forewarn/web/slots", b"value"
@@ -111,10 +111,10 @@ def test_requests() -> None:
 
 
 def test_answers_to_a_read() -> None:
-    assert one_answer(found(row()), lambda etcd: etcd.read(KEY)) == Versioned(VALUE, "5")
-    assert one_answer(NOTHING_FOUND, lambda etcd: etcd.read(KEY)) == Versioned(None, "")
+    assert one_answer(found(row()), lambda etcd: etcd.read(KEY)) == StoredValue(VALUE, "5")
+    assert one_answer(NOTHING_FOUND, lambda etcd: etcd.read(KEY)) == StoredValue(None, "")
     without_value = {name: part for name, part in row().items() if name != "value"}
-    assert one_answer(found(without_value), lambda etcd: etcd.read(KEY)) == Versioned(b"", "5")
+    assert one_answer(found(without_value), lambda etcd: etcd.read(KEY)) == StoredValue(b"", "5")
 
 
 def test_answers_to_a_list() -> None:

@@ -18,7 +18,7 @@ from forewarn.runner.groups.store import TOO_LARGE, StoreFault
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.servers.kept_connections import ask, fault_of, to
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status
 
 # The connection

@@ -17,7 +17,7 @@ from forewarn.runner.groups.address import Address
 from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.etcd import Etcd
 from forewarn.runner.groups.settings import SecretSource, StoreSettings, open_store, store_settings
-from forewarn.runner.groups.store import LOGIN, StoreFault, Versioned
+from forewarn.runner.groups.store import LOGIN, StoredValue, StoreFault
 from forewarn.runner.state.trust import read_secret
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,7 +158,7 @@ def test_a_rotated_password_counts_without_a_restart(tmp_path: Path) -> None:
             with pytest.raises(StoreFault, match="another password"):
                 store.read("forewarn/a")
             password.write_text("new pass wörd\n")
-            assert store.read("forewarn/a") == Versioned(None, "")
+            assert store.read("forewarn/a") == StoredValue(None, "")
     assert given_passwords == ["old", "new pass wörd"]
 
 
@@ -205,7 +205,7 @@ def test_a_container_with_a_sas(tmp_path: Path, certificate: Path, tls: ssl.SSLC
         settings = store_settings({"blob": url, "ca_file": str(certificate), "sas": {"file": str(sas)}})
         with closing(open_store(settings, None, ENDPOINT)) as store:
             assert isinstance(store, AzureBlob)
-            assert store.read("forewarn/a") == Versioned(b"x", '"1"')
+            assert store.read("forewarn/a") == StoredValue(b"x", '"1"')
     assert [request.target for request in server.requests] == ["/lab1/group/forewarn/a?sv=1&sig=s%3D"]
 
 

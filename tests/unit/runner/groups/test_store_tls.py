@@ -19,7 +19,7 @@ from forewarn.runner.groups.address import Address, parse_address
 from forewarn.runner.groups.store import CERTIFICATE, StoreFault
 from forewarn.runner.groups.tls import TlsFiles
 from tools.servers.kept_connections import ask, fault_of, to
-from tools.servers.listened import free_port
+from tools.servers.listener_client import free_port
 from tools.servers.scripted_imds import ScriptedServer, status
 from tools.servers.webhooks import HOST, Answer, Webhook, server_context
 

@@ -108,8 +108,8 @@ def test_damaged_file_is_moved_aside_at_start(
     journal = Journal(str(tmp_path), clocks)
     intact = [row.id for row in journal.open()]
     assert intact == readable
-    assert journal.doubts.keys == {record(number).key for number in (40, 41) if number not in intact}
-    assert not journal.doubts.unknown
+    assert journal.lost_records.keys == {record(number).key for number in (40, 41) if number not in intact}
+    assert not journal.lost_records.unknown
     assert journal.trouble is None
     aside = tmp_path / "journal.db.corrupt-20260528T204320Z"
     assert journal.moved_aside == str(aside)

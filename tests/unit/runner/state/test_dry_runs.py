@@ -23,7 +23,7 @@ from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.recorded_state import DRAIN, UNDRAIN, Recorded, decided, planned
+from tools.fixtures.recorded_state import DRAIN, UNDRAIN, RecordedState, decided, planned
 
 
 class Asks(NamedTuple):
@@ -37,7 +37,7 @@ class Asks(NamedTuple):
     recover_when: str = "prepared"
 
 
-class Said:
+class ReportedDryRun:
     """A pretence, and what it said."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def test_no_event_means_no_report() -> None:
 
 
 def test_hooks_are_reported_once_and_recoveries_later() -> None:
-    said = Said()
+    said = ReportedDryRun()
     assert said.prepare(Asks()) == [("prepare", ["run /usr/local/bin/drain --wait"])]
     assert said.prepare(Asks()) == []
     assert said.prepare(Asks(), Asks(rule="other", prepare=(UNDRAIN,), recover=())) == [
@@ -81,7 +81,7 @@ def test_hooks_are_reported_once_and_recoveries_later() -> None:
 
 
 def test_what_never_was_due_is_not_recovered() -> None:
-    said = Said()
+    said = ReportedDryRun()
     later = Asks(prepare_within_seconds=600.0)
     assert said.prepare(later, notice=601.0) == []
     assert said.gone() == []
@@ -90,7 +90,7 @@ def test_what_never_was_due_is_not_recovered() -> None:
 
 
 def test_missing_not_before_is_due_at_once() -> None:
-    assert Said().prepare(Asks(prepare_within_seconds=600.0), notice=None) != []
+    assert ReportedDryRun().prepare(Asks(prepare_within_seconds=600.0), notice=None) != []
 
 
 def test_a_directory_is_marked_once_and_for_good(tmp_path: Path) -> None:
@@ -127,27 +127,31 @@ def test_link_in_place_of_the_mark_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> tuple[Recorded, Recorded]:
+def both(tmp_path: Path) -> tuple[RecordedState, RecordedState]:
     """Return the state of a live runner and of its dry run."""
     live, dry = tmp_path / "live", tmp_path / "live" / "dry-run"
     dry.mkdir(parents=True)
     dry_runs.claim(str(dry), dry_run=True)
-    return Recorded(live), Recorded(dry)
+    return RecordedState(live), RecordedState(dry)
 
 
-def compare(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str]:
+def compare(
+    both: tuple[RecordedState, RecordedState], capsys: pytest.CaptureFixture[str], *more: str
+) -> tuple[int, str]:
     code = cli.main(["history", "--state", both[0].directory, "--since", "2020-01-01", "--compare", *more])
     return code, capsys.readouterr().out
 
 
-def decision(state: Recorded, event_id: str, status: str = "Scheduled", **fields: Any) -> None:
+def decision(state: RecordedState, event_id: str, status: str = "Scheduled", **fields: Any) -> None:
     record = state.record(
         event_id, plan=[planned("prepare", DRAIN, "succeeded")] if fields.pop("drains", False) else []
     )
     state.note("decision", record, status=status, **decided("approve", **fields))
 
 
-def test_the_same_words_are_the_same(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_words_are_the_same(
+    both: tuple[RecordedState, RecordedState], capsys: pytest.CaptureFixture[str]
+) -> None:
     for state in both:
         decision(state, "A1")
     code, out = compare(both, capsys)
@@ -157,7 +161,7 @@ def test_the_same_words_are_the_same(both: tuple[Recorded, Recorded], capsys: py
 
 @pytest.mark.parametrize("other", [{"output": "hold"}, {"rule": "late"}, {"policy": "db"}, {"drains": True}])
 def test_other_words_are_a_difference(
-    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str], other: dict[str, Any]
+    both: tuple[RecordedState, RecordedState], capsys: pytest.CaptureFixture[str], other: dict[str, Any]
 ) -> None:
     decision(both[0], "A1", **other)
     decision(both[1], "A1")
@@ -166,7 +170,7 @@ def test_other_words_are_a_difference(
 
 
 def test_the_last_decision_before_the_start_counts(
-    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
+    both: tuple[RecordedState, RecordedState], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for state, first in zip(both, ("hold", "approve")):
         record = state.record("A1")
@@ -175,7 +179,9 @@ def test_the_last_decision_before_the_start_counts(
     assert compare(both, capsys)[0] == 0
 
 
-def test_event_of_one_run_is_no_difference(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
+def test_event_of_one_run_is_no_difference(
+    both: tuple[RecordedState, RecordedState], capsys: pytest.CaptureFixture[str]
+) -> None:
     decision(both[0], "A1")
     both[0].record("drill-1", drill=True)
     code, out = compare(both, capsys)
@@ -184,22 +190,24 @@ def test_event_of_one_run_is_no_difference(both: tuple[Recorded, Recorded], caps
 
 
 def test_equal_kinds_are_named_by_directory(
-    both: tuple[Recorded, Recorded], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    both: tuple[RecordedState, RecordedState], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    decision(Recorded(other), "A1")
+    decision(RecordedState(other), "A1")
     decision(both[0], "A1")
     code, out = compare(both, capsys, str(other), "--json")
     (row,) = json.loads(out)["events"]
     assert (code, [side["name"] for side in row["sides"]]) == (0, [both[0].directory, str(other)])
 
 
-def test_documents_are_of_one_runner(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_are_of_one_runner(
+    both: tuple[RecordedState, RecordedState], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert compare(both, capsys, "--documents")[0] == 2
 
 
 def test_comparison_without_a_dry_run_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    state = Recorded(tmp_path)
+    state = RecordedState(tmp_path)
     assert cli.main(["history", "--state", state.directory, "--compare"]) == 2
     assert f"{tmp_path}/dry-run" in capsys.readouterr().err

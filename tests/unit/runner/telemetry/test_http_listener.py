@@ -19,7 +19,7 @@ from forewarn.errors import InputError
 from forewarn.runner.telemetry.http_listener import MOST_CONNECTIONS, HttpListener
 from forewarn.runner.telemetry.metrics_server import MetricsServer
 from forewarn.runner.telemetry.probe_server import ProbeServer
-from tools.servers.listened import TIMEOUT, Listened
+from tools.servers.listener_client import TIMEOUT, ListenerClient
 
 SOON = 1.0  # less than the patience with a client that hinders
 Make = Callable[..., HttpListener]
@@ -40,13 +40,13 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 @pytest.fixture
-def served(make: Make) -> Iterator[Listened]:
-    it = Listened(make())
+def served(make: Make) -> Iterator[ListenerClient]:
+    it = ListenerClient(make())
     yield it
     it.server.close()
 
 
-def test_head_has_the_length_and_no_body(served: Listened) -> None:
+def test_head_has_the_length_and_no_body(served: ListenerClient) -> None:
     length = len(served.ask("/healthz")[1])
     head = served.raw(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert f"\r\nContent-Length: {length}\r\n".encode() in head
@@ -65,7 +65,7 @@ def test_head_has_the_length_and_no_body(served: Listened) -> None:
         ("OPTIONS", "*", 404),
     ],
 )
-def test_there_is_nothing_else(served: Listened, method: str, path: str, status: int) -> None:
+def test_there_is_nothing_else(served: ListenerClient, method: str, path: str, status: int) -> None:
     answered, body, headers = served.ask(path, method)
     assert answered == status
     assert headers["Allow"] == ("GET, HEAD" if status == 405 else None)
@@ -80,16 +80,16 @@ def test_there_is_nothing_else(served: Listened, method: str, path: str, status:
         *(b"\x16\x03\x01\n\n", b"\x16\x03\x01\x02\x00\n\n", b"get / HTTP/1.1\n\n"),
     ],
 )
-def test_what_is_no_request_is_refused(served: Listened, request_bytes: bytes) -> None:
+def test_what_is_no_request_is_refused(served: ListenerClient, request_bytes: bytes) -> None:
     assert served.raw(request_bytes).startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_old_clients_and_bare_line_ends_are_served(served: Listened) -> None:
+def test_old_clients_and_bare_line_ends_are_served(served: ListenerClient) -> None:
     body = served.ask("/healthz")[1].encode()
     assert served.raw(b"GET /healthz HTTP/1.0\n\n").endswith(b"\r\n\r\n" + body)
 
 
-def test_a_request_in_pieces_is_put_together(served: Listened) -> None:
+def test_a_request_in_pieces_is_put_together(served: ListenerClient) -> None:
     with served.connect() as connection:
         for piece in (b"GET /hea", b"lthz HTTP/1.1\r\nHo", b"st: lb\r\n\r", b"\n"):
             connection.sendall(piece)
@@ -97,30 +97,30 @@ def test_a_request_in_pieces_is_put_together(served: Listened) -> None:
         assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
-def test_one_connection_has_one_answer(served: Listened) -> None:
+def test_one_connection_has_one_answer(served: ListenerClient) -> None:
     asked = b"GET /healthz HTTP/1.1\r\nHost: lb\r\n\r\n"
     assert served.raw(asked + asked).count(b"HTTP/1.1") == 1
 
 
-def test_a_head_that_is_too_long_is_refused(served: Listened) -> None:
+def test_a_head_that_is_too_long_is_refused(served: ListenerClient) -> None:
     filler = b"X-Filler: " + b"x" * served.server.longest_head + b"\r\n\r\n"
     assert served.raw(b"GET /healthz HTTP/1.1\r\n" + filler).startswith(b"HTTP/1.1 431 ")
 
 
-def test_a_body_does_not_take_the_answer_back(served: Listened) -> None:
+def test_a_body_does_not_take_the_answer_back(served: ListenerClient) -> None:
     """Closed at once, with bytes unread, a connection is reset, and the client may never see what was answered."""
     body = b"POST /healthz HTTP/1.1\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
     assert served.raw(body).startswith(b"HTTP/1.1 405 ")
 
 
-def test_a_client_without_end_is_cut_off(served: Listened) -> None:
+def test_a_client_without_end_is_cut_off(served: ListenerClient) -> None:
     served.server.patience_seconds = 0.4
     line = b"X-Filler: " + b"x" * 1000 + b"\r\n"
     with served.connect() as connection, pytest.raises(OSError, match=r"reset|pipe|abort"):
         connection.sendall(line * 20_000)
 
 
-def test_clients_that_say_nothing_hinder_nobody(served: Listened) -> None:
+def test_clients_that_say_nothing_hinder_nobody(served: ListenerClient) -> None:
     """Twice as many as there is room for."""
     with ExitStack() as stack:
         for _ in range(2 * MOST_CONNECTIONS):
@@ -130,7 +130,7 @@ def test_clients_that_say_nothing_hinder_nobody(served: Listened) -> None:
         assert time.monotonic() - begun < SOON
 
 
-def test_clients_that_drip_hinder_nobody(served: Listened) -> None:
+def test_clients_that_drip_hinder_nobody(served: ListenerClient) -> None:
     stop = threading.Event()
     with ExitStack() as stack:
         slow = [stack.enter_context(served.connect()) for _ in range(MOST_CONNECTIONS)]
@@ -153,7 +153,7 @@ def test_clients_that_drip_hinder_nobody(served: Listened) -> None:
             thread.join()
 
 
-def test_a_client_that_drips_is_cut_off(served: Listened) -> None:
+def test_a_client_that_drips_is_cut_off(served: ListenerClient) -> None:
     served.server.patience_seconds = 1.0
 
     def drip() -> None:
@@ -168,13 +168,13 @@ def test_a_client_that_drips_is_cut_off(served: Listened) -> None:
         assert 0.9 < time.monotonic() - begun < TIMEOUT / 2
 
 
-def test_a_silent_client_is_disconnected(served: Listened) -> None:
+def test_a_silent_client_is_disconnected(served: ListenerClient) -> None:
     served.server.patience_seconds = 0.2
     with served.connect() as connection:
         assert connection.recv(1) == b""
 
 
-def test_clients_that_go_away_do_no_harm(served: Listened) -> None:
+def test_clients_that_go_away_do_no_harm(served: ListenerClient) -> None:
     for request in (b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\n\r\n"):
         for end in (b"\0\0\0\0\0\0\0\0", b"\1\0\0\0\0\0\0\0"):  # the second one ends by a reset
             with served.connect() as connection:
@@ -190,7 +190,7 @@ def test_the_thread_takes_no_signals(make: Make) -> None:
         masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
         return True
 
-    served = Listened(make(healthy=healthy))
+    served = ListenerClient(make(healthy=healthy))
     assert served.ask("/healthz")[0] == 200
     served.server.close()
     assert {signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGHUP} <= masks[0]
@@ -213,7 +213,7 @@ def test_being_out_of_descriptors_does_not_spin(make: Make, monkeypatch: pytest.
 
 def test_closed_listener_frees_its_port(make: Make) -> None:
     before = threading.active_count()
-    first = Listened(make())
+    first = ListenerClient(make())
     with first.connect():  # one that is under way keeps nothing open
         assert first.ask("/healthz")[0] == 200
         port = first.server.port
@@ -253,7 +253,7 @@ def test_any_address_of_this_machine(make: Make, address: str) -> None:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
             pytest.skip("this machine has no IPv6")
-    served = Listened(make(address))
+    served = ListenerClient(make(address))
     try:
         host = {"[::1]:0": "::1", "127.0.0.53:0": "127.0.0.53"}.get(address, "127.0.0.1")  # [::] has both
         assert served.ask("/healthz", host=host)[0] == 200

@@ -12,11 +12,11 @@ from forewarn.errors import InputError
 from forewarn.runner.telemetry.metrics import CONTENT_TYPE, Metrics
 from forewarn.runner.telemetry.metrics_server import MetricsServer
 from tools.judges.exposition import parse
-from tools.servers.listened import TIMEOUT, Listened
+from tools.servers.listener_client import TIMEOUT, ListenerClient
 from tools.sites.waiting import wait_until
 
 
-class Scraped(Listened):
+class MetricsListener(ListenerClient):
     """A metrics listener on a free port, and what it is to say."""
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class Scraped(Listened):
 
 
 @pytest.fixture
-def served() -> Iterator[Scraped]:
-    it = Scraped()
+def served() -> Iterator[MetricsListener]:
+    it = MetricsListener()
     yield it
     it.server.close()
 
 
-def test_metrics_are_served_as_prometheus_asks_for_them(served: Scraped) -> None:
+def test_metrics_are_served_as_prometheus_asks_for_them(served: MetricsListener) -> None:
     served.render = Metrics().render
     status, text, headers = served.ask("/metrics?name[]=forewarn_polls_total")
     assert (status, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
@@ -41,13 +41,13 @@ def test_metrics_are_served_as_prometheus_asks_for_them(served: Scraped) -> None
     assert parse(text)
 
 
-def test_health_is_told_by_status_and_sentence(served: Scraped) -> None:
+def test_health_is_told_by_status_and_sentence(served: MetricsListener) -> None:
     assert served.ask("/healthz")[:2] == (200, "ok: the service answers\n")
     served.healthy = lambda: (False, "no answer for 300 s")
     assert served.ask("/healthz")[:2] == (503, "no answer for 300 s\n")
 
 
-def test_client_that_does_not_read_is_cut_off(served: Scraped) -> None:
+def test_client_that_does_not_read_is_cut_off(served: MetricsListener) -> None:
     served.server.patience_seconds = 2.0
     served.render = lambda: "x" * 20_000_000  # more than the system buffers
     with served.connect() as slow:
@@ -56,12 +56,12 @@ def test_client_that_does_not_read_is_cut_off(served: Scraped) -> None:
         wait_until(lambda: not served.server._connections, TIMEOUT, what="the slow one is still connected")
 
 
-def test_large_answer_is_sent_in_parts(served: Scraped) -> None:
+def test_large_answer_is_sent_in_parts(served: MetricsListener) -> None:
     served.render = lambda: "x" * 20_000_000
     assert len(served.ask("/metrics")[1]) == 20_000_000
 
 
-def test_defect_is_answered_with_500(served: Scraped) -> None:
+def test_defect_is_answered_with_500(served: MetricsListener) -> None:
     def fail() -> str:
         raise KeyError("a defect")
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from forewarn.errors import InputError
 from forewarn.runner.telemetry.probe_server import ProbeServer
-from tools.servers.listened import Listened
+from tools.servers.listener_client import ListenerClient
 
 
-class Probed(Listened):
+class ProbeListener(ListenerClient):
     """A probe listener on a free port, and what it is to say."""
 
     def __init__(self) -> None:
@@ -23,13 +23,13 @@ class Probed(Listened):
 
 
 @pytest.fixture
-def served() -> Iterator[Probed]:
-    it = Probed()
+def served() -> Iterator[ProbeListener]:
+    it = ProbeListener()
     yield it
     it.server.close()
 
 
-def test_both_say_a_status_and_a_word(served: Probed) -> None:
+def test_both_say_a_status_and_a_word(served: ProbeListener) -> None:
     assert [served.ask(path)[:2] for path in ("/healthz", "/readyz")] == [(200, "ok\n"), (200, "ok\n")]
     served.ready = False
     assert [served.ask(path)[:2] for path in ("/healthz", "/readyz")] == [(200, "ok\n"), (503, "unavailable\n")]
@@ -37,7 +37,7 @@ def test_both_say_a_status_and_a_word(served: Probed) -> None:
     assert [served.ask(path)[:2] for path in ("/healthz", "/readyz")] == [(503, "unavailable\n"), (200, "ok\n")]
 
 
-def test_the_answer_has_nothing_else(served: Probed) -> None:
+def test_the_answer_has_nothing_else(served: ProbeListener) -> None:
     assert served.raw(b"GET /readyz?x=1 HTTP/1.1\r\nHost: lb\r\nConnection: keep-alive\r\n\r\n").split(b"\r\n") == [
         b"HTTP/1.1 200 OK",
         b"Content-Type: text/plain",
@@ -49,14 +49,14 @@ def test_the_answer_has_nothing_else(served: Probed) -> None:
     ]
 
 
-def test_metrics_are_not_served(served: Probed) -> None:
+def test_metrics_are_not_served(served: ProbeListener) -> None:
     assert served.ask("/metrics")[:2] == (404, "unknown\n")
     assert served.ask("/readyz", "POST")[:2] == (405, "unsupported\n")
 
 
 def test_defect_is_answered_with_500() -> None:
     answers = iter([True])
-    served = Listened(ProbeServer("127.0.0.1:0", lambda: True, lambda: next(answers)))
+    served = ListenerClient(ProbeServer("127.0.0.1:0", lambda: True, lambda: next(answers)))
     try:
         assert [served.ask("/readyz")[:2] for _ in range(2)] == [(200, "ok\n"), (500, "error\n")]
     finally:

@@ -84,7 +84,7 @@ class Space:
             width += step
         return block
 
-    def having(self, name: str, *concretes: Any) -> int:
+    def classes_with(self, name: str, *concretes: Any) -> int:
         """Return the classes in which a dimension has one of some concrete values; none if there is no such value."""
         found = 0
         for place, value in enumerate(self.values_of(name)):
@@ -165,7 +165,7 @@ def _normal(space: Space) -> int:
             if not value.normal:
                 unusual = space.mask(dimension.name, place)
                 if dimension.symbol is NOTICE and value.concrete is MISSING:
-                    unusual &= ~space.having(EVENT_STATUS.name, "Started")
+                    unusual &= ~space.classes_with(EVENT_STATUS.name, "Started")
                 result &= ~unusual
     return result
 
@@ -174,9 +174,9 @@ def _impossible(space: Space) -> int:
     """Return the classes that cannot be."""
     result = 0
     if NOTICE.name in space.by_name:
-        result |= space.having(EVENT_STATUS.name, "Started") & ~space.having(NOTICE.name, MISSING)
+        result |= space.classes_with(EVENT_STATUS.name, "Started") & ~space.classes_with(NOTICE.name, MISSING)
     for tag in space.symbols(Tag):
-        result |= space.having(TAGS_KNOWN.name, False) & ~space.having(tag.name, MISSING)
+        result |= space.classes_with(TAGS_KNOWN.name, False) & ~space.classes_with(tag.name, MISSING)
     if COUNT.name in space.by_name:
         result |= _impossible_count(space)
     if PLACE.name in space.by_name:
@@ -189,13 +189,14 @@ def _impossible_count(space: Space) -> int:
     at_least = [space.all]  # at_least[n]: n of the asked-for names, or more, are among Resources
     named = space.symbols(ResourceListed)
     for one in named:
-        held = space.having(one.name, True)
+        held = space.classes_with(one.name, True)
         at_least = [more | (fewer & held) for more, fewer in zip([*at_least, 0], [space.all, *at_least])]
-    listed = space.having(PLACE.name, LEADER, FURTHER_DOWN) & ~space.having(VM_NAME.name, MISSING)
+    listed = space.classes_with(PLACE.name, LEADER, FURTHER_DOWN) & ~space.classes_with(VM_NAME.name, MISSING)
     for value in space.values_of(VM_NAME.name):
         for one in () if value.concrete is MISSING else _spelled(named, value.concrete):
-            listed &= ~(space.having(VM_NAME.name, value.concrete) & space.having(one.name, True))  # it is one of them
-    result = space.having(PLACE.name, FURTHER_DOWN) & space.having(COUNT.name, 1)
+            itself = space.classes_with(VM_NAME.name, value.concrete)
+            listed &= ~(itself & space.classes_with(one.name, True))  # it is one of them
+    result = space.classes_with(PLACE.name, FURTHER_DOWN) & space.classes_with(COUNT.name, 1)
     for place, value in enumerate(space.values_of(COUNT.name)):
         over = at_least[value.concrete + 1] if value.concrete + 1 < len(at_least) else 0
         over |= (at_least[value.concrete] & listed) if value.concrete < len(at_least) else 0
@@ -205,18 +206,18 @@ def _impossible_count(space: Space) -> int:
 
 def _impossible_place(space: Space) -> int:
     """Return the classes in which Resources does and does not have this VM, or has it twice."""
-    result = space.having(VM_NAME.name, MISSING) & ~space.having(PLACE.name, LEADER)
+    result = space.classes_with(VM_NAME.name, MISSING) & ~space.classes_with(PLACE.name, LEADER)
     named = space.symbols(ResourceListed)
     for value in space.values_of(VM_NAME.name):
         if value.concrete is MISSING:
             continue
-        itself = space.having(VM_NAME.name, value.concrete)
-        listed = itself & space.having(PLACE.name, LEADER, FURTHER_DOWN)
+        itself = space.classes_with(VM_NAME.name, value.concrete)
+        listed = itself & space.classes_with(PLACE.name, LEADER, FURTHER_DOWN)
         some = twice = 0
         for one in _spelled(named, value.concrete):
-            held = space.having(one.name, True)
+            held = space.classes_with(one.name, True)
             some, twice = some | held, twice | (some & held)
-        result |= itself & space.having(PLACE.name, NOT_LISTED) & some
+        result |= itself & space.classes_with(PLACE.name, NOT_LISTED) & some
         result |= listed & twice
         if spelling(value.concrete, {one.vm: False for one in named}) is None:
             result |= listed & ~some

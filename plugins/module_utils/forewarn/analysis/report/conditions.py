@@ -62,7 +62,7 @@ class Evaluation:
             inner.append(sets)
         if term.op == "opaque":
             valued = inner[0].true
-            true = valued & self.space.having(term.name, True)  # in a slice, its only value may be False
+            true = valued & self.space.classes_with(term.name, True)  # in a slice, its only value may be False
             return Sets(true, valued ^ true, everything ^ valued)
         true, false = _OPERATIONS[term.op](inner) if inner else (everything, 0)
         return Sets(true, false, everything ^ (true | false))

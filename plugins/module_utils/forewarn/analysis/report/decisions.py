@@ -62,7 +62,7 @@ class _RuleWalk:
         space = self._evaluation.space
         known = space.reachable
         for name, values in self._policy.known.items():
-            known &= space.having(f"event.{name}", *values)
+            known &= space.classes_with(f"event.{name}", *values)
         self._add(DOUBT, HOLD, None, space.reachable ^ known)
         left, abstained = self._block(self._policy.matches, known)
         self._add(NO_RULE, ABSTAIN, None, left | abstained)

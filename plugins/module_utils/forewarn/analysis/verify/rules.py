@@ -19,9 +19,9 @@ from ..smt.encode.decisions import MatchFormulas, PolicyOutcomes
 from ..smt.solver import SolverResult
 from ..smt.terms import Formula, conj, disj, implies, neg
 from ..witness import Witness
+from .contradictions import conflict_words
 from .finding import ProofFinding
 from .search import WHEN, Search, at_rule
-from .unsatisfiable import conflict_words
 
 _MOST_NAMED = 8  # rules in a message
 

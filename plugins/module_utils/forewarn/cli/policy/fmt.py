@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     return int(args.check and bool(changed))
 
 
-class _Formatted(NamedTuple):
+class _FormattedFile(NamedTuple):
     path: str
     content: bytes
     before: str
@@ -75,7 +75,7 @@ class _Formatted(NamedTuple):
         return self.content != self.after.encode("utf-8")
 
 
-def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
+def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_FormattedFile]:
     """Format each file. Raises InputError with every mistake that keeps one from being read."""
     found, mistakes = [], []
     for path, content in contents:
@@ -90,7 +90,7 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
             if not (alike and has_same_content(before, after)):
                 message = f"{path} would not mean the same if it was formatted. Nothing was written."
                 raise defect(message, "Please report it with the file.")
-            found.append(_Formatted(path, content, before, after))
+            found.append(_FormattedFile(path, content, before, after))
     if mistakes:
         lines = [line for finding in mistakes for line in render(finding)]
         text = f"{plural(len(mistakes), 'mistake')}, and nothing was formatted:"
@@ -98,7 +98,7 @@ def _formatted(contents: Sequence[tuple[str, bytes]]) -> list[_Formatted]:
     return found
 
 
-def _show(changed: Sequence[_Formatted], total: int, console: Console, *, check: bool) -> None:
+def _show(changed: Sequence[_FormattedFile], total: int, console: Console, *, check: bool) -> None:
     for file in changed:
         word = "would change:" if check else "formatted:"
         console.line(f"{console.style(word, 'yellow' if check else 'green')} {console.style(file.path, 'bold')}")
@@ -107,7 +107,7 @@ def _show(changed: Sequence[_Formatted], total: int, console: Console, *, check:
     console.line(f"{plural(len(changed), 'file')} {done}, {left}" if changed else left)
 
 
-def _show_diff(file: _Formatted, console: Console) -> None:
+def _show_diff(file: _FormattedFile, console: Console) -> None:
     """Write a unified diff. Line ends are compared as well, and shown where they are not that of the system."""
     before = file.content.decode("utf-8").splitlines(keepends=True)
     after = file.after.splitlines(keepends=True)

@@ -72,13 +72,13 @@ def _write_report(error: AnalysisError, asked: Mapping[str, Any]) -> Path | None
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     name = f"forewarn-defect-{stamp}"
     with suppress(OSError):
-        return _written(Path.cwd(), name, text)
+        return _write_file(Path.cwd(), name, text)
     with suppress(OSError):
-        return _written(Path(tempfile.gettempdir()), name, text)
+        return _write_file(Path(tempfile.gettempdir()), name, text)
     return None
 
 
-def _written(directory: Path, name: str, text: str) -> Path:
+def _write_file(directory: Path, name: str, text: str) -> Path:
     """Write a file that did not exist, for its owner only. Raises OSError."""
     for number in itertools.count(1):
         path = directory / (f"{name}.json" if number == 1 else f"{name}-{number}.json")

@@ -132,7 +132,7 @@ def _serve(
             _introduce(runner, setup, client.endpoint.url, directory, clocks)
             if doubt is not None:
                 log.warning("not-azure", reason=doubt, hint=azure.HINT)
-            runner.health.watch_needs(_look(setup, mode, needs), needs.missing())
+            runner.health.watch_needs(_needs_check(setup, mode, needs), needs.missing())
             if mode.once:
                 runner.run_once()
             else:
@@ -203,7 +203,7 @@ def _needs(setup: Setup, mode: Mode) -> Needs:
     return examine(setup.policies.hooks_by_rule(), os.environ.get("CREDENTIALS_DIRECTORY") or None)
 
 
-def _look(setup: Setup, mode: Mode, needs: Needs) -> NeedsCheck | None:
+def _needs_check(setup: Setup, mode: Mode, needs: Needs) -> NeedsCheck | None:
     return (lambda: _needs(setup, mode).missing()) if needs.hooks else None
 
 
@@ -272,6 +272,6 @@ def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Configuration:
         shadow,
         setup.interval,
         needs.missing(),
-        _look(setup, mode, needs),
+        _needs_check(setup, mode, needs),
         MappingProxyType(_facts(setup)),
     )

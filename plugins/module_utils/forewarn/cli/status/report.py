@@ -13,7 +13,7 @@ from ...events import MAX_PROBLEMS
 from ...policy import pause
 from ...policy.pause import Pause
 from ...runner.clocks import Clocks
-from ...runner.journal import doubts
+from ...runner.journal import lost_records
 from ...runner.journal.reader import JournalReader
 from ...runner.journal.schema import EventRow
 from ...runner.operator_pause import FACT
@@ -99,7 +99,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     unread = int(number_of(fields, "document_problems") or 0)
     if unread:
         problems.append(unread_text(unread, text_of(fields, "document_problem")))
-    damaged = doubts.read(state.directory)
+    damaged = lost_records.read(state.directory)
     problems += [doubt.in_words() for doubt in damaged]
     failing_ids = {recovery["life_id"] for recovery in fails}
     others = [event for event in (*events, *failed) if event["life_id"] not in failing_ids]

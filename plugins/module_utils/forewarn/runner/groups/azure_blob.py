@@ -17,7 +17,7 @@ from ...imds.errors import GARBAGE, HTTP
 from .address import Address
 from .azure_login import AzureLogin
 from .https import PersistentConnection, StoreReply
-from .store import LOGIN, TOO_LARGE, StoreFault, Versioned, check_swap
+from .store import LOGIN, TOO_LARGE, StoredValue, StoreFault, check_swap
 from .tls import TlsFiles
 
 ATTEMPT_SECONDS, WHOLE_SECONDS = 2.0, 5.0
@@ -73,13 +73,13 @@ class AzureBlob:
         self._connection.close()
         self._login.close()
 
-    def read(self, key: str) -> Versioned:
+    def read(self, key: str) -> StoredValue:
         """Return the newest value. Raises StoreFault."""
         reply = self._request("GET", f"/{quote(key)}", "")
         if reply.status == 200:
-            return Versioned(reply.body, self._etag(reply, unsure=False))
+            return StoredValue(reply.body, self._etag(reply, unsure=False))
         if reply.status == 404 and _code(reply) == "BlobNotFound":
-            return Versioned(None, "")
+            return StoredValue(None, "")
         raise self._refusal(reply, write=False)
 
     def swap(self, key: str, value: bytes | None, version: str) -> str | None:

@@ -15,7 +15,7 @@ from ...imds.errors import GARBAGE
 from .address import Address
 from .etcd_answers import Header, encode, header_of, is_expired, object_of, refusal, rows_of, swapped_of, token_of
 from .https import PersistentConnection, StoreReply
-from .store import LOGIN, LOST_DATA, StoreFault, Versioned, check_swap
+from .store import LOGIN, LOST_DATA, StoredValue, StoreFault, check_swap
 from .tls import TlsFiles
 
 ATTEMPT_SECONDS, WHOLE_SECONDS = 2.0, 5.0
@@ -54,16 +54,16 @@ class Etcd:
         for connection in self._connections:
             connection.close()
 
-    def read(self, key: str) -> Versioned:
+    def read(self, key: str) -> StoredValue:
         """Return the newest value: a majority of the members confirms it. Raises StoreFault."""
 
-        def read(answer: Mapping[str, Any]) -> Versioned:
+        def read(answer: Mapping[str, Any]) -> StoredValue:
             found = rows_of(answer)
             if not found:
-                return Versioned(None, "")
+                return StoredValue(None, "")
             if [row.key for row in found] != [key]:
                 raise ValueError("is about another key")
-            return Versioned(found[0].value, found[0].mod_revision)
+            return StoredValue(found[0].value, found[0].mod_revision)
 
         return self._request("/v3/kv/range", {"key": encode(key)}, read)
 
@@ -84,7 +84,7 @@ class Etcd:
         """Write or remove if the key still has ``version``. Raises StoreFault, which may be ``unsure``."""
         check_swap(key, value, version)
 
-        def written(answer: Mapping[str, Any]) -> str | None:
+        def new_version(answer: Mapping[str, Any]) -> str | None:
             if not swapped_of(answer):
                 return None
             return "" if value is None else str(header_of(answer).revision)
@@ -93,7 +93,7 @@ class Etcd:
         if value is not None:
             change = {"request_put": {"key": encode(key), "value": encode(value)}}
         unchanged = {"key": encode(key), "target": "MOD", "result": "EQUAL", "mod_revision": version or "0"}
-        return self._request("/v3/kv/txn", {"compare": [unchanged], "success": [change]}, written, write=True)
+        return self._request("/v3/kv/txn", {"compare": [unchanged], "success": [change]}, new_version, write=True)
 
     def _request(
         self, path: str, request: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], _T], write: bool = False

@@ -43,7 +43,7 @@ class StoreFault(Fault):
         self.lasting = lasting
 
 
-class Versioned(NamedTuple):
+class StoredValue(NamedTuple):
     """What a store has under a key. ``value`` is None, and ``version`` "", where there is nothing."""
 
     value: bytes | None
@@ -59,7 +59,7 @@ class Store(Protocol):
 
     name: str
 
-    def read(self, key: str) -> Versioned:
+    def read(self, key: str) -> StoredValue:
         """Return the newest value: every write that was acknowledged before is in it. Raises StoreFault."""
 
     def swap(self, key: str, value: bytes | None, version: str) -> str | None:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from ...errors import InputError
 from ..clocks import Clocks
 from . import schema
-from .doubts import Doubts
 from .integrity import IntegrityReport, JournalContents, Loss, Mark, MarkFile, check_integrity, digest_of
+from .lost_records import LostRecords
 from .retention import prune
 from .schema import DamageError, EventRow
 
@@ -73,7 +73,7 @@ class Journal:
     ``trouble`` is why nothing can be saved now, None while all is well. ``moved_aside`` is the new path of a damaged
     file. ``late_records`` are the open records of an earlier run that only a later commit could read. ``losses`` are
     sentences on lost records, ``cleared_files`` the files that a person has removed: who logs them clears both lists.
-    ``doubts`` are the records that are damaged or lost, and that nobody has dealt with.
+    ``lost_records`` are the records that are damaged or lost, and that nobody has dealt with.
     """
 
     def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
@@ -82,7 +82,7 @@ class Journal:
         self.late_records: list[EventRow] = []
         self.losses: list[str] = []
         self.cleared_files: list[str] = []
-        self.doubts = Doubts(directory)
+        self.lost_records = LostRecords(directory)
         self._mark_file = MarkFile(directory)
         self._earlier_keys: frozenset[str] = frozenset()  # of the intact records of an earlier run
         self._path = str(Path(directory, schema.FILE_NAME))
@@ -108,7 +108,7 @@ class Journal:
 
     def open(self) -> list[EventRow]:
         """Open or create the file; return the open records, oldest first, even if the file can only be read."""
-        self.doubts.load()
+        self.lost_records.load()
         if self._try(lambda _connection: True) is None:
             self._read_only()
         records, self.late_records = self.late_records, []
@@ -133,20 +133,20 @@ class Journal:
 
     def doubt(self, key: str) -> str | None:
         """Return why an event is in doubt, or None. Its record is damaged or lost, and nobody has dealt with it."""
-        reason = self.doubts.reason(key)
-        if self.doubts.directory_unread:  # it may be named there
+        reason = self.lost_records.reason(key)
+        if self.lost_records.directory_unread:  # it may be named there
             return reason
-        return None if reason is None or (key in self._earlier_keys and key not in self.doubts.keys) else reason
+        return None if reason is None or (key in self._earlier_keys and key not in self.lost_records.keys) else reason
 
     def settle_doubts(self, keys: Iterable[str]) -> None:
-        """Limit doubts about unknown events to those of the first whole document since the loss."""
-        self.doubts.assign_keys(frozenset(keys) - self._earlier_keys)
+        """Limit lost records of unknown events to those of the first whole document since the loss."""
+        self.lost_records.assign_keys(frozenset(keys) - self._earlier_keys)
 
     def doubt_listed(self, keys: Iterable[str]) -> None:
         """Put the events of an incomplete document in doubt: after a restart, their own records look like old ones."""
-        if self.doubts.directory_unread:  # every event is held until it is known whether anything was lost
+        if self.lost_records.directory_unread:  # every event is held until it is known whether anything was lost
             return
-        new = frozenset(keys) - self._earlier_keys - self.doubts.keys
+        new = frozenset(keys) - self._earlier_keys - self.lost_records.keys
         reason = "something was lost before, and it is not known of which events"
         self._record_losses(Loss(key, None, reason, "") for key in sorted(new))
 
@@ -207,9 +207,9 @@ class Journal:
 
         At most once an hour, or after an eighth of ``max_bytes`` was written.
         """
-        for doubt in self.doubts.refresh():
-            self.cleared_files.append(doubt.file)
-            self.note("damage-cleared", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
+        for record in self.lost_records.refresh():
+            self.cleared_files.append(record.file)
+            self.note("damage-cleared", None, file=record.file, event_keys=record.keys, reason=record.reason)
         now = self._clocks.monotonic()
         due = now >= self._prune_at or self._characters_since_prune > self._max_bytes // 8
         if self.trouble is None and self._connection is not None and due:
@@ -308,9 +308,9 @@ class Journal:
         self._record_losses(found.losses)
 
     def _record_losses(self, losses: Iterable[Loss]) -> None:
-        for doubt in self.doubts.add(losses, self._clocks.wall()):
-            self.losses.append(doubt.in_words())
-            self.note("record-damaged", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
+        for record in self.lost_records.add(losses, self._clocks.wall()):
+            self.losses.append(record.in_words())
+            self.note("record-damaged", None, file=record.file, event_keys=record.keys, reason=record.reason)
 
     def _move_aside(self, why: str) -> str | None:
         """Move a damaged file out of the way; return why that failed, or None."""
@@ -378,7 +378,7 @@ class Journal:
         connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, schema.checksum(*values)))
         connection.execute("COMMIT")
         self._commits = mark.commits
-        if self.doubts.all_written:  # otherwise only the mark has the losses
+        if self.lost_records.all_written:  # otherwise only the mark has the losses
             # A killed process loses nothing that it has written. Only a change of the open records is worth a wait.
             durable = self._marked_ids != frozenset(sums)
             self._marked_ids = frozenset(sums)

@@ -78,7 +78,7 @@ class HealthReporter:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
             records, name = self._scheduler.records, self._scheduler.vm_name
-            unread = self._journal.has_unread_records or len(self._journal.doubts) > 0
+            unread = self._journal.has_unread_records or len(self._journal.lost_records) > 0
             self._readiness.report_alive(records, name, within_seconds, unread=unread)
 
     def record_poll(self, fault: str | None, age_seconds: float = 0.0) -> None:
@@ -280,7 +280,7 @@ class HealthReporter:
             return
         self._last_snapshot, self._last_snapshot_at = snapshot, now
         self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
-        self._metrics.set("forewarn_journal_damaged_records", float(len(self._journal.doubts)))
+        self._metrics.set("forewarn_journal_damaged_records", float(len(self._journal.lost_records)))
         self._metrics.set("forewarn_document_problems", float(len(self._problems)))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
         self._metrics.set("forewarn_hooks_running", float(sum(len(record.plan.active_runs()) for record in records)))

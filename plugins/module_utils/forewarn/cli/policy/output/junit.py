@@ -64,15 +64,15 @@ def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
 
 
 def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
-    def having(kind: str) -> str:
+    def cases_with(kind: str) -> str:
         return str(sum(any(outcome.kind == kind for outcome in case.outcomes) for case in cases))
 
     seconds = sum(case.seconds for case in cases)
     return {
         "tests": str(len(cases)),
-        "failures": having("failure"),
-        "errors": having("error"),
-        "skipped": having("skipped"),
+        "failures": cases_with("failure"),
+        "errors": cases_with("error"),
+        "skipped": cases_with("skipped"),
         "time": f"{seconds:.6f}",
     }
 

@@ -24,7 +24,7 @@ _SCHEMA = {"schema": "damaged-record", "version": 1}
 _MOST_BYTES = 16 * 1024 * 1024
 
 
-class Doubt(NamedTuple):
+class LostRecord(NamedTuple):
     """One file. ``keys`` are ``Event.key`` of the events it is about, None if these are not known."""
 
     file: str
@@ -40,27 +40,25 @@ class Doubt(NamedTuple):
         return f"{lost}: {self.reason}. Is this VM still drained? When that is dealt with, remove {self.file}"
 
 
-def read(directory: str) -> list[Doubt]:
-    """Return the doubts in a state directory. Never raises."""
+def read(directory: str) -> list[LostRecord]:
+    """Return the lost records in a state directory. Never raises."""
     path = Path(directory, DIRECTORY)
     try:
         files = sorted(path.iterdir())
     except FileNotFoundError:
         return []
     except OSError as error:  # any event may be meant
-        return [Doubt(str(path), None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
+        return [LostRecord(str(path), None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
     return [_read(str(file)) for file in files if file.name.endswith(_SUFFIX)]
 
 
-class Doubts:
-    """The doubts of the runner that works on ``directory``. Nothing here raises: what cannot be written waits."""
+class LostRecords:
+    """The lost records of the runner that works on ``directory``. Nothing here raises: what cannot be written waits."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._directory_file = str(
-            Path(directory, DIRECTORY)
-        )  # the file of the one doubt while the directory cannot be read
-        self._doubts: dict[str, Doubt] = {}
+        self._directory_file = str(Path(directory, DIRECTORY))  # of the one record while it cannot be read
+        self._records: dict[str, LostRecord] = {}
         self._unwritten: set[str] = set()
         self._reasons: dict[str, str] = {}
         self.unknown = False  # it is not known which events are meant
@@ -71,60 +69,60 @@ class Doubts:
         return frozenset(self._reasons)
 
     def __len__(self) -> int:
-        return len(self._doubts)
+        return len(self._records)
 
     def load(self) -> None:
         """Read the files."""
-        self._doubts = {doubt.file: doubt for doubt in read(self._directory)}
+        self._records = {record.file: record for record in read(self._directory)}
         self._index()
 
     @property
     def directory_unread(self) -> bool:
         """Whether the directory could not be read yet, so that any event may be meant."""
-        return self._directory_file in self._doubts
+        return self._directory_file in self._records
 
-    def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
-        """Write a file for each loss that has none; return the new doubts."""
+    def add(self, losses: Iterable[Loss], wall: float) -> list[LostRecord]:
+        """Write a file for each loss that has none; return the new ones."""
         news = []
         for loss in losses:
             content = crc32(f"{loss.key}\n{loss.reason}\n{loss.record}".encode("utf-8", "backslashreplace"))
             name = f"{'unknown' if loss.record_id is None else loss.record_id}-{content:08x}{_SUFFIX}"
             file = str(Path(self._directory, DIRECTORY, name))
-            if file in self._doubts:
+            if file in self._records:
                 continue
-            doubt = Doubt(file, None if loss.key is None else (loss.key,), loss.reason, loss.record, wall)
-            self._put(doubt)
-            news.append(doubt)
+            record = LostRecord(file, None if loss.key is None else (loss.key,), loss.reason, loss.record, wall)
+            self._put(record)
+            news.append(record)
         self._index()
         return news
 
     def assign_keys(self, keys: Collection[str]) -> None:
-        """Limit doubts about unknown events to these."""
-        for doubt in list(self._doubts.values()):
-            if doubt.keys is None and doubt.file != self._directory_file:
-                self._put(doubt._replace(keys=tuple(sorted(keys))))
+        """Limit lost records of unknown events to these."""
+        for record in list(self._records.values()):
+            if record.keys is None and record.file != self._directory_file:
+                self._put(record._replace(keys=tuple(sorted(keys))))
         self._index()
 
     def reason(self, key: str) -> str | None:
         """Return why an event is in doubt, or None."""
         if self.unknown:
-            return next(doubt.in_words() for doubt in self._doubts.values() if doubt.keys is None)
+            return next(record.in_words() for record in self._records.values() if record.keys is None)
         return self._reasons.get(key)
 
-    def refresh(self) -> list[Doubt]:
-        """Write what could not be written before; return the doubts whose files somebody has removed."""
-        if not self._doubts:
+    def refresh(self) -> list[LostRecord]:
+        """Write what could not be written before; return the lost records whose files somebody has removed."""
+        if not self._records:
             return []
         if self.directory_unread:
-            del self._doubts[self._directory_file]
-            self._doubts = {**{doubt.file: doubt for doubt in read(self._directory)}, **self._doubts}
+            del self._records[self._directory_file]
+            self._records = {**{record.file: record for record in read(self._directory)}, **self._records}
             self._index()
         for file in sorted(self._unwritten):
-            self._put(self._doubts[file])
-        written = (doubt for doubt in self._doubts.values() if doubt.file not in self._unwritten)
-        removed = [doubt for doubt in written if _is_gone(doubt.file)]
-        for doubt in removed:
-            del self._doubts[doubt.file]
+            self._put(self._records[file])
+        written = (record for record in self._records.values() if record.file not in self._unwritten)
+        removed = [record for record in written if _is_gone(record.file)]
+        for record in removed:
+            del self._records[record.file]
         if removed:
             self._index()
         return removed
@@ -134,18 +132,18 @@ class Doubts:
         """Whether all of them are on the disk."""
         return not self._unwritten
 
-    def _put(self, doubt: Doubt) -> None:
-        self._doubts[doubt.file] = doubt
+    def _put(self, record: LostRecord) -> None:
+        self._records[record.file] = record
         try:
-            _write(doubt)
+            _write(record)
         except OSError:
-            self._unwritten.add(doubt.file)
+            self._unwritten.add(record.file)
         else:
-            self._unwritten.discard(doubt.file)
+            self._unwritten.discard(record.file)
 
     def _index(self) -> None:
-        self._reasons = {key: doubt.in_words() for doubt in self._doubts.values() for key in doubt.keys or ()}
-        self.unknown = any(doubt.keys is None for doubt in self._doubts.values())
+        self._reasons = {key: record.in_words() for record in self._records.values() for key in record.keys or ()}
+        self.unknown = any(record.keys is None for record in self._records.values())
 
 
 def _is_gone(file: str) -> bool:
@@ -159,30 +157,30 @@ def _is_gone(file: str) -> bool:
     return False
 
 
-def _write(doubt: Doubt) -> None:
-    Path(doubt.file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = Path(doubt.file + ".new")
-    fields = {"keys": doubt.keys, "reason": doubt.reason, "record": doubt.record, "wall": doubt.wall}
+def _write(record: LostRecord) -> None:
+    Path(record.file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = Path(record.file + ".new")
+    fields = {"keys": record.keys, "reason": record.reason, "record": record.record, "wall": record.wall}
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="ascii") as file:
         json.dump({"forewarn": _SCHEMA, **fields}, file, indent=1)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(doubt.file)
+    draft.replace(record.file)
 
 
-def _read(file: str) -> Doubt:
-    """Read a doubt from its file. One that cannot be read may mean any event."""
+def _read(file: str) -> LostRecord:
+    """Read a lost record from its file. One that cannot be read may mean any event."""
     try:
         with Path(file).open("rb") as opened:
             content = opened.read(_MOST_BYTES)
     except OSError as error:
-        return Doubt(file, None, f"{file} cannot be read: {error.strerror}", "", 0.0)
+        return LostRecord(file, None, f"{file} cannot be read: {error.strerror}", "", 0.0)
     try:
         data = json.loads(content)
         keys = data["keys"]
         event_keys = None if keys is None else tuple(str(key) for key in keys)
-        return Doubt(file, event_keys, str(data["reason"]), str(data["record"]), float(data["wall"]))
+        return LostRecord(file, event_keys, str(data["reason"]), str(data["record"]), float(data["wall"]))
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Doubt(file, None, f"{file} is damaged itself", content.decode("utf-8", "backslashreplace"), 0.0)
+        return LostRecord(file, None, f"{file} is damaged itself", content.decode("utf-8", "backslashreplace"), 0.0)

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from forewarn.runner.journal.doubts import DIRECTORY, read
+from forewarn.runner.journal.lost_records import DIRECTORY, read
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from tools.fixtures.clocks import ManualClocks
@@ -56,7 +56,7 @@ def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: ManualClocks) 
         if number % 40 == 0:
             again, found = reopened(killed(tmp_path / "a", tmp_path / f"b{number}"), clocks)
             assert found == [1, *range(3, number + 1)]
-            assert (len(again.doubts), again.losses) == (0, [])
+            assert (len(again.lost_records), again.losses) == (0, [])
             again.close()
     journal.close()
 
@@ -70,8 +70,8 @@ def test_missing_wal_leaves_changed_records_in_doubt(tmp_path: Path, clocks: Man
     journal.close()
     again, found = reopened(left, clocks)
     assert found == [1]
-    assert again.doubts.keys == {record(3).key}
-    assert not again.doubts.unknown
+    assert again.lost_records.keys == {record(3).key}
+    assert not again.lost_records.unknown
     assert again.doubt(record(1).key) is None
     reason = str(again.doubt(record(3).key))
     assert record(3).key in reason
@@ -82,7 +82,7 @@ def test_missing_wal_leaves_changed_records_in_doubt(tmp_path: Path, clocks: Man
     again.close()
     again, found = reopened(left, clocks)  # it is still in doubt
     assert found == [1]
-    assert again.doubts.keys == {record(3).key}
+    assert again.lost_records.keys == {record(3).key}
     Path(doubt.file).unlink()
     again.prune()
     assert again.cleared_files == [doubt.file]
@@ -105,7 +105,7 @@ def test_outdated_record_is_neither_resumed_nor_reopened(tmp_path: Path, clocks:
     shutil.copy(tmp_path / "a" / "journal.mark", older)
     again, found = reopened(older, clocks)
     assert found == [4]
-    assert again.doubts.keys == {record(3).key}
+    assert again.lost_records.keys == {record(3).key}
     (doubt,) = read(str(older))
     assert json.loads(doubt.record)["id"] == 3  # what is left is kept aside
     commit(again)
@@ -121,15 +121,15 @@ def test_mark_with_too_many_open_records(tmp_path: Path, clocks: ManualClocks) -
     intact = killed(tmp_path / "a", tmp_path / "b")
     again, found = reopened(intact, clocks)
     assert len(found) == 298
-    assert not len(again.doubts)
+    assert not len(again.lost_records)
     again.close()
     left = killed(tmp_path / "a", tmp_path / "c", "journal.db-wal")
     journal.close()
     again, found = reopened(left, clocks)
-    assert again.doubts.unknown
+    assert again.lost_records.unknown
     assert again.doubt("any") is not None
     again.settle_doubts([record(number).key for number in range(200, 250)])
-    assert not again.doubts.unknown
+    assert not again.lost_records.unknown
     assert again.doubt("any") is None, "it is listed for the first time"
     assert again.doubt(record(210).key) is not None
     again.close()
@@ -154,10 +154,10 @@ def test_a_changed_record_is_kept_aside_and_held(
     assert journal.doubt(record(1).key) is None
     assert journal.doubt(record(2).key) is not None
     if marked or column in ("state", "saved"):
-        assert journal.doubts.keys == {record(2).key}
+        assert journal.lost_records.keys == {record(2).key}
         assert journal.doubt("another") is None
     else:
-        assert journal.doubts.unknown
+        assert journal.lost_records.unknown
     commit(journal)
     journal.close()
     assert [row.id for row in JournalReader(str(tmp_path)).records(open_only=True)] == [1]
@@ -182,10 +182,10 @@ def test_damaged_doubt_file_means_any_event(tmp_path: Path, clocks: ManualClocks
     file = tmp_path / DIRECTORY / "7-0.json"
     file.write_text("no json")
     journal, _found = reopened(tmp_path, clocks)
-    assert journal.doubts.unknown
+    assert journal.lost_records.unknown
     assert str(file) in str(journal.doubt("a"))
     journal.settle_doubts(["a"])
-    assert journal.doubts.keys == {"a"}
+    assert journal.lost_records.keys == {"a"}
     assert "no json" in file.read_text()
     journal.close()
 

@@ -21,7 +21,7 @@ def free_port() -> int:
         return port
 
 
-class Listened:
+class ListenerClient:
     """Starts a listener and asks it. It ends with ``server.close()``."""
 
     def __init__(self, server: HttpListener) -> None:

@@ -82,11 +82,11 @@ class _Reason:
         if len(parts) > _MOST_NAMED:
             return "its condition"
         if len(parts) == 1:
-            return f"{self._named(parts[0])}{self._can_be(parts[0])}"
-        named = [self._named(one, self._allows(one)) for one in parts]
+            return f"{self._description(parts[0])}{self._can_be(parts[0])}"
+        named = [self._description(one, self._allows(one)) for one in parts]
         return f"{', '.join(named[:-1])} and {named[-1]} at once"
 
-    def _named(self, part: ConditionPart, allows: str = "") -> str:
+    def _description(self, part: ConditionPart, allows: str = "") -> str:
         start, end = part.place
         source, first = self._expression["source"], self._expression["line"]
         line = f"line {first + source[:start].count(chr(10))}"

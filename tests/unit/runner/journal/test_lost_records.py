@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.journal import doubts
+from forewarn.runner.journal import lost_records
 from forewarn.runner.journal.integrity import Loss
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import opened
@@ -23,7 +23,7 @@ PLAIN = match("plain")
 
 def doubted(directory: Path, key: str | None) -> Path:
     directory.chmod(0o700)
-    found = doubts.Doubts(str(directory))
+    found = lost_records.LostRecords(str(directory))
     (one,) = found.add([Loss(key, None if key is None else 1, "its record in the journal is damaged", "x")], 1.8e9)
     return Path(one.file)
 
