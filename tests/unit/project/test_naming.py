@@ -19,7 +19,7 @@ MOST_MODULES = 25
 CROWDED: dict[str, str] = {}
 # Names that say nothing of what an object is. A class has a noun of the field.
 NO_NOUNS = {"Look", "Pretence", "Previous"}
-PARTICIPLES = set("Built Drawn Given Gone Held Kept Known Made Said Seen Sent Shown Told".split())
+PARTICIPLES = {"Built", "Drawn", "Given", "Held", "Kept", "Known", "Made", "Said", "Seen", "Sent", "Shown", "Told"}
 NOUNS_IN_ED = {"Need", "Seed", "Speed", "Shed"}
 
 
