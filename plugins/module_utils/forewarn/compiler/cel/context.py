@@ -103,7 +103,7 @@ class CheckContext:
         form: Form = value.form
         if value.type == t.DYN:
             return call(t.BOOL, node, "dyn_truth", form)
-        if value.type not in (t.BOOL, t.UNKNOWN):
+        if value.type not in (t.BOOL, t.NOTHING, t.UNKNOWN):
             message = f"{where} takes bool, and this is {with_article(value.type)}"
             self.report(node, "type-mismatch", message, hint or bool_hint(self.operand(node, value.type)))
         return form

@@ -16,7 +16,7 @@ from ....policy.forms import Call, Form
 from ...artifacts import Json
 from ..terms import Formula, disj, is_constant
 from .inputs import Inputs, Tags
-from .problem import SORTS, Encoding, OpaqueValue, Problem
+from .problem import SORTS, Encoding, OpaqueValue, Problem, failure
 from .resources import Distinct, Resources
 from .text_functions import TextFunction
 
@@ -73,7 +73,11 @@ class FormEncoder(abc.ABC):
     def encode_with(self, form: f.Loop, element: Encoding) -> Encoding:
         """Return the encoding of a loop's predicate for an element."""
         with self.within(self.scope._replace(locals={**self.scope.locals, form.number: element})):
-            return self.plain(self.encode(form.predicate))
+            return self.boolean(form.predicate)
+
+    def boolean(self, form: Form) -> Encoding:
+        """Return the encoding of a form whose value is a bool. One of type nothing, as ``[][0]`` is, never has a value."""
+        return failure("bool") if form.type == "nothing" else self.plain(self.encode(form))
 
     def plain(self, one: Encoding) -> Encoding:
         """Return an encoding whose value is a term, not a function of a text: the solver learns of the function."""
