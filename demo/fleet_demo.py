@@ -25,7 +25,7 @@ from group_act import GroupAct  # noqa: E402 - from the path above
 from lab import images, machine  # noqa: E402 - from the path above
 from lab.hosts import Host  # noqa: E402 - as above
 from lab.lab import Lab  # noqa: E402 - as above
-from lab.role.playbooks import Playbooks, Played  # noqa: E402 - as above
+from lab.role.playbooks import PlaybookRun, Playbooks  # noqa: E402 - as above
 from narration import Narrator  # noqa: E402 - as above
 from tools.servers import etcd_server  # noqa: E402 - as above
 from tools.sites.link_collection import link_collection  # noqa: E402 - as above
@@ -163,7 +163,7 @@ class Demo:
             touched = "untouched" if self._installed(host) == before[host.name] else "touched"
             self._judge("a broken policy", host, "refused, untouched", f"{refused}, {touched}")
 
-    def _roll_out(self) -> Played:
+    def _roll_out(self) -> PlaybookRun:
         self.narrator.say("operator", f"$ ansible-playbook {ROLLOUT} -i inventory", "bold")
         return self.playbooks.play(ROLLOUT, VARIABLES, heard=self._hear)
 

@@ -69,7 +69,7 @@ WRITTEN_DOWN = f"""\
 # What builds the policies is imported once, not in the process that Ansible forks for each host.
 PRELOAD = """\
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet import build, findings, policies
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet import build, policies, proofs
 
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION, CALLBACK_NAME, CALLBACK_NEEDS_ENABLED = 2.0, "preload", True

@@ -28,7 +28,7 @@ from forewarn.runner.operator_pause import OperatorPause
 from forewarn.runner.tracker import Tracker
 from tools.judges.promises import BrokenPromise
 from tools.suite.sizes import NAME, SEED, SIZE, seeds
-from tools.worlds.crash_scripts import Held, Script, Silence, make_script
+from tools.worlds.crash_scripts import HeldApprovals, Script, Silence, make_script
 from tools.worlds.crashes import EACH, CrashRun, Kill, play, some_kills
 from tools.worlds.runner_profiles import GENERATIONS, policies
 from tools.worlds.runner_world import World
@@ -101,10 +101,12 @@ def test_changed_event_is_prepared_before_its_next_approval() -> None:
     assert found["post"] >= 2
 
 
-PAUSED = ONE._replace(pauses=(Held(1.0, 20.0, None),))
+PAUSED = ONE._replace(pauses=(HeldApprovals(1.0, 20.0, None),))
 
 
-@pytest.mark.parametrize("script", [PAUSED, ONE._replace(pauses=(Held(3.5, None, 30.0),))], ids=["ends", "resumed"])
+@pytest.mark.parametrize(
+    "script", [PAUSED, ONE._replace(pauses=(HeldApprovals(3.5, None, 30.0),))], ids=["ends", "resumed"]
+)
 def test_an_operators_pause_outlives_every_crash(script: Script) -> None:
     points = play(script).points
     step = 12 if NAME == "small" else 1

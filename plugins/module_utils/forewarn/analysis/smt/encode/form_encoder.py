@@ -76,7 +76,7 @@ class FormEncoder(abc.ABC):
             return self.boolean(form.predicate)
 
     def boolean(self, form: Form) -> Encoding:
-        """Return the encoding of a form whose value is a bool. One of type nothing, as ``[][0]`` is, never has a value."""
+        """Return the encoding of a form whose value is a bool. One of type nothing, as ``[][0]`` is, has no value."""
         return failure("bool") if form.type == "nothing" else self.plain(self.encode(form))
 
     def plain(self, one: Encoding) -> Encoding:
