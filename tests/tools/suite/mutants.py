@@ -101,7 +101,7 @@ PACKAGES: Mapping[str, Package] = {
     ),
     "event_space": Package(
         FOREWARN / "analysis",
-        ("event_space/*.py", *(f"report/{name}.py" for name in ("conditions", "decisions", "changes"))),
+        ("event_space/*.py", *(f"report/{name}.py" for name in ("conditions", "decisions"))),
         "analysis/event_space/test_event_space_{}.py",
         _tests(
             "event_space_case event_space_domains event_space_param_domains event_space_regions "
