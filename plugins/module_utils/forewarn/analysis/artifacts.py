@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Mapping, NamedTuple
 
 from ..policy.artifact import Artifact
 from ..policy.forms import Access, Field, Form

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
 
 from ....policy.evaluation_error import EvaluationError
 from ..effort import units_of

@@ -9,8 +9,6 @@ import json
 import re
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from ....compiler.yaml.schema import load
 from .questions import KINDS, LONGEST_FREEZE, Answers
 
@@ -37,6 +35,8 @@ def tests_text(answers: Answers) -> str:
 
 
 def _rendered(template: str, schema: str, answers: Answers, **more: str) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: on a VM there is none
+
     environment = Environment(  # noqa: S701 - YAML, whose texts are checked
         loader=FileSystemLoader(_HERE),
         undefined=StrictUndefined,
