@@ -95,7 +95,8 @@ def test_suggestions_cover_and_impossible_outcomes_never_occur(tmp_path: Path, s
         assert found.unproven
         return
     (after,) = find_gaps(run_with(tmp_path, found, policies).tested)
-    assert after.covered == found.possible
+    # A suggested test whose event the service does not send may be the only one of what is not proven.
+    assert found.possible <= after.covered <= found.possible + len(found.unproven)
     unproven = {what for what, _why in found.unproven}  # the solver may be luckier next time
     assert [gap.text for gap in after.gaps if outcome(gap) not in unproven] == []
     assert set(after.impossible) == set(found.impossible)

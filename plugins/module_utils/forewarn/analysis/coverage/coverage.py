@@ -160,7 +160,8 @@ class _GapSearch:
             if isinstance(found, NoProof) or case is None:
                 self._unproven[item] = found.why if isinstance(found, NoProof) else "no test can state its event"
                 return
-            self._suggest(item, self._plain(case, item))
+            is_normal = self._proof.solver.holds(found.model, self._proof.normal)
+            self._suggest(item, self._plain(case, item), is_normal=is_normal)
         self._leave_out(item)
 
     def _leave_out(self, item: CoverageItem) -> None:
@@ -217,8 +218,8 @@ class _GapSearch:
                 case = other
         return case
 
-    def _suggest(self, item: CoverageItem, case: _Case) -> None:
-        """Suggest a test of a case."""
+    def _suggest(self, item: CoverageItem, case: _Case, *, is_normal: bool) -> None:
+        """Suggest a test of a case. Only what the service sends shows how a type of events can be decided."""
         output = ABSTAIN if case.decision.policy is None else case.decision.output
         name, number = item.sentence, 1
         while name in self._names:
@@ -230,7 +231,8 @@ class _GapSearch:
             suggestion_of(name, case.witness, output, case.decision.rule, policy, self._common)
         )
         for one in case.items:
-            self._suggested.setdefault(one, name)
+            if is_normal or one.event_type is None:
+                self._suggested.setdefault(one, name)
 
 
 def _with_name(name: str | None, witness: Witness) -> Witness | None:
