@@ -239,7 +239,7 @@ def test_an_unproven_outcome_is_neither_counted_nor_concealed(tmp_path: Path) ->
     assert "may have any value" in why
 
 
-def test_event_that_is_never_sent_shows_no_way_to_decide(tmp_path: Path) -> None:
+def test_unsent_event_shows_no_way_to_decide(tmp_path: Path) -> None:
     """A VM that does not know its name shows that a rule can fail, and not how a type of events is decided."""
     policy = POLICY.replace("affects_me", "event.Resources.map(r, r == vm.name)[0]")
     found = gaps(ran(tmp_path, policy))

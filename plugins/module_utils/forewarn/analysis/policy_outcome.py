@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from .artifacts import Json
 
@@ -18,7 +18,7 @@ DOUBT, NO_RULE, REFUSED = "doubt", "no-rule", "refused"
 # With the part that has no value, as in policy.decision.Verdict.
 FAILED = {ERROR: "condition", EXPLANATION: "explanation", LIMIT: "limit"}
 
-M = TypeVar("M", bound="PolicyMatch[Any]")
+M = TypeVar("M", bound="PolicyMatch")  # type: ignore[type-arg]  # of Any, which pylint does not see in a text
 
 
 @dataclass(frozen=True, eq=False)
