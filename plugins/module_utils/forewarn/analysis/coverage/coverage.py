@@ -131,7 +131,7 @@ class _GapSearch:
             self._proof.solver.add(stateable(self._proof, self._params))
             for number, one in enumerate(every, 1):
                 progress("outcomes", number, len(every))
-                self._look_at(one)
+                self._examine(one)
         for item, why in self._unproven.items():
             if item in self._suggested:  # the event of another item shows it
                 self._leave_out(item)
@@ -140,7 +140,7 @@ class _GapSearch:
         self._covered.update(self._suggested)
         self._gaps.assumptions = self._proof.assumptions
 
-    def _look_at(self, one: CoverageTarget) -> None:
+    def _examine(self, one: CoverageTarget) -> None:
         """Count an item, and suggest a test of it if it is possible and nothing covers it."""
         item = one.item
         # A test may have covered it with an event that the service does not send.

@@ -302,7 +302,7 @@ def _region(one: _Region) -> dict[str, Any]:
 
 
 def _delta(base: Json, case: Json) -> dict[str, Any]:
-    """Return what differs in a case from the base; what it lacks is null."""
+    """Return the entries of a case that differ from the base; an entry that only the base has is null."""
     delta: dict[str, Any] = {}
     for name, value in case.items():
         before = base[name]

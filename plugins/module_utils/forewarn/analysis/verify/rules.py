@@ -175,7 +175,7 @@ class RuleSearch:
         return [match.path for place, (match, _left) in enumerate(dead.before) if place in needed]
 
     def _mark(self, match: MatchFormulas, left: Formula) -> Formula:
-        """Return a truth that stands for what a match leaves, so that the solver reads this only once."""
+        """Return a Boolean that is defined as what a match leaves, so that the solver reads the formula only once."""
         if match.number not in self._marks:
             self._marks[match.number] = self._search.proof.problem.boolean(f"left by {self._policy.name} {match.path}")
             self._solver.add(implies(self._marks[match.number], left))

@@ -86,9 +86,9 @@ class ModelTexts:
         return FoundTexts({key: texts.listed[code] if code >= 0 else found[code] for key, code in codes.items()})
 
     def _otherwise(self, code: int) -> Formula:
-        """Return that some function makes something else of a text than in the model, and no text it hardly can make.
+        """Return a formula that excludes what the model has for a text: a result of a function, or a folded form.
 
-        Or the text is another in case only of something else.
+        The results of functions are then among those that the known texts have, or belong to no known text.
         """
         texts, values = self._texts, self._values
         parts: list[Formula] = []

@@ -100,13 +100,13 @@ class ResourceNames:
         return self._values.truth(one.counts(name))
 
 
-def loops_allow(resources: Resources, truth: Callable[[Formula], bool], name: Any) -> bool:
-    """Return whether a name may be in the list of a model as far as loops go; ``truth`` evaluates formulas."""
+def loops_allow(resources: Resources, holds: Callable[[Formula], bool], name: Any) -> bool:
+    """Return whether a name may be in the list of a model as far as loops go; ``holds`` evaluates formulas."""
     for loop in resources.loops:
         value, error = loop.predicate(name)
-        fails = truth(error)
-        if (fails and not truth(loop.fails)) or (
-            not fails and truth(same(value, loop.deciding)) and not truth(loop.decides)
+        fails = holds(error)
+        if (fails and not holds(loop.fails)) or (
+            not fails and holds(same(value, loop.deciding)) and not holds(loop.decides)
         ):
             return False
     return True

@@ -21,7 +21,7 @@ SORTS = (*NUMBERS, "bool", "string")  # types whose values the solver has
 
 @dataclass(frozen=True)
 class OpaqueValue:
-    """The value of an expression that cannot be translated and is neither a truth, a number nor a text.
+    """The value of an expression that cannot be translated and is neither a Boolean, a number nor a text.
 
     Values of the same ``key`` are the same.
     """
@@ -66,8 +66,8 @@ def failure(type_: str) -> Encoding:
 class Problem:
     """Variables and facts. ``opaque`` has the sources of the expressions that may have any value, with their types.
 
-    ``definitions`` say what the truths stand for that ``define`` made. A question that mentions none of these does not
-    need them.
+    ``definitions`` are the formulas of the Booleans that ``define`` made. A question that mentions none of these
+    Booleans does not need them.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Problem:
         self.closed = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def define(self, name: str, formula: Formula) -> Formula:
-        """Return a truth that stands for a formula, so that others can use it without repeating it.
+        """Return a Boolean that is defined as a formula, so that others can use it without repeating it.
 
         Raises RuntimeError after the first question to the solver.
         """
@@ -107,11 +107,11 @@ class Problem:
         return term
 
     def boolean(self, name: str) -> Any:
-        """Return a truth that may be either."""
+        """Return a fresh Boolean."""
         return self._z3.Bool(name, self.context)
 
     def integer(self, name: str, low: int | None = None, high: int | None = None) -> Any:
-        """Return a number, in a range if one is given."""
+        """Return a fresh integer, in a range if one is given."""
         term = self._z3.Int(name, self.context)
         if low is not None:
             self.facts.append(term >= low)
