@@ -92,7 +92,7 @@ class Runner:
         self.controller.close()  # in the journal its hooks are still running, so they run again
 
     def step(self) -> None:
-        """Do what is due, then wait until something else may be."""
+        """Perform the work that is due, then wait until more may be due."""
         if self._stop.reload:
             self._reload()
         if not self._exchange.busy and self._schedule.due_in() <= 0:

@@ -112,10 +112,10 @@ def read_semaphore(group: Group) -> Semaphore | None:
 
 
 def change_semaphore(group: Group, step: Callable[[Semaphore | None], Semaphore]) -> None:
-    """Write what ``step`` makes of the group's semaphore, which is None if there is none, unless that is the same.
+    """Replace the group's semaphore by the result of ``step``, which gets None if the group has no semaphore yet.
 
-    Others may change it meanwhile, and an answer may be lost: so ``step`` may be called several times, also with what
-    it has made. Raises StoreFault, and what ``step`` raises.
+    An equal result is not written. Other VMs may change the semaphore meanwhile, and an answer may be lost, so ``step``
+    may be called several times, also with its own result. Raises StoreFault, and what ``step`` raises.
     """
     key = documents.semaphore_key(group.name)
 
