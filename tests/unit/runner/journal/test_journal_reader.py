@@ -16,7 +16,7 @@ from forewarn.runner.journal.writer import EventRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.journals import alter, commit, opened, record
+from tools.fixtures.journals import alter, commit, entries, opened, record
 from tools.suite.sizes import examples
 
 BASE = 1_780_001_000.0  # the wall clock at the beginning
@@ -221,3 +221,22 @@ def test_few_entries_are_found_without_looking_at_all(
     few, steps = steps, 0
     assert len(list(reader.entries())) == MANY
     assert few < steps * 0.6
+
+
+def test_runner_that_stops_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last connection removes the WAL, here as soon as the reader has looked at it."""
+    journal = opened(tmp_path)
+    journal.note("state", None, number=1)
+    commit(journal)
+    stat = os.stat
+
+    def stat_then_stop(path: Any, **options: Any) -> os.stat_result:
+        found = stat(path, **options)
+        if str(path).endswith("-wal"):
+            monkeypatch.setattr(os, "stat", stat)
+            journal.close()
+        return found
+
+    monkeypatch.setattr(os, "stat", stat_then_stop)
+    assert [entry.fields["number"] for entry in entries(tmp_path, kinds=["state"])] == [1]
+    assert os.stat is stat

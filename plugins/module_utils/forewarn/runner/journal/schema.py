@@ -204,8 +204,9 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
     """
     import sqlite3
 
-    wal = Path(path + "-wal")
-    size = wal.stat().st_size if wal.exists() else None
+    size = None
+    with suppress(FileNotFoundError):  # a runner that stops removes it
+        size = Path(path + "-wal").stat().st_size
     # SQLite would create a missing WAL, and cannot on a disk that is full or read-only. If the WAL is missing or empty,
     # the file itself holds everything.
     modes = ([] if size is None else ["mode=ro"]) + ([] if size else ["immutable=1"])
