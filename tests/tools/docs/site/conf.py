@@ -87,9 +87,14 @@ def _link(page: str, match: re.Match[str]) -> str:
     if target is None:
         return match[0]
     path = normpath(PurePosixPath(page).parent / target)
-    if path.endswith(".md") and any(fnmatch(path, pattern) for pattern in include_patterns):
+    if path.endswith(".md") and any(_includes(pattern, path) for pattern in include_patterns):
         return match[0]
     return f"]({_REPOSITORY}/{path}{rest})"
+
+
+def _includes(pattern: str, path: str) -> bool:
+    """Return whether a pattern of Sphinx includes a file; of the wildcards, only ``**`` crosses a slash."""
+    return fnmatch(path, pattern) and ("**" in pattern or path.count("/") == pattern.count("/"))
 
 
 def _ansible_link(match: re.Match[str]) -> str:
