@@ -147,6 +147,12 @@ def test_numbers_of_several_types(numbers: list[Any]) -> None:
     assert evaluated(f"math.greatest([{arguments}])") == max(numbers)
 
 
+@pytest.mark.parametrize("name", ["least", "greatest"])
+def test_extreme_of_equal_numbers_is_the_first(name: str) -> None:
+    assert evaluated(f"type(math.{name}(1, 1.0)) == int")
+    assert evaluated(f"type(math.{name}(1.0, 1)) == double")
+
+
 @given(NUMBERS)
 def test_numbers_compare_by_value_across_types(numbers: list[Any]) -> None:
     one, other = numbers[0], numbers[-1]
