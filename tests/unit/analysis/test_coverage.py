@@ -239,10 +239,11 @@ def test_an_unproven_outcome_is_neither_counted_nor_concealed(tmp_path: Path) ->
     assert "may have any value" in why
 
 
-def test_unsent_event_shows_no_way_to_decide(tmp_path: Path) -> None:
-    """A VM that does not know its name shows that a rule can fail, and not how a type of events is decided."""
-    policy = POLICY.replace("affects_me", "event.Resources.map(r, r == vm.name)[0]")
-    found = gaps(ran(tmp_path, policy))
+@pytest.mark.parametrize("fact", ["r == vm.name", "has(vm.tags.role)"])
+def test_unsent_event_shows_no_way_to_decide(tmp_path: Path, fact: str) -> None:
+    """A VM that does not know itself shows that a rule can fail, and not how a type of events is decided."""
+    policy = POLICY.replace("affects_me", f"event.Resources.map(r, {fact})[0]")
+    found = gaps(ran(tmp_path, f"{policy}    - id: rest\n      output: hold\n"))
     failures = [gap.text for gap in found.gaps if "cannot be evaluated" in gap.text and "brief" not in gap.text]
     assert failures == ["no test in which mine cannot be evaluated"]
     assert "Freeze, hold by web/mine, as it cannot be evaluated" in dict(found.unproven)

@@ -160,8 +160,8 @@ class _GapSearch:
             if isinstance(found, NoProof) or case is None:
                 self._unproven[item] = found.why if isinstance(found, NoProof) else "no test can state its event"
                 return
-            is_normal = self._proof.solver.holds(found.model, self._proof.normal)
-            self._suggest(item, self._plain(case, item), is_normal=is_normal)
+            is_sent = self._proof.solver.holds(found.model, self._proof.normal)
+            self._suggest(item, self._plain(case, item), case.items if is_sent else frozenset())
         self._leave_out(item)
 
     def _leave_out(self, item: CoverageItem) -> None:
@@ -218,8 +218,11 @@ class _GapSearch:
                 case = other
         return case
 
-    def _suggest(self, item: CoverageItem, case: _Case, *, is_normal: bool) -> None:
-        """Suggest a test of a case. Only what the service sends shows how a type of events can be decided."""
+    def _suggest(self, item: CoverageItem, case: _Case, sent: frozenset[CoverageItem]) -> None:
+        """Suggest a test of a case.
+
+        How a type of events can be decided, only an event that the service sends shows: one that covers ``sent``.
+        """
         output = ABSTAIN if case.decision.policy is None else case.decision.output
         name, number = item.sentence, 1
         while name in self._names:
@@ -231,7 +234,7 @@ class _GapSearch:
             suggestion_of(name, case.witness, output, case.decision.rule, policy, self._common)
         )
         for one in case.items:
-            if is_normal or one.event_type is None:
+            if one.event_type is None or one in sent:
                 self._suggested.setdefault(one, name)
 
 
