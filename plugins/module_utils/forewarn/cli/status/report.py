@@ -100,7 +100,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     if unread:
         problems.append(unread_text(unread, text_of(fields, "document_problem")))
     damaged = lost_records.read(state.directory)
-    problems += [doubt.in_words() for doubt in damaged]
+    problems += [record.in_words() for record in damaged]
     failing_ids = {recovery["life_id"] for recovery in fails}
     others = [event for event in (*events, *failed) if event["life_id"] not in failing_ids]
     problems += [f"{name_of(event)}: {event['failure']}" for event in others if event["failure"]]

@@ -57,7 +57,7 @@ class LostRecords:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._directory_file = str(Path(directory, DIRECTORY))  # of the one record while it cannot be read
+        self._directory_file = str(Path(directory, DIRECTORY))  # stands for all records while it cannot be read
         self._records: dict[str, LostRecord] = {}
         self._unwritten: set[str] = set()
         self._reasons: dict[str, str] = {}

@@ -73,9 +73,9 @@ class FormEncoder(abc.ABC):
     def encode_with(self, form: f.Loop, element: Encoding) -> Encoding:
         """Return the encoding of a loop's predicate for an element."""
         with self.within(self.scope._replace(locals={**self.scope.locals, form.number: element})):
-            return self.boolean(form.predicate)
+            return self.encode_bool(form.predicate)
 
-    def boolean(self, form: Form) -> Encoding:
+    def encode_bool(self, form: Form) -> Encoding:
         """Return the encoding of a form whose value is a bool. One of type nothing, as ``[][0]`` is, has no value."""
         return failure("bool") if form.type == "nothing" else self.plain(self.encode(form))
 

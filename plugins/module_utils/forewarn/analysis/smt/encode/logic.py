@@ -58,7 +58,7 @@ def logic(encoder: FormEncoder, form: f.And | f.Or) -> Encoding:
 def condition_part(encoder: FormEncoder, form: Form) -> ConditionPart:
     """Return a form whose value is a bool, with its operands."""
     if not isinstance(form, (f.And, f.Or)):
-        return ConditionPart(form, encoder.boolean(form))
+        return ConditionPart(form, encoder.encode_bool(form))
     inner = tuple(condition_part(encoder, part) for part in form.parts)
     return ConditionPart(form, joined([one.value for one in inner], deciding=isinstance(form, f.Or)), inner)
 
@@ -72,7 +72,7 @@ def joined(parts: Sequence[Encoding], *, deciding: bool) -> Encoding:
 
 def choice(encoder: FormEncoder, form: f.If) -> Encoding:
     """Return the encoding of ``condition ? then : otherwise``."""
-    condition = encoder.boolean(form.condition)
+    condition = encoder.encode_bool(form.condition)
     if isinstance(condition.value, bool):
         chosen = encoder.encode(form.then if condition.value else form.otherwise)
         return Encoding(chosen.value, disj((condition.error, chosen.error)))
