@@ -204,9 +204,9 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
     """
     import sqlite3
 
-    size = None
+    wal, size, parameters = Path(path + "-wal"), None, tuple(values)
     with suppress(FileNotFoundError):  # a runner that stops removes it
-        size = Path(path + "-wal").stat().st_size
+        size = wal.stat().st_size
     # SQLite would create a missing WAL, and cannot on a disk that is full or read-only. If the WAL is missing or empty,
     # the file itself holds everything.
     modes = ([] if size is None else ["mode=ro"]) + ([] if size else ["immutable=1"])
@@ -218,8 +218,10 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
                 raise InputError(
                     f"{path} has an older format.", "Start the runner of this version once: it converts the file."
                 )
-            return connection.execute(query, tuple(values)).fetchall()
+            return connection.execute(query, parameters).fetchall()
         except sqlite3.OperationalError:
+            if size and not wal.exists():  # the runner has stopped since: now the file holds everything
+                return read(path, query, parameters)
             if mode is modes[-1]:
                 raise
         finally:
