@@ -121,7 +121,8 @@ def test_no_approval_waits_for_a_rulebook_in_trouble(
         requests = len(server.requests)
     names = [line["line"] for line in runner.lines]
     assert names.index("approved") < names.index("notified") or script == (Answer(401),)
-    assert notified["result"] == "failed"
+    # On a busy machine, the hook's own time limit may pass after the runner's.
+    assert notified["result"] in (("failed", "timed-out") if script == (HANG,) else ("failed",))
     assert reason in notified["reason"]
     assert TOKEN not in json.dumps(runner.lines)
     assert approvals(emulator)[0] == [event_id]

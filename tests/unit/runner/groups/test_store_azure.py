@@ -171,7 +171,7 @@ def test_a_list_without_an_end_is_bounded() -> None:
         with closing(AzureBlob(address, TlsFiles(), SasLogin(lambda: SAS), whole_seconds=0.3)) as blobs:
             started = time.monotonic()
             assert "took longer" in str(fault_of(lambda: blobs.list("forewarn/")))
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 8
 
 
 def test_endless_list_is_too_large() -> None:

@@ -88,7 +88,7 @@ def test_time_is_bounded(answer: Answer) -> None:
     with ScriptedServer(answer) as server:
         started = time.monotonic()
         fault = fault_of(to(server.port), 0.3)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 8
     assert (fault.kind, fault.unsure) == (TIMEOUT, True)
     assert "took longer than 0.3 s answering" in str(fault)
 

@@ -72,7 +72,7 @@ def test_a_server_that_never_shakes_hands(files: TlsFiles) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         started = time.monotonic()
         fault = fault_of(to(listener.getsockname()[1], files), 0.3)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 8
     assert (fault.kind, fault.unsure) == (TIMEOUT, False)
     assert "connecting" in str(fault)
 

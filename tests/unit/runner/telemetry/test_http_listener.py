@@ -21,7 +21,7 @@ from forewarn.runner.telemetry.metrics_server import MetricsServer
 from forewarn.runner.telemetry.probe_server import ProbeServer
 from tools.servers.listener_client import TIMEOUT, ListenerClient
 
-SOON = 1.0  # less than the patience with a client that hinders
+PATIENCE_SECONDS = 3 * TIMEOUT  # so a client that hinders another would be seen: that one gives up sooner
 Make = Callable[..., HttpListener]
 
 
@@ -122,15 +122,15 @@ def test_a_client_without_end_is_cut_off(served: ListenerClient) -> None:
 
 def test_clients_that_say_nothing_hinder_nobody(served: ListenerClient) -> None:
     """Twice as many as there is room for."""
+    served.server.patience_seconds = PATIENCE_SECONDS
     with ExitStack() as stack:
         for _ in range(2 * MOST_CONNECTIONS):
             stack.enter_context(served.connect())
-        begun = time.monotonic()
         assert served.ask("/healthz")[0] == 200
-        assert time.monotonic() - begun < SOON
 
 
 def test_clients_that_drip_hinder_nobody(served: ListenerClient) -> None:
+    served.server.patience_seconds = PATIENCE_SECONDS
     stop = threading.Event()
     with ExitStack() as stack:
         slow = [stack.enter_context(served.connect()) for _ in range(MOST_CONNECTIONS)]
@@ -145,9 +145,7 @@ def test_clients_that_drip_hinder_nobody(served: ListenerClient) -> None:
         thread.start()
         try:
             for _ in range(10):
-                begun = time.monotonic()
                 assert served.ask("/healthz")[0] == 200
-                assert time.monotonic() - begun < SOON
         finally:
             stop.set()
             thread.join()

@@ -62,7 +62,7 @@ def test_stalled_reader_costs_limited_memory_and_no_time(paper: Paper) -> None:
     begin = time.monotonic()
     paper.put(*[f"{number:5}{large}" for number in range(1000)])
     assert time.monotonic() - begin < 5
-    assert sum(sum(map(len, line)) for line in paper.writer._waiting if not isinstance(line, int)) <= LIMIT_BYTES
+    assert sum(sum(map(len, line)) for line in list(paper.writer._waiting) if not isinstance(line, int)) <= LIMIT_BYTES
     lost = paper.writer.lost
     assert lost >= 1000 - LIMIT_BYTES // 10_000 - 2
     paper.free.set()
@@ -130,7 +130,7 @@ def test_close_waits_briefly_for_a_stalled_reader(paper: Paper) -> None:
     paper.put("one", "two")
     begin = time.monotonic()
     paper.writer.close(0.1)
-    assert 0.1 <= time.monotonic() - begin < 2
+    assert 0.1 <= time.monotonic() - begin < 8
 
 
 def test_log_on_a_pipe_continues_without_a_reader() -> None:

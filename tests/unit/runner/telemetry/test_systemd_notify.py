@@ -146,7 +146,7 @@ def test_blocked_systemd_is_notified_later(systemd: Systemd) -> None:
     for _ in range(20):
         ours.status("draining")
         ours.watchdog()
-    assert time.monotonic() - started < 0.1
+    assert time.monotonic() - started < 2, "waiting 100 ms for each would take 2.2 s"
     assert set(systemd.heard()) == {"x"}
     ours.watchdog()
     ours.status("draining")
