@@ -73,8 +73,9 @@ PACKAGES: Mapping[str, Package] = {
         ),
         "policy/test_{}*.py",
         _tests(
-            "engine builder limits imported trace forms scopes approval_groups events params approval "
-            "cel_arguments cel_lists plan content_changes nested_rules recording_evaluator artifact plain_decisions "
+            "engine engine_nested_rules builder limits imported trace forms scopes approval_groups events "
+            "events_limits params approval cel_arguments cel_lists plan content_changes nested_rules "
+            "recording_evaluator artifact plain_decisions "
             "events_properties"
         ),
     ),
