@@ -385,6 +385,13 @@ def test_se19_what_is_no_duration_is_in_doubt(value: object) -> None:
     assert len(problem) < 200
 
 
+def test_value_in_a_message_is_cut() -> None:
+    """Its first 40 characters are shown, as JSON has them."""
+    (problem,) = one(DurationInSeconds="7" * 39 + "98").problems
+    assert "'" + "7" * 39 in problem
+    assert "79" not in problem
+
+
 def test_fields_nobody_defined_are_kept_aside() -> None:
     event = one(NewField={"a": [1]}, eventtype="Reboot")
     assert event.extra == {"NewField": {"a": [1]}, "eventtype": "Reboot"}

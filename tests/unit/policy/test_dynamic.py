@@ -29,6 +29,8 @@ MAPS = st.one_of(
     )
 )
 KEYS = st.one_of(INTS, TEXTS, st.booleans(), st.sampled_from((-1.0, 0.0, 0.5, 1.0, 2.5)))
+# A text may look like a number.
+SCALARS = st.one_of(KEYS, st.sampled_from(("0.5", "1.0", "-1", "nan", None)))
 NO_KEYS = st.sampled_from(("null", "[1]", "b'a'", "{1: 1}", "duration('1s')"))
 
 
@@ -46,6 +48,20 @@ def evaluated(source: str) -> Any:
 
 def are_equal(one: Any, other: Any) -> bool:
     return isinstance(one, bool) is isinstance(other, bool) and one == other
+
+
+@given(SCALARS, SCALARS)
+def test_scalars_compare_within_their_kind(one: Any, other: Any) -> None:
+    """Numbers of any type are of one kind."""
+    kinds = [float if type(value) is int else type(value) for value in (one, other)]
+    left, right = literal(one), literal(other)
+    for equal in (f"dyn({left}) == dyn({right})", f"dyn({left}) == {right}", f"{left} == dyn({right})"):
+        assert evaluated(equal) is (kinds[0] is kinds[1] and one == other), equal
+    if kinds[0] is kinds[1] and one is not None:
+        assert evaluated(f"dyn({left}) < dyn({right})") is (one < other)
+    else:
+        with pytest.raises(EvaluationError, match="no such overload"):
+            evaluated(f"dyn({left}) < dyn({right})")
 
 
 @given(MAPS, KEYS)

@@ -87,6 +87,14 @@ def test_limits(limits: dict[str, Any], right: list[Any], wrong: list[Any]) -> N
             bind([{"name": "p", **limits}], {"p": value}, "web")
 
 
+def test_pattern_is_checked_before_it_is_used() -> None:
+    declaration = {"name": "p", "type": "string", "pattern": True}
+    assert bind([declaration], {"p": "web-[0-9]+"}, "web") == {"p": "web-[0-9]+"}
+    with pytest.raises(InputError, match="parameter p of policy web: is not a pattern"):
+        bind([declaration], {"p": "web-("}, "web")
+    assert bind([{**declaration, "pattern": False}], {"p": "web-("}, "web") == {"p": "web-("}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
