@@ -90,6 +90,7 @@ PACKAGES: Mapping[str, Package] = {
             "tracker event_record restarts not_before_moves nameless hidden_events content_changes "
             "policy_changes loop dry_runs impact shared_hooks leftovers lost_records exchange shadow "
             "recovery_requests hook_recovery hook_scheduler hook_notifications hook_restarts drill "
+            "journal_found_late coordinator "
             "command_reports readiness preparation_reasons plan loop_log journal metrics"
         ),
     ),
