@@ -98,7 +98,11 @@ PACKAGES: Mapping[str, Package] = {
         FOREWARN / "analysis",
         ("smt/**/*.py",),
         "analysis/smt/test_smt_{}.py",
-        _tests("proof smt_witness smt_expressions smt_cel_spec smt_policies smt_open_inputs smt_events"),
+        _tests(
+            "smt_operands smt_terms smt_text_search smt_functions smt_solver smt_cells smt_inputs smt_texts "
+            "smt_resources smt_params smt_effort smt_decisions smt_patterns proof smt_witness smt_times "
+            "smt_empty_values smt_expressions smt_cel_spec smt_policies smt_open_inputs smt_events"
+        ),
         _BELOW_ANALYSIS,
     ),
     "event_space": Package(
