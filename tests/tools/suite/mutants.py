@@ -74,7 +74,7 @@ PACKAGES: Mapping[str, Package] = {
         "policy/test_{}*.py",
         _tests(
             "engine engine_nested_rules builder limits imported trace forms scopes approval_groups events "
-            "events_limits params approval cel_arguments cel_lists plan content_changes nested_rules "
+            "events_limits params hook_program approval cel_arguments cel_lists plan content_changes nested_rules "
             "recording_evaluator artifact plain_decisions "
             "events_properties"
         ),
@@ -101,7 +101,7 @@ PACKAGES: Mapping[str, Package] = {
         _tests(
             "smt_operands smt_terms smt_text_search smt_functions smt_solver smt_cells smt_inputs smt_texts "
             "smt_resources smt_params smt_effort smt_decisions smt_patterns proof smt_witness smt_times "
-            "smt_empty_values smt_expressions smt_cel_spec smt_policies smt_open_inputs smt_events"
+            "smt_empty_values smt_expressions verify_redundant smt_cel_spec smt_policies smt_open_inputs smt_events"
         ),
         _BELOW_ANALYSIS,
     ),

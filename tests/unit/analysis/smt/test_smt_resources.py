@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,6 +16,7 @@ from forewarn.analysis.smt.encode.problem import Encoding, Problem
 from forewarn.analysis.smt.encode.resources import NameCount, Resources
 from forewarn.analysis.smt.terms import Formula, conj, disj, neg, same
 from forewarn.events import MAX_NAME_CHARACTERS
+from tools.fixtures.policy_files import HEAD, verified
 from tools.judges.smt_facts import Facts
 from tools.suite.sizes import SEED
 
@@ -257,6 +259,18 @@ def test_counted_names_differ_if_each_is_unique() -> None:
     assert facts.possible(one.number == 2, once)
     assert facts.possible(one.number == 2, neg(once), count == 2)
     assert not facts.possible(one.number == 2, count == 1)
+
+
+def test_name_of_one_count_is_in_others(tmp_path: Path) -> None:
+    """The second of these counts is never less than the first."""
+    some, more = (
+        f"event.Resources.filter(r, {one}).size()"
+        for one in ("r.startsWith('a')", "r.startsWith('a') || r.endsWith('b')")
+    )
+    for condition, is_possible in ((f"{more} + 2 == {some}", False), (f"{more} == {some} + 2", True)):
+        match = f'    - {{id: one, output: hold, condition: "{some} == 2 && {condition}"}}\n'
+        codes = [one.code for one in verified(tmp_path, HEAD + match)]
+        assert ("unsatisfiable-rule" not in codes) is is_possible, condition
 
 
 def test_distinct_count_equals_count_of_a_normal_list() -> None:
