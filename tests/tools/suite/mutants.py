@@ -111,7 +111,7 @@ PACKAGES: Mapping[str, Package] = {
         "analysis/event_space/test_event_space_{}.py",
         _tests(
             "event_space_case event_space_domains event_space_param_domains event_space_regions "
-            "event_space_resources event_space map_words coverage table proof_classes"
+            "event_space_resources event_space_expressions event_space map_words coverage table proof_classes"
         ),
         _BELOW_ANALYSIS,
     ),
