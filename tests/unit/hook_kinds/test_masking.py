@@ -15,7 +15,7 @@ from forewarn.hook_kinds.common.masking import Masker
 from forewarn.hook_kinds.common.work import HttpReply, ProgramResult, Work
 from forewarn.hook_kinds.galera_node import query
 from forewarn.hook_kinds.patroni_api import request
-from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output
+from forewarn.runner.hooks.output import OUTPUT_PART_BYTES, Output
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.suite.sizes import examples

@@ -57,6 +57,8 @@ CODES = {
     "param-limits": "A parameter that two policies declare with different limits.",
     "param-default": "A parameter that two policies declare with different defaults.",
     "command": "A command that the system cannot run as written.",
+    "cmd-argument": "An argument of a .cmd or .bat that cmd.exe would change, or take for more than one word.",
+    "wrong-system": "Something that the system that --target names does not have, such as a kind of hook.",
     "option-value": "An option of a hook whose value its kind cannot use.",
     "timeout-range": "A timeout of 0, or of more than a day.",
     "out-of-range": "A number or duration beyond its limits.",

@@ -20,6 +20,7 @@ from .findings import Finding, SourceText, blocks, render, sort_findings
 from .imports.definitions import Definitions, EntryDefinitions, Imports, merge_imports
 from .imports.libraries import Import, Importer, Library, every_library
 from .paths import find_policies
+from .policy_file.hook_systems import ANY
 from .policy_file.rules import compile_file, compile_library
 from .policy_file.shared_names import CompiledFile, compare_libraries, compare_policies
 from .requirements import require_libraries
@@ -51,11 +52,12 @@ class Compilation:
 
 
 def compile_policies(
-    paths: Sequence[Path], api_version: str = LATEST_API_VERSION, *, libraries: bool = False
+    paths: Sequence[Path], api_version: str = LATEST_API_VERSION, *, libraries: bool = False, target: str = ANY
 ) -> Compilation:
     """Compile policy files, and those of directories, into one artifact. The same files make the same bytes.
 
-    With ``libraries``, those among the paths are checked as well, whether or not a policy imports them. Raises
+    ``target``, one of ``TARGETS``, is the system on which the hooks are to run; for any, only what runs nowhere is a
+    finding. With ``libraries``, those among the paths are checked as well, whether or not a policy imports them. Raises
     InputError for a path that does not exist or is a library, a directory without policies, an unknown api-version, a
     missing package of Python.
     """
@@ -63,7 +65,7 @@ def compile_policies(
     if api_version not in API_VERSIONS:
         raise InputError(f"api-version {api_version} is not known", f"Use one of {', '.join(API_VERSIONS)}.")
     given = find_policies(paths, libraries=libraries)
-    importer, compiler = Importer(given), _LibraryCompiler(api_version)
+    importer, compiler = Importer(given), _LibraryCompiler(api_version, target)
     files: list[CompiledFile] = []
     sources: list[dict[str, str]] = []
     policies: list[dict[str, Any]] = []
@@ -79,7 +81,7 @@ def compile_policies(
         found = importer.imports(file, policy)
         imports += found
         own = compiler.imports(file, found)
-        files.append(CompiledFile(file, own, compile_file(file, api_version, own)))
+        files.append(CompiledFile(file, own, compile_file(file, api_version, own, target)))
         sources.append({"path": policy.name, "sha256": hashlib.sha256(content).hexdigest()})
         policies.append({**files[-1].policy, "source": policy.name})
     imported = every_library(imports)
@@ -111,9 +113,9 @@ def compile_policies(
     return replace(result, artifact=artifact)
 
 
-def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) -> Artifact:
+def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION, *, target: str = ANY) -> Artifact:
     """Compile policies for use at once. Raises PolicyError if they have mistakes, InputError as above."""
-    compilation = compile_policies(paths, api_version)
+    compilation = compile_policies(paths, api_version, target=target)
     if compilation.artifact is None:
         raise PolicyError([finding for finding in compilation.findings if blocks(finding)])
     return load(compilation.artifact)
@@ -122,15 +124,17 @@ def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) 
 class _LibraryCompiler:
     """Compiles libraries, each of them once."""
 
-    def __init__(self, api_version: str) -> None:
+    def __init__(self, api_version: str, target: str) -> None:
         self._api_version = api_version
+        self._target = target
         self._done: dict[Library, Definitions] = {}
 
     def definitions(self, library: Library) -> Definitions:
         """Return what a library and those that it imports define; its mistakes are reported in its file."""
         if library not in self._done:
             imports = self.imports(library.file, library.imports)
-            self._done[library] = compile_library(library.file, self._api_version, imports, library.name)
+            known = imports, library.name, self._target
+            self._done[library] = compile_library(library.file, self._api_version, *known)
         return self._done[library]
 
     def imports(self, file: YamlFile, imports: Sequence[Import]) -> Imports:

@@ -13,7 +13,10 @@ from importlib import import_module
 from .common.declaration import HookKind
 
 # In the order of the documentation. The module of a kind has its name.
-NAMES = ("probe", "haproxy", "systemd", "checkpoint", "patroni", "slurm", "rabbitmq", "galera", "pacemaker")
+NAMES = (
+    *("probe", "haproxy", "systemd", "checkpoint", "patroni", "slurm", "rabbitmq", "galera", "pacemaker"),
+    "service",
+)
 
 
 def find(name: str) -> HookKind | None:

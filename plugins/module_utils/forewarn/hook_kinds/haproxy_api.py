@@ -99,7 +99,7 @@ def _connect(where: str, patience: float) -> socket.socket:
     if not where.startswith("/"):
         host, _colon, port = where.rpartition(":")
         return socket.create_connection((host.strip("[]"), int(port)), patience)
-    connection = socket.socket(socket.AF_UNIX)
+    connection = socket.socket(socket.AF_UNIX)  # type: ignore[attr-defined,unused-ignore]  # Windows: no HAProxy either
     connection.settimeout(patience)
     try:
         connection.connect(where)

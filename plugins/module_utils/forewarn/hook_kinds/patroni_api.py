@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import base64
-import os
+import socket
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
@@ -31,7 +31,7 @@ def read_cluster(work: Work) -> Cluster:
         raise HookFailedError(f"Patroni does not know its cluster ({reply.status}): {reply_text(reply)}")
     members = {str(member["name"]): member for member in reply.body["members"]}
     leaders = [name for name, member in members.items() if member.get("role") in (LEADER, STANDBY_LEADER)]
-    own = str(work.options.get("member") or os.uname().nodename)
+    own = str(work.options.get("member") or socket.gethostname())
     if own not in members:
         raise HookFailedError(
             f"the cluster has no member {own}: set the option 'member' to one of {', '.join(members)}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..texts import duration_text, exact_text
-from .common.declaration import DURATION, HookKind, Option
+from .common.declaration import DURATION, LINUX, WINDOWS, HookKind, Option
 from .common.effect import EffectStatus, complete, incomplete, no_action
 from .common.work import HookFailedError, Work
 
@@ -88,4 +88,5 @@ KIND = HookKind(
     check_prepared=_check_prepared,
     recover=no_action,
     check_recovered=_check_recovered,
+    systems=(LINUX, WINDOWS),
 )

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
+from ..system.clock import boot_id
 from .common.declaration import CHOICE, NETWORK, TEXT, HookKind, Option, Requirements
 from .common.effect import EffectStatus, absent, complete, incomplete
 from .common.work import Work
@@ -32,7 +32,7 @@ def _prepare(work: Work) -> str:
 def _check_prepared(work: Work) -> EffectStatus:
     name = node_name(work)
     node = read_node(work, name)
-    work.remember(boot=_boot(), slurmd=node.slurmd)
+    work.remember(boot=boot_id(), slurmd=node.slurmd)
     if not node.is_draining:
         return absent(f"{name} is {node.state}, and not drained")
     jobs = read_jobs(work, name)
@@ -67,7 +67,7 @@ def _check_recovered(work: Work) -> EffectStatus:
     if node.is_draining:
         if not node.reason.startswith(_OURS):
             return complete(f"{name} is {node.state}, for: {node.reason}. It stays so")
-        rebooted = work.memory.get("boot") not in (None, _boot())
+        rebooted = work.memory.get("boot") not in (None, boot_id())
         # Until its slurmd has come back from a reboot, jobs that are sent there fail.
         if not node.is_responding or (rebooted and node.slurmd == work.memory.get("slurmd")):
             hint = "its slurmd has not registered again: see systemctl status slurmd"
@@ -76,10 +76,6 @@ def _check_recovered(work: Work) -> EffectStatus:
     if work.memory and (not node.is_responding or node.has("DOWN", "FAIL", "UNKNOWN")):
         return incomplete(f"{name} is {node.state}, for: {node.reason or 'no reason'}")
     return complete(f"{name} is {node.state}")
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 KIND = HookKind(

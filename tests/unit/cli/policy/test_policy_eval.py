@@ -262,7 +262,7 @@ def test_document_problems_are_shown_with_the_value() -> None:
         (["--document", "-"], "-: not JSON"),
         (["--param", "a=1"], "--param is for the parameters of a policy"),
         (["--policy", "none.yml"], "none.yml: no such file or directory"),
-        (["--policy", "{policies}"], "policies: 9 policies."),
+        (["--policy", "{policies}"], "policies: 10 policies."),
         (["--policy", "{policies}/web-tier.yml", "--param", "limit=1"], "no policy declares a parameter limit"),
         (["--policy", "{policies}/web-tier.yml", "--param", "tolerable_freeze=x"], "not of type int"),
         (["--policy", "{policies}/web-tier.yml", "--param", "tolerable_freeze=99"], "is more than 60"),

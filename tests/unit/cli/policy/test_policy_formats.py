@@ -296,3 +296,13 @@ def test_workflow_command_is_one_reversible_line(path: str, title: str, message:
     properties = dict(one.split("=", 1) for one in match[1].split(","))
     assert (list(properties), properties["line"], properties["col"]) == (["file", "line", "col", "title"], "3", "4")
     assert "%" not in re.sub("%(25|0D|0A|3A|2C)", "", match[1] + match[2])
+
+
+def test_every_format_has_findings_for_a_target(tmp_path: Path) -> None:
+    policies = written(tmp_path, p=GOOD + "      prepare: [{unit: app.service, action: stop}]\n")
+    for style, said in (("text", "hint: write service:"), ("json", "wrong-system"), ("sarif", "wrong-system")):
+        assert policy("check", policies, "--format", style).returncode == 0
+        result = policy("check", policies, "--format", style, "--target", "windows")
+        assert result.returncode == 1
+        assert said in result.stdout
+    assert policy("check", policies, "--target", "beos").returncode == 2

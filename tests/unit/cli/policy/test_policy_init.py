@@ -216,7 +216,8 @@ def test_any_answer_is_accepted_or_refused(option: str, text: str) -> None:
         ("freeze", ["0", "-1", "601", "9.5", "009", "9s", " 9 ", "nine", "9 m", "approve", "1e2", "९", "9\n10"]),
         ("reboot", ["yes", "1", "aprove", "approve hold"]),
         ("prepare", ["drain", "haproxy:web", "app", "bin/drain", "/", "//x", "/a b", "/a/../b", "/$(x)", "x.service y",
-                     "checkpoint", "systemd", "@x.service", "x@.service", "foo.timer", "/a,b", "a]b.service", "/é"]),
+                     "checkpoint", "systemd", "@x.service", "x@.service", "foo.timer", "/a,b", "a]b.service", "/é",
+                     "C:\\a.sh", "C:a.exe", "\\\\x\\a.exe", "C:\\a%b.cmd", "C:\\..\\a.exe"]),
         ("name", ["", "a b", "-a", "a.b", "tests", "a/b", "x" * 64, "é"]),
         ("ci", ["jenkins"]),
     ],
@@ -233,3 +234,12 @@ def test_a_directory_of_tests_is_none_of_policies(tmp_path: Path) -> None:
     result = init("tests", cwd=tmp_path)
     assert (result.returncode, files(tmp_path)) == (2, [])
     assert "files in a directory of this name are tests" in result.stderr
+
+
+def test_program_of_windows_passes_every_check(tmp_path: Path) -> None:
+    program = r"C:\Program Files\Forewarn\hooks\drain.cmd"
+    assert init("web", "--freeze=9", "--reboot=approve", f"--prepare={program}", cwd=tmp_path).returncode == 0
+    for command in (["check", "--target=windows"], ["test"], ["verify", "--strict"]):
+        done = policy(*command, tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert policy("check", "--target=linux", tmp_path).returncode == 1

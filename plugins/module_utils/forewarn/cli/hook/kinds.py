@@ -41,6 +41,7 @@ def as_json(kind: HookKind) -> dict[str, Any]:
     return {
         "name": kind.name,
         "summary": kind.summary,
+        "systems": list(kind.systems),
         **texts,
         "timeout_seconds": kind.timeout_seconds,
         "options": options,

@@ -22,7 +22,9 @@ def run(args: argparse.Namespace) -> int:
     kinds = hook_kinds.available()
     console = write_result(args.json, "hooks", {"kinds": [as_json(kind) for kind in kinds]})
     if kinds:
-        console.table(("KIND", "WHAT IT DOES"), [(kind.name, kind.summary) for kind in kinds])
+        console.table(
+            ("KIND", "RUNS ON", "WHAT IT DOES"), [(kind.name, kind.systems_text, kind.summary) for kind in kinds]
+        )
     if len(kinds) < len(hook_kinds.NAMES):
         console.note("A VM has only the kinds that its policies use.")
     return 0

@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     console = write_result(args.json, "hook", as_json(kind))
     console.line(f"{console.style(kind.name, 'bold')}: {kind.summary}")
     console.line()
+    console.line(f"{'Runs on:':12}{kind.systems_text}")
     for title, field in TEXTS:
         console.line(f"{title + ':':12}{getattr(kind, field)}")
     console.line()

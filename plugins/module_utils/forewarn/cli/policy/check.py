@@ -11,18 +11,19 @@ from ...compiler.cel.expression import CODES as EXPRESSION_CODES
 from ...compiler.findings import CODES, fails, render
 from ...compiler.policies import Compilation, compile_policies
 from ..output.console import Console
-from .common import add_policy_arguments, findings_summary, plural, show_findings
+from .common import add_policy_arguments, add_target, findings_summary, plural, show_findings
 from .output.formats import DOCUMENTATION, FindingsReport, ReportedFinding, add_format, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_arguments(parser)
+    add_target(parser)
     add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the policies; 1 if anything was found."""
-    compilation = compile_policies(args.paths, args.api_version, libraries=True)
+    compilation = compile_policies(args.paths, args.api_version, libraries=True, target=args.target)
     write_report(_report(compilation), args.format, args.output)
     return int(any(fails(finding) for finding in compilation.findings))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...atomic_file import replace_file
 from ...compiler.findings import Finding, render
+from ...compiler.policy_file.hook_systems import ANY, TARGETS
 from ...errors import ForewarnError, InputError
 from ...events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
 from ...policy.params import convert, name_and_value, parse_text
@@ -36,6 +37,12 @@ def add_api_version(parser: argparse.ArgumentParser) -> None:
         default=LATEST_API_VERSION,
         help=f"api-version whose events the policies see (default: {LATEST_API_VERSION})",
     )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Add ``--target``."""
+    text = "system whose VMs run the hooks (default: any, which refuses only what runs nowhere)"
+    parser.add_argument("--target", choices=TARGETS, default=ANY, help=text)
 
 
 def add_param(parser: argparse.ArgumentParser, what: str = "a parameter") -> None:

@@ -14,11 +14,12 @@ from ...atomic_file import replace_file
 from ...compiler.policies import compile_policies
 from ...errors import InputError
 from ..output.console import Console
-from .common import add_policy_arguments, is_same_file, plural, show_findings
+from .common import add_policy_arguments, add_target, is_same_file, plural, show_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_arguments(parser)
+    add_target(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="where to write the artifact; '-' for standard output"
     )
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compile the policies; return 1 and write nothing if they have mistakes."""
-    compilation = compile_policies(args.paths, args.api_version)
+    compilation = compile_policies(args.paths, args.api_version, target=args.target)
     read = [*compilation.files, *(source.path for source in compilation.imported.values())]
     if any(is_same_file(Path(args.output), Path(file)) for file in read):
         raise InputError(

@@ -20,6 +20,7 @@ from typing import Any
 
 from ... import __version__
 from ...analysis.proof import AnalysisError, Progress
+from ...system.files import open_to_write
 from .common import defect
 from .output.progress_line import ProgressLine
 
@@ -83,7 +84,7 @@ def _write_file(directory: Path, name: str, text: str) -> Path:
     for number in itertools.count(1):
         path = directory / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
         try:
-            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            opened = open_to_write(path, exclusive=True)
         except FileExistsError:
             continue
         with os.fdopen(opened, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -135,6 +135,9 @@ def _call_overload(
             tv.zone(forms[1][4])
         except ValueError as error:
             context.report(node, "bad-literal", str(error), "write an offset such as '+02:00', or Europe/Berlin")
+        if not context.declarations.named_zones and not tv.is_fixed_zone(forms[1][4]):
+            message = f"Windows knows no time zone {forms[1][4]!r}: Python finds none by its name there"
+            context.report(node, "wrong-system", message, "write 'UTC', or an offset such as '+02:00'")
     if len(arguments) == 1 and arguments[0].is_literal and "_to_" in overload.name:
         literal = forms[0][4]
         try:

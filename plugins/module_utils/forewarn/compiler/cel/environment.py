@@ -98,13 +98,14 @@ def hook_declarations(base: Declarations) -> Declarations:
     """Return the names that a text of a hook may use: what stays the same from its preparation to its recovery."""
     lasting = {name: base.variables[name] for name in ("event", "vm", "params")}
     event = {name: field for name, field in base.records["event"].items() if name not in ("EventStatus", "NotBefore")}
-    return Declarations(lasting, {**base.records, "event": event})
+    return Declarations(lasting, {**base.records, "event": event}, named_zones=base.named_zones)
 
 
 def notification_declarations(base: Declarations) -> Declarations:
     """Return the names that the body of a notify hook may use: all but the time, and ``occasion``."""
     names = {name: base.variables[name] for name in NOTIFY_NAMES if name in base.variables}
-    return Declarations({**names, "occasion": Type("string", values=OCCASIONS, label="occasion")}, base.records)
+    names["occasion"] = Type("string", values=OCCASIONS, label="occasion")
+    return Declarations(names, base.records, named_zones=base.named_zones)
 
 
 def invariant_declarations(base: Declarations) -> Declarations:

@@ -134,12 +134,16 @@ class RecordField:
 
 @dataclass(frozen=True)
 class Declarations:
-    """The names an expression may use: variables, the fields of records, policy variables (``variables.NAME``)."""
+    """The names an expression may use: variables, the fields of records, policy variables (``variables.NAME``).
+
+    ``named_zones``: the system that evaluates it knows time zones by name, such as Europe/Berlin.
+    """
 
     variables: Mapping[str, Type]
     records: Mapping[str, Mapping[str, RecordField]] = field(default_factory=dict)
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
     inner_names: Mapping[str, str] = field(default_factory=dict)
+    named_zones: bool = True
 
 
 # How a variable is read: that of a loop, those of a loop with two variables, and that of cel.bind().

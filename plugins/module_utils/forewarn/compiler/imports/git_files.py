@@ -12,8 +12,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import stat
 import subprocess
 import tempfile
 import time
@@ -21,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ...system.program_run import run_program
+from ...system.trust import is_private_directory
 from ..yaml.tree import MOST_BYTES
 from .errors import ImportedFileError
 
@@ -88,7 +88,7 @@ def _repository(url: str, commit: str) -> Iterator[Path]:
     Where others can write to the cache, it is fetched into a temporary directory.
     """
     cache = cache_directory()
-    if not _is_private(cache):
+    if not is_private_directory(cache):
         with tempfile.TemporaryDirectory(prefix="forewarn-") as directory:
             _fetch(url, commit, Path(directory))
             yield Path(directory)
@@ -118,20 +118,6 @@ def _remove_leftovers(cache: Path) -> None:
         with suppress(OSError):  # another process has removed it
             if time.time() - part.stat().st_mtime > _LEFTOVER_SECONDS:
                 shutil.rmtree(part, ignore_errors=True)
-
-
-def _is_private(directory: Path) -> bool:
-    """Create a directory if needed. Return whether only this user can write to it: its files decide on approvals."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = directory.stat()
-    except OSError:
-        return False
-    return (
-        state.st_uid == os.geteuid()
-        and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        and os.access(directory, os.W_OK | os.X_OK)
-    )
 
 
 def _has_commit(directory: Path, commit: str) -> bool:
@@ -179,28 +165,13 @@ def _git(directory: Path, *arguments: str, about: str = "", seconds: int = _READ
     command = ["git", *(part for one in settings for part in ("-c", one)), *arguments]
     doing = " ".join(filter(None, ("git", arguments[0], about)))
     try:
-        # pylint: disable-next=ansible-bad-function # the control node, not a module that has run_command
-        process = subprocess.Popen(  # noqa: S603 - no shell, and git
-            command,
-            cwd=directory,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        done = run_program(command, directory, environment, seconds)
+    except subprocess.TimeoutExpired as error:
+        raise _GitTimeoutError(f"{doing}: no answer within {seconds} s") from error
     except OSError as error:
         hint = "install git, or import a file of this machine"
         raise ImportedFileError(f"git cannot be run: {error.strerror}", hint) from error
-    with process:
-        try:
-            output, errors = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired as error:
-            raise _GitTimeoutError(f"{doing}: no answer within {seconds} s") from error
-        finally:
-            if process.poll() is None:  # also at Ctrl-C, which the new session does not get
-                os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode != 0:
-        said = " ".join(without_secrets(errors.decode(errors="replace")).split()) or f"exit code {process.returncode}"
-        raise ImportedFileError(f"{doing}: {said}")
-    return output
+    if done.returncode != 0:
+        said = " ".join(without_secrets(done.stderr.decode(errors="replace")).split())
+        raise ImportedFileError(f"{doing}: {said or f'exit code {done.returncode}'}")
+    return done.stdout

@@ -14,12 +14,14 @@ from ...hook_kinds.common.declaration import COMMAND, DURATION, TEXTS, HookKind,
 from ...policy.decision import HOOK_TIMEOUT_SECONDS, NOTIFY
 from ...policy.functions.timevalues import SECOND, parse_duration
 from ...policy.structure import exposes_secret
+from ...system.common.windows_program import SUFFIXES, is_windows_path
 from ..cel.expression import check
 from ..cel.types import CelSyntaxError, Declarations, ExpressionFinding
 from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, short_json, text_of
 from . import interpolation
 from .bodies import check_body
 from .expressions import expression_entry
+from .hook_systems import ANY, HookSystems
 
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
 _COMMON = ("timeout", "retry")  # of every hook
@@ -31,10 +33,14 @@ class HookCompiler:
     """Compiles the hooks of one file.
 
     ``declarations`` are the names that a ``${…}`` and a body may use, ``notification`` those of a notify hook's body.
+    ``target`` is the system on which they are to run.
     """
 
-    def __init__(self, file: YamlFile, declarations: Declarations, notification: Declarations) -> None:
+    def __init__(
+        self, file: YamlFile, declarations: Declarations, notification: Declarations, target: str = ANY
+    ) -> None:
         self._file = file
+        self._systems = HookSystems(file, target)
         self._declarations = declarations
         self._notification = notification
 
@@ -45,6 +51,7 @@ class HookCompiler:
         name = next((name for name in hook_kinds.NAMES if name in node.values), None)
         kind = None if name is None else hook_kinds.find(name)
         if kind is not None:
+            self._systems.check_kind(kind, node.keys[kind.name])
             return self._hook_of_kind(kind, node, phase)
         hook: dict[str, Any] = {}
         command = node.get("run")
@@ -58,6 +65,10 @@ class HookCompiler:
         names = node.get("credentials")
         if isinstance(names, Sequence):
             hook["credentials"] = sorted({item.text for item in names.items if isinstance(item, Scalar)})
+            for item in names.items:
+                self._systems.check_credential(item)
+        if "unit" in node.keys:
+            self._systems.check_unit(node.keys["unit"])
         for key in ("unit", "action", "http", "template"):
             if key in node.values:
                 hook[key] = text_of(node.get(key))
@@ -72,6 +83,8 @@ class HookCompiler:
             self._file.add("missing-key", message, node.keys["template"], hint)
         if isinstance(bearer, Mapping):
             hook["bearer"] = {key: text_of(bearer.get(key)) for key in ("credential", "file") if key in bearer.values}
+            self._systems.check_credential(bearer.get("credential"))
+            self._systems.check_file(bearer.get("file"))
             if exposes_secret(hook.get("http") or "https:"):
                 message = "the secret would travel unencrypted"
                 self._file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
@@ -202,13 +215,17 @@ class HookCompiler:
             return
         if not program.text.strip():
             self._file.add("command", "the program has no name", program, "name it, with its path")
-        elif "/" in program.text and not program.text.startswith("/"):
-            message = "a path must begin with /: a service has no current directory"
+        elif not self._systems.check_escapes(program):
+            pass
+        elif _is_relative(program.text):
+            message = "a path must begin with /, or on Windows with a drive: a service has no current directory"
             self._file.add("command", message, program, "write the whole path")
-        elif len(command.items) == 1 and re.search(r"\s", program.text.strip()):
+        elif len(command.items) == 1 and _has_arguments(program.text):
             words = ", ".join(program.text.split())
             message = "the system takes this as one word: no shell splits it"
             self._file.add("command", message, program, f"write run: [{words}]")
+        else:
+            self._systems.check_command(command)
         for item in command.items:
             if isinstance(item, Scalar) and "\0" in item.text:
                 self._file.add("command", "an argument cannot hold a NUL character", item, "remove it")
@@ -236,6 +253,17 @@ def seconds_above_0(file: YamlFile, node: YamlNode | None, name: str) -> float:
     if not seconds:
         file.add("out-of-range", f"'{name}' must be above 0", node, "leave it out")
     return seconds
+
+
+def _is_relative(program: str) -> bool:
+    """Return whether the path of a program is not whole, neither on Linux nor on Windows; a name is no path."""
+    return bool(re.search(r"[/\\]", program)) and not program.startswith("/") and not is_windows_path(program)
+
+
+def _has_arguments(program: str) -> bool:
+    """Return whether a text is a program and its arguments, rather than a path of Windows, where blanks are common."""
+    is_path = is_windows_path(program) and program.lower().endswith(SUFFIXES)
+    return bool(re.search(r"\s", program.strip())) and not is_path
 
 
 def _seconds(node: YamlNode | None) -> float | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...events import EVENT_TYPE_SINCE
+from ...hook_kinds.common.declaration import WINDOWS
 from ...policy.decision import PHASES
 from ...policy.program import Program
 from ..cel.environment import (
@@ -39,6 +40,7 @@ from ..yaml import schema
 from ..yaml.tree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, short_json, text_of, value_at
 from . import params
 from .expressions import expression_entry
+from .hook_systems import ANY
 from .hooks import HookCompiler, seconds_above_0
 
 SCHEMA = "policy.schema.json"
@@ -49,24 +51,28 @@ _NAME = re.compile("[A-Za-z_][A-Za-z0-9_-]*")  # a name, not an expression that 
 _NOTHING = Imports()
 
 
-def compile_file(file: YamlFile, api_version: str, imports: Imports = _NOTHING) -> dict[str, Any]:
-    """Report every mistake in a policy file; return its part of the artifact, complete if there are no mistakes."""
+def compile_file(file: YamlFile, api_version: str, imports: Imports = _NOTHING, target: str = ANY) -> dict[str, Any]:
+    """Report every mistake in a policy file; return its part of the artifact, complete if there are no mistakes.
+
+    ``target`` is the system on which its hooks are to run.
+    """
     schema.check(file, SCHEMA)
-    return _Compiler(file, api_version, imports).policy(file.root) if isinstance(file.root, Mapping) else {}
+    return _Compiler(file, api_version, imports, target).policy(file.root) if isinstance(file.root, Mapping) else {}
 
 
-def compile_library(file: YamlFile, api_version: str, imports: Imports, name: str) -> Definitions:
+def compile_library(file: YamlFile, api_version: str, imports: Imports, name: str, target: str = ANY) -> Definitions:
     """Report every mistake in a library; return what it and its imports define. ``name`` is its own in the artifact."""
     schema.check(file, SCHEMA)
     if not isinstance(file.root, Mapping):
         return Definitions(imports.every.found, complete=False)
-    return _Compiler(file, api_version, imports).library(file.root, name)
+    return _Compiler(file, api_version, imports, target).library(file.root, name)
 
 
 class _Compiler:
-    def __init__(self, file: YamlFile, api_version: str, imports: Imports = _NOTHING) -> None:
+    def __init__(self, file: YamlFile, api_version: str, imports: Imports = _NOTHING, target: str = ANY) -> None:
         self.file = file
         self.api_version = api_version
+        self.target = target
         self.imports = imports
         self.imported = imports.every
         self.params: dict[str, Type] = {}
@@ -77,7 +83,7 @@ class _Compiler:
         self.extra_values = self._extra_values(root.get("extra_values"))
         declared = self._params(root)
         names = self._declarations({})
-        self.hooks = HookCompiler(self.file, hook_declarations(names), notification_declarations(names))
+        self.hooks = HookCompiler(self.file, hook_declarations(names), notification_declarations(names), self.target)
         block, _decides = self._rule(root.get("rule"), self.imported.types(VARIABLE), "")
         policy: dict[str, Any] = {
             "name": text_of(root.get("name")),
@@ -193,7 +199,7 @@ class _Compiler:
     def _declarations(self, variables: dict[str, Type]) -> Declarations:
         """Return what expressions see, with variables by the names that they are written with."""
         declarations = policy_declarations(self.api_version, self.params, variables, self.extra_values)
-        return replace(declarations, inner_names=self._inner_names)
+        return replace(declarations, inner_names=self._inner_names, named_zones=self.target != WINDOWS)
 
     def _variables(
         self, node: YamlNode | None, outer: dict[str, Type], prefix: str

@@ -31,6 +31,10 @@ _PATTERNS = {
 NETWORK, FILES, USERS, PROCESSES, EVERYTHING = "network", "files", "users", "processes", "everything"
 
 
+# The systems on which a kind runs.
+LINUX, WINDOWS = "linux", "windows"
+
+
 class Option(NamedTuple):
     """An option of a kind. Durations are in seconds.
 
@@ -81,7 +85,8 @@ class Option(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """What a hook needs on a VM: ``programs`` by name or path, ``sockets`` by path, systemd's ``units`` by name.
+    """What a hook needs on a VM: ``programs`` by name or path, ``sockets`` by path, systemd's ``units`` and the
+    ``services`` of Windows by name.
 
     ``sandbox`` are categories that the runner's unit must allow, ``writable`` are paths to which it must let it write.
     """
@@ -89,6 +94,7 @@ class Requirements(NamedTuple):
     programs: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
     sandbox: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
 
@@ -99,7 +105,7 @@ class HookKind(NamedTuple):
     ``prepare`` and ``recover`` order an effect, ``check_prepared`` and ``check_recovered`` check it every
     ``poll_seconds`` (see ``effect.attain_effect``). All four may run twice; ``recover`` also runs after a hook that was
     killed while it prepared. ``needs`` gets options with their defaults, without texts whose values are not known yet.
-    Exactly one of the options in ``one_of`` must be given.
+    Exactly one of the options in ``one_of`` must be given. ``systems`` are those on which it runs.
     """
 
     name: str
@@ -119,6 +125,12 @@ class HookKind(NamedTuple):
     needs: Callable[[Mapping[str, Any]], Requirements] = lambda _options: Requirements()
     timeout_seconds: float = 300.0
     one_of: tuple[str, ...] = ()
+    systems: tuple[str, ...] = (LINUX,)
+
+    @property
+    def systems_text(self) -> str:
+        """The systems on which it runs: "Linux and Windows"."""
+        return " and ".join(map(str.title, self.systems))
 
     def with_defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the given options, and the defaults of all others that have one."""

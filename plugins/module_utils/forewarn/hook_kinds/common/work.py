@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from ...atomic_file import replace_file
 from ...errors import InputError
+from ...system.console import decode
 from ...texts import duration_text
 from .masking import Masker
 
@@ -149,7 +150,7 @@ class Work:
 
         Raises HookFailedError; with ``check`` also for an exit code but 0.
         """
-        name = words[0].rpartition("/")[2]
+        name = Path(words[0]).name
         try:
             done = subprocess.run(  # noqa: S603 - what the policy names, or a program of the kind; no shell
                 words,
@@ -163,8 +164,7 @@ class Work:
             raise HookFailedError(f"{name} has not ended in time") from error
         except OSError as error:
             raise HookFailedError(f"{words[0]} cannot be run: {error.strerror}") from error
-        output, errors = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-        result = ProgramResult(done.returncode, output, errors)
+        result = ProgramResult(done.returncode, decode(done.stdout), decode(done.stderr))
         if check and result.code != 0:
             raise HookFailedError(f"{name} failed: {result.message}")
         return result

@@ -113,6 +113,11 @@ def _fraction(nanoseconds: int) -> str:
     return digits
 
 
+def is_fixed_zone(name: str) -> bool:
+    """Return whether a time zone is known everywhere: by an offset, or UTC."""
+    return name == "UTC" or _FIXED_ZONE.fullmatch(name) is not None
+
+
 def zone(name: str) -> tzinfo:
     """Return a time zone by fixed offset (``+02:00``) or IANA name. Raises ValueError if it is not known here."""
     match = _FIXED_ZONE.fullmatch(name)

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from ....compiler.yaml.schema import load
+from ....system.common.windows_program import is_windows_path
 from .questions import KINDS, LONGEST_FREEZE, Answers
 
 _HERE = Path(__file__).parent
@@ -48,7 +49,7 @@ def _rendered(template: str, schema: str, answers: Answers, **more: str) -> str:
         freeze=answers.freeze,
         reboot=answers.reboot,
         prepare=_scalar(answers.prepare),
-        program=answers.prepare.startswith("/"),
+        program=answers.prepare.startswith("/") or is_windows_path(answers.prepare),
         kinds=KINDS,
         longest_freeze=LONGEST_FREEZE,
         **more,

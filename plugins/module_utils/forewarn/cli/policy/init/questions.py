@@ -19,7 +19,8 @@ LONGEST_FREEZE = 600  # seconds
 _TRIES = 3
 # systemd.unit(5): a name, or a template and its instance.
 _SERVICE = re.compile(r"[A-Za-z0-9:_][A-Za-z0-9:_.-]*(@[A-Za-z0-9:_.-]+)?\.service")
-_PROGRAM = re.compile(r"(/[A-Za-z0-9_.+@-]+)+")
+# On Linux, or on Windows.
+_PROGRAM = re.compile(r"(/[A-Za-z0-9_.+@-]+)+|[A-Za-z]:(\\[A-Za-z0-9_+@-][A-Za-z0-9_.+@ -]*)+\.(exe|cmd|bat|ps1)")
 
 
 class Question(NamedTuple):
