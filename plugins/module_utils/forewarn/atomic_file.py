@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from .errors import InputError
+from .system.files import replace
 
 
 def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
@@ -31,7 +32,7 @@ def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(_mode_of(path) if mode is None else mode)
-        temporary.replace(path)
+        replace(temporary, path)
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from .atomic_file import replace_file
 from .errors import InputError
 
 # What a VM runs, without what is left out of it. The checker of imports has this list too, and a test compares them.
-CONTENTS = ("atomic_file", "errors", "events", "texts", "hook_kinds", "imds", "policy", "runner", "cli")
+CONTENTS = ("atomic_file", "errors", "events", "texts", "system", "hook_kinds", "imds", "policy", "runner", "cli")
 LEFT_OUT = ("cli.policy", "cli.emulate", "cli.bundle", "cli.completion")
 _KINDS = "hook_kinds"
 OLDEST_PYTHON = (3, 8)
@@ -40,7 +40,7 @@ if sys.version_info < {OLDEST_PYTHON}:
     )
     raise SystemExit(2)
 
-from forewarn.cli.early_signals import keep_reloads
+from forewarn.system.early_signals import keep_reloads
 
 keep_reloads()
 

@@ -19,8 +19,9 @@ from forewarn.cli.run import service as run_service
 from forewarn.cli.run.setup import read
 from forewarn.emulator.server import EmulatorServer
 from forewarn.errors import ServiceError
-from forewarn.imds import azure, discovery
+from forewarn.imds import azure
 from forewarn.imds.client import Client
+from forewarn.system import discovery
 
 DEFAULT = "http://169.254.169.254"
 POLICY = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"
@@ -111,7 +112,9 @@ def test_service_outside_azure_continues_with_a_doubt(
     """A VM that is wrongly doubted must not lose its warning."""
     served: list[tuple[str, str | None]] = []
 
-    def serve(_setup: object, client: Idle, _directory: str, _again: Callable[[], Any], doubt: str | None) -> None:
+    def serve(
+        _setup: object, client: Idle, _directory: str, _again: Callable[[], Any], doubt: str | None, *_: object
+    ) -> None:
         served.append((client.url, doubt))
 
     monkeypatch.setenv("FOREWARN_PLATFORM", platform)

@@ -20,7 +20,7 @@ import pytest
 from forewarn import __version__
 from forewarn.cli import main as entry
 from forewarn.errors import ForewarnError, InputError, ServiceError
-from tools.sites.commands import forewarn, run_program
+from tools.sites.commands import forewarn
 from tools.suite.architecture import module_names
 
 Command = Callable[[argparse.Namespace], int]
@@ -157,48 +157,6 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(rf"forewarn {re.escape(__version__)}\+[0-9a-f]{{12}}\n", capsys.readouterr().out)
 
 
-# As on Windows. It prints the commands that cannot be imported, and what main says of one.
-WITHOUT_UNIX = """
-import importlib, sys
-from forewarn.cli import main as entry
-
-lacking = {"fcntl", "grp", "pwd", "termios", "resource", "tty", "pty", "syslog", "readline", "curses"}
-for name in [name for name in sys.modules if name in lacking or name.startswith("forewarn.runner")]:
-    del sys.modules[name]
-
-class Windows:
-    def find_spec(self, name, *_more):
-        if name in lacking:
-            raise ModuleNotFoundError(name, name=name)
-
-sys.meta_path.insert(0, Windows())
-tables = {"": entry.COMMANDS, "policy ": entry.POLICY_COMMANDS, "hook ": entry.HOOK_COMMANDS,
-          "group ": entry.GROUP_COMMANDS, "emulate ": entry.EMULATE_COMMANDS}
-for prefix, table in tables.items():
-    for name, (module, _help) in table.items():
-        if prefix or name not in entry._GROUPS:
-            try:
-                importlib.import_module("forewarn.cli." + module)
-            except ModuleNotFoundError as error:
-                assert error.name in entry._UNIX_ONLY, error.name
-                print(prefix + name)
-sys.exit(entry.main(["run", "--help"]))
-"""
-
-
-def test_what_needs_linux_says_so_and_is_listed(repository: Path) -> None:
-    done = run_program(sys.executable, "-c", WITHOUT_UNIX)
-    text = (repository / "docs" / "support.md").read_text()
-    listed = re.findall("`([^`]+)`", text.split("These need Linux, and say so: ")[1].split(". In WSL")[0])
-    assert sorted(done.stdout.splitlines()) == sorted(listed)
-    assert done.returncode == 2
-    assert re.match(
-        r"error: the command run does not run on this system: its Python has no (pwd|grp|fcntl)\.\n", done.stderr
-    )
-    assert "The runner runs on Linux alone" in done.stderr
-    assert "pip install" not in done.stderr
-
-
 COMMAND_LINES = [
     *([name] for name in entry.COMMANDS if name != "policy"),
     *(["policy", name] for name in entry.POLICY_COMMANDS),
@@ -231,7 +189,10 @@ def test_nothing_is_imported_before_it_is_asked_for() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     own, others = result.stderr.splitlines()
-    names = "cli cli.early_signals cli.main cli.output cli.output.console errors texts"
+    names = (
+        "cli cli.main cli.output cli.output.console errors "
+        "system system.early_signals system.posix system.posix.early_signals texts"
+    )
     assert own == " ".join(["forewarn", *(f"forewarn.{name}" for name in names.split())])
     assert others == ""
 

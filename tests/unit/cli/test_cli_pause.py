@@ -23,6 +23,7 @@ from forewarn.policy import pause
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.pause import Pause
 from forewarn.runner.clocks import Clocks
+from forewarn.system import paths
 from tools.fixtures.recorded_state import RecordedState
 from tools.servers.scripted_imds import ScriptedServer, document, instance
 
@@ -33,7 +34,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(command, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    monkeypatch.setattr(pause, "SERVICE_STATE", str(tmp_path))
+    monkeypatch.setattr(paths, "SERVICE_STATE", str(tmp_path))
     return tmp_path
 
 

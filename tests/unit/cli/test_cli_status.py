@@ -233,7 +233,7 @@ def test_a_directory_that_is_not_ours(recorded: RecordedState, status: Run, monk
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "scandir", refuse)
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     shown = status()
     assert (shown.code, shown.out) == (2, "")
     assert "permission denied" in shown.err
@@ -248,7 +248,7 @@ def test_the_default_directory(
     assert cli.main(["status"]) == 0
     monkeypatch.delenv("STATE_DIRECTORY")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     capsys.readouterr()
     assert cli.main(["status"]) == 2
     assert "/var/lib/forewarn: run this as root" in capsys.readouterr().err

@@ -46,6 +46,7 @@ def test_bash_completes_every_command_and_its_options(tmp_path: Path, capsys: py
     assert completed(script, "policy", "diff", "--fa") == ["--fail-on"]
     assert completed(script, "policy", "check", "so") == ["some.yml"]
     assert completed(script, "policy", "schema", "te") == ["test"]
+    assert completed(script, "policy", "check", "--target", "w") == ["windows"]
     assert completed(script, "run", "--arti") == ["--artifact"]
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.imds import discovery, endpoint
+from forewarn.imds import endpoint
 from forewarn.imds.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_endpoint, resolve_endpoint
+from forewarn.system import discovery
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,9 +14,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from forewarn.runner.hooks import executor
 from forewarn.runner.hooks.executor import end_leftovers
-from forewarn.runner.hooks.process import group_is_of_hook, identity, signal_group
+from forewarn.system.posix import leftovers
+from forewarn.system.posix.process_groups import group_is_of_hook, identity, signal_group
 from tools.fixtures.hook_bench import is_running, leftover
 from tools.worlds.runner_world import VMS
 from tools.worlds.stories import DRAINED, hook, listed, match
@@ -78,7 +78,7 @@ def test_processes_without_any_environment_are_looked_at_together(monkeypatch: p
         assert process.stdout
         assert process.stdout.readline()
         waits: list[float] = []
-        monkeypatch.setattr("forewarn.runner.hooks.process.time.sleep", waits.append)
+        monkeypatch.setattr("forewarn.system.posix.process_groups.time.sleep", waits.append)
         try:
             assert not group_is_of_hook(process.pid, start)
         finally:
@@ -106,7 +106,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
         sent.setdefault(pid, []).append(number)
         return signal_group(pid, number)
 
-    monkeypatch.setattr(executor, "signal_group", send)
+    monkeypatch.setattr(leftovers, "signal_group", send)
     three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
     story, _event = listed(tmp_path, [("web", [three])], seconds=3, slow={"a", "b", "c"})
     processes = []
@@ -139,7 +139,7 @@ def test_leftover_of_two_records_gets_one_sigterm(monkeypatch: pytest.MonkeyPatc
         sent.append(number)
         return signal_group(pid, number)
 
-    monkeypatch.setattr(executor, "signal_group", send)
+    monkeypatch.setattr(leftovers, "signal_group", send)
     with leftover("/bin/sleep", "60") as (process, start):
         assert end_leftovers([(process.pid, start)] * 2) == {process.pid}
         assert process.wait(10) == -signal.SIGTERM

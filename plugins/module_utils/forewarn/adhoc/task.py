@@ -22,6 +22,7 @@ from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint
 from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from ..imds.transport import Transport
 from ..policy import pause
+from ..system import paths
 from ..texts import duration_text
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -130,7 +131,7 @@ def _check(params: Mapping[str, Any]) -> None:
 
 def _pause() -> str | None:
     """Return why nothing may be approved on this VM now, as its operator has paused that, or None."""
-    found = pause.read_pause(pause.SERVICE_STATE)
+    found = pause.read_pause(paths.SERVICE_STATE)
     return found.describe() if found is not None and found.is_active(time.time()) else None
 
 

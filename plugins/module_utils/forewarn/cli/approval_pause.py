@@ -17,6 +17,7 @@ from ..runner.operator_pause import FACT
 from ..runner.state import directories
 from ..runner.state.inbox import Inbox
 from ..runner.telemetry import heartbeat
+from ..system import paths
 from .output.page import iso
 from .runner_state import object_of, poll, state_directory
 
@@ -28,7 +29,7 @@ CONFIRMED, NO_RUNNER, UNCONFIRMED = "confirmed", "no-runner", "unconfirmed"
 
 def directory_of(args: argparse.Namespace) -> str:
     """Return the state directory: the live runner's unless a dry run's is asked for. Raises InputError."""
-    given = args.state or (None if args.dry_run else directories.default(os.environ, os.getuid()))
+    given = args.state or (None if args.dry_run else paths.state_directory(os.environ))
     return state_directory(given, args.dry_run)
 
 
@@ -41,7 +42,7 @@ def hand_over(directory: str, changed: Pause) -> None:
 
 def confirmation(directory: str, identifier: str | None, clocks: Clocks) -> str:
     """Wait until the runner reports this pause, or with None no pause any more; return one of the words above."""
-    state, elsewhere = directories.StateDirectory(directory), directories.in_memory(os.environ, os.getuid())
+    state, elsewhere = directories.StateDirectory(directory), paths.memory_directory(os.environ)
 
     def answer() -> str | None:
         used = state.in_use()  # before the heartbeat: a runner that starts later finds the file as it is now
@@ -72,8 +73,8 @@ def refuse_if_paused() -> None:
     """Raise InputError while approvals are paused on this VM, or if this user cannot tell."""
     own = ""
     with suppress(InputError):  # without a home there is no runner of one's own
-        own = directories.default(os.environ, os.getuid())
-    for directory in sorted({own or pause.SERVICE_STATE, pause.SERVICE_STATE}):
+        own = paths.state_directory(os.environ)
+    for directory in sorted({own or paths.SERVICE_STATE, paths.SERVICE_STATE}):
         found = pause.read_pause(directory)
         if found is not None and found.is_active(Clocks().wall()):
             raise InputError(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from ..errors import InputError
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             results = {key: NOT_SENT if result == APPROVED else result for key, result in results.items()}
         else:
             to_send = [listed[key] for key, result in results.items() if result == APPROVED]
-            if to_send and not args.despite_pause and os.name == "posix":  # elsewhere no runner works that has a pause
+            if to_send and not args.despite_pause:
                 from .approval_pause import refuse_if_paused  # here: it needs what Python lacks elsewhere
 
                 refuse_if_paused()

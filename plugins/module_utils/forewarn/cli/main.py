@@ -23,7 +23,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ForewarnError, InputError
-from .early_signals import keep_reloads
+from ..system.early_signals import keep_reloads
 from .output.console import Console
 
 # Command -> (module of this package, one line of help). A module has add_arguments(parser) and run(args), which returns
@@ -40,6 +40,7 @@ COMMANDS = {
     "resume": ("resume", "end a pause"),
     "drill": ("drill", "rehearse an event through the running service"),
     "recover": ("recover", "run a recovery that fails again, or end it"),
+    "credential": ("credential", "encrypt a secret for the runner, on Windows"),
     "hook": ("hook.list", "list, explain and try the kinds of hooks"),
     "group": ("group.status", "show and mend what VMs of a group share"),
     "emulate": ("emulate.command", "serve an emulated Scheduled Events service"),
@@ -93,8 +94,6 @@ _SUBCOMMANDS = {
 _GROUPS = ("policy", "hook", "group")  # which do nothing by themselves
 
 
-# Modules of the standard library that we import, and that Python has not on Windows.
-_UNIX_ONLY = frozenset({"fcntl", "grp", "pwd"})
 _UNSET = "Is a variable of the shell not set?"
 # The errors of writing to a full disk, or to a terminal that is gone.
 _NOT_WRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
@@ -161,8 +160,7 @@ def _open_standard_streams() -> None:
     """Open the streams that were closed at the start: otherwise the next file would get their number and output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for as long as this process runs
 
 
 def _report(message: str, hint: str) -> None:
@@ -184,7 +182,9 @@ def _flush_or_drop() -> None:
         try:
             stream.flush()
         except OSError:  # noqa: PERF203 - of two streams, each by itself
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            from ..system.files import open_to_write  # here: hopefully nobody needs it
+
+            os.dup2(open_to_write(os.devnull, follow=True), stream.fileno())
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -301,11 +301,6 @@ def _module(command: str, name: str) -> types.ModuleType:
             importlib.import_module("..runner.skip_openssl", __package__)
         return importlib.import_module(f".{name}", __package__)
     except ModuleNotFoundError as error:
-        if error.name in _UNIX_ONLY:
-            raise InputError(
-                f"the command {command} does not run on this system: its Python has no {error.name}.",
-                "The runner runs on Linux alone: use the command on a VM. docs/support.md lists what works on Windows.",
-            ) from error
         raise InputError(
             f"the command {command} is not part of this installation: the module {error.name} is missing.",
             "A VM has only what the runner needs; where policies are written, install all of it from the collection: "

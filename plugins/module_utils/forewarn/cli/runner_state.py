@@ -22,15 +22,16 @@ from ..runner.clocks import Clocks, Stamp
 from ..runner.hooks import commands
 from ..runner.journal.reader import JournalReader
 from ..runner.journal.schema import EventRow
-from ..runner.state import directories, dry_runs
+from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
 from ..runner.telemetry.heartbeat import Beat
+from ..system import paths
+from ..system.account import ADMINISTRATOR, is_administrator
 from .output.page import iso
 
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.05
-_SERVICE_DIRECTORY = "/var/lib/forewarn"
 
 
 class State(NamedTuple):
@@ -48,8 +49,7 @@ def add_state_argument(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--state",
         metavar="DIR",
-        help=f"directory in which the runner keeps its state (default: $STATE_DIRECTORY, else {_SERVICE_DIRECTORY} "
-        "for root and ~/.local/state/forewarn for others)",
+        help=f"directory in which the runner keeps its state (default: {paths.STATE_DEFAULT})",
     )
     which.add_argument(
         "--dry-run",
@@ -86,7 +86,7 @@ def open_state(given: str | None, dry_run: bool = False) -> State:
     Raises InputError if no runner has used it, or this user may not read it.
     """
     directory = state_directory(given, dry_run)
-    beat = heartbeat.read(directory, directories.in_memory(os.environ, os.getuid()))
+    beat = heartbeat.read(directory, paths.memory_directory(os.environ))
     try:
         return State(directory, beat, JournalReader(directory))
     except InputError as error:
@@ -100,25 +100,25 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
 
     Without a name it is the live runner's, or the dry run's with ``dry_run`` or if only a dry run is running.
     """
-    uid = os.getuid()
-    directory = given or directories.default(os.environ, uid)
+    administrator = is_administrator()
+    directory = given or paths.state_directory(os.environ)
     if not given and (dry_run or _is_only_a_dry_run(directory)):
         directory = dry_runs.directory_beside(directory)
-    root = "" if uid == 0 else "as root, or "
+    root = "" if administrator else f"as {ADMINISTRATOR}, or "
     try:
         os.scandir(directory).close()
     except PermissionError as error:
         raise InputError(
-            f"{directory}: permission denied. Only the runner's user and root can read the runner's state.",
+            f"{directory}: permission denied. Only the runner's user and {ADMINISTRATOR} can read the runner's state.",
             f"Run this {root}as the user of the service.",
         ) from error
     except FileNotFoundError as error:
         raise InputError(
             f"{directory}: there is no such directory, so no runner has worked with it.",
             "Name the runner's directory: --state DIR."
-            if given or uid == 0
-            else f"That is where your own runner would keep its state. A service keeps it in {_SERVICE_DIRECTORY}: run "
-            "this as root, or name the directory: --state DIR.",
+            if given or administrator
+            else "That is where your own runner would keep its state. A service keeps it in "
+            f"{paths.SERVICE_STATE}: run this as {ADMINISTRATOR}, or name the directory: --state DIR.",
         ) from error
     except OSError as error:
         raise InputError(f"{directory}: {error.strerror}.", "--state needs a runner's directory.") from error

@@ -40,24 +40,26 @@ def build(
     hooks: Sequence[str],
     cache: Cache,
     reference: str = "",
+    target: str = "any",
 ) -> dict[str, Any]:
     """Return what this run has built from the same inputs, or build it now: part of a result of ``runner_build``.
 
     ``paths`` of policies and ``hooks`` are absolute, or relative to the root of the repository ``git``. ``reference``,
-    if any, is the absolute path of policies that must approve whatever these approve. Besides the paths of what was
+    if any, is the absolute path of policies that must approve whatever these approve. ``target`` is the system of the
+    VMs (``compiler.policy_file.hook_systems.TARGETS``). Besides the paths of what was
     built, the result has ``objections``, reasons against rolling it out, and ``remarks``. Raises InputError.
 
     Each host has its own process. What the first has built, the others take from the run's private directory. So a
     branch that moves meanwhile, or an edited file, does not split a fleet.
     """
-    name = f"build-{digest([list(paths), git, ref, api_version, list(hooks), reference])[:16]}"
+    name = f"build-{digest([list(paths), git, ref, api_version, list(hooks), reference, target])[:16]}"
     directory = cache.run / f"forewarn-{name}"
     directory.mkdir(mode=0o700, exist_ok=True)
     with cache.locked(name):
         done = directory / "built.json"
         if not done.exists():
             try:
-                content = _build(directory, paths, git, ref, api_version, hooks, cache, reference)
+                content = _build(directory, paths, git, ref, api_version, hooks, cache, reference, target)
             except ForewarnError as error:
                 content = {"refused": str(error)}
             replace_file(done, json.dumps(content).encode("utf-8"))
@@ -76,6 +78,7 @@ def _build(
     hooks: Sequence[str],
     cache: Cache,
     reference: str,
+    target: str,
 ) -> dict[str, Any]:
     home = directory
     if git:
@@ -93,8 +96,8 @@ def _build(
     contents = _contents(home, [*paths, *compared])
     policies = cache.once(
         "built",
-        [api_version, list(paths), compared, contents],
-        lambda: json.dumps(_policies(home, artifact, paths, api_version, reference)).encode(),
+        [api_version, list(paths), compared, contents, target],
+        lambda: json.dumps(_policies(home, artifact, paths, api_version, reference, target)).encode(),
         json.loads,
         # Nobody has changed a file meanwhile, and nothing that this machine lacks has changed the result.
         lambda content: json.loads(content)["complete"] and _contents(home, [*paths, *compared]) == contents,
@@ -166,7 +169,9 @@ def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
         raise InputError(f"{error.filename}: {error.strerror}.") from error
 
 
-def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str, reference: str) -> dict[str, Any]:
+def _policies(
+    home: Path, artifact: Path, paths: Sequence[str], api_version: str, reference: str, target: str
+) -> dict[str, Any]:
     """Return ``artifact`` as text, ``objections`` to rolling it out, ``remarks``, and whether all was checked:
     ``complete``.
     """
@@ -189,7 +194,7 @@ def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str
         objections = _beyond(home, paths, api_version, reference)
         return {"artifact": content.decode(), "objections": objections, "remarks": [remark], "complete": True}
     arguments = ["--api-version", api_version]
-    done = _forewarn(home, "policy", "compile", *arguments, "--output", str(artifact), "--", *paths)
+    done = _forewarn(home, "policy", "compile", *arguments, "--target", target, "--output", str(artifact), "--", *paths)
     if done.returncode:
         raise InputError(f"forewarn policy compile fails:\n{said(done)}")
     objections, remarks = [], []

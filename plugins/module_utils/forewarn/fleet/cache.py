@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +17,8 @@ from typing import TypeVar
 from .. import __version__
 from ..atomic_file import replace_file
 from ..errors import InputError
+from ..system.locks import lock
+from ..system.trust import is_private_directory
 
 MOST = 32  # results of a kind that are kept, the last used ones
 _PACKAGE = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ class Cache:
 
     def __init__(self, home: Path, run: Path) -> None:
         self.run = run
-        self._kept = home if _is_ours(home) else run
+        self._kept = home if is_private_directory(home) else run
 
     def once(
         self,
@@ -72,8 +72,8 @@ class Cache:
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
         """Wait until no other process of this run is inside."""
-        with (self.run / f"forewarn-{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with (self.run / f"forewarn-{name}.lock").open("w") as file:
+            lock(file.fileno(), wait=True)
             yield
 
 
@@ -85,16 +85,6 @@ def digest(of: object) -> str:
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's content in hexadecimal. Raises OSError."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _is_ours(directory: Path) -> bool:
-    """Create the directory if needed. Return whether only we can write to it: its files decide what is approved."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = directory.stat()
-    except OSError:
-        return False
-    return state.st_uid == os.geteuid() and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _find(path: Path, read: Callable[[bytes], Result]) -> Result:

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+
+from ..errors import InputError
 
 PROGRAM = "/usr/local/bin/forewarn"
+WINDOWS_PROGRAM = r"C:\Program Files\Forewarn\forewarn.cmd"
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _SSH = re.compile(r"ssh: connect to host \S+ port (\d+): (.+)")
 _NAME = re.compile(r"ssh: (Could not resolve hostname) \S+: (.+)")
 _MISSING = re.compile(re.escape(PROGRAM) + r".*(?:No such file or directory|not found)", re.IGNORECASE)
+# What cmd.exe, which reads forewarn.cmd, takes for something else than a letter of a word.
+_NOT_FOR_CMD = re.compile(r'["%&|<>^!\x00-\x1f]|\\$')
 _QUOTED = ">>> Standard Error\n"
 _LONGEST = 300
 
@@ -31,6 +37,17 @@ def json_in(stdout: str) -> tuple[str | None, str]:
     return (stdout[begin:end], stdout[end:]) if isinstance(found, dict) else (None, stdout)
 
 
+def check_for_cmd(arguments: Iterable[str]) -> None:
+    """Raise InputError for an argument that cmd.exe, which reads forewarn.cmd, would not hand over as it is."""
+    for argument in arguments:
+        found = _NOT_FOR_CMD.search(argument)
+        if found:
+            raise InputError(
+                f"{argument!r} cannot be handed over to forewarn.cmd on Windows, because of {found[0]!r}.",
+                "Write it without double quotes, control characters, any of % & | < > ^ !, and a backslash at its end.",
+            )
+
+
 def no_connection(message: str) -> str:
     """Return the sentence for a host that Ansible could not reach; ``message`` is Ansible's.
 
@@ -46,11 +63,11 @@ def no_connection(message: str) -> str:
     return f"not reached: {_cause(text) or 'no reason given'}"
 
 
-def no_report(code: int, stdout: str, stderr: str) -> str:
+def no_report(code: int, stdout: str, stderr: str, program: str = PROGRAM) -> str:
     """Return the sentence for a host whose ``forewarn status --json`` ended with ``code`` and wrote no report."""
     said = _clean(f"{stderr}\n{stdout}")  # on a pseudo-terminal both are in stdout
     if _MISSING.search(said) or (code == 127 and not said.strip()):
-        return f"no runner: {PROGRAM} is not installed on this host"
+        return f"no runner: {program} is not installed on this host"
     return f"no status: {_cause(said) or f'forewarn wrote nothing, and ended with exit code {code}'}"
 
 

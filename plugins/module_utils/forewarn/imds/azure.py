@@ -11,12 +11,12 @@ Azure by it, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
+from ..system import firmware
 from .endpoint import AUTO, DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE
 
 AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
-ASSET_TAG_PATH = "/sys/class/dmi/id/chassis_asset_tag"
+ASSET_TAG_PATH = firmware.ASSET_TAG
 PLATFORM_VARIABLE = "FOREWARN_PLATFORM"
 AZURE = "azure"  # the only value
 
@@ -28,11 +28,7 @@ HINT = (
 
 def asset_tag(path: str | None = None) -> str | None:
     """Return this machine's chassis asset tag, or None if it cannot be read."""
-    try:
-        with Path(path or ASSET_TAG_PATH).open("rb") as file:
-            return file.read(256).decode("utf-8", "replace").strip()
-    except OSError:
-        return None
+    return firmware.asset_tag(path or ASSET_TAG_PATH)
 
 
 def platform_problem(

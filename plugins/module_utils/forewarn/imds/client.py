@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION, Document, DocumentError, Vm, parse_document, parse_time
+from ..system.clock import boot_seconds
 from ..texts import duration_text, exact_text
 from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
 from .errors import (
@@ -32,7 +33,7 @@ from .errors import (
 from .identity import INSTANCE_API_VERSION, parse_instance
 from .limiter import READ_RESERVE, Limiter
 from .retry import FaultLog, RetryPolicy
-from .transport import ImdsRequest, Response, Transport, since_boot
+from .transport import ImdsRequest, Response, Transport
 
 # The address is on the host: a connection takes milliseconds, or fails.
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -78,7 +79,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         wall: Callable[[], float] = time.time,
-        age_clock: Callable[[], float] = since_boot,
+        age_clock: Callable[[], float] = boot_seconds,
         log: Callable[[str], None] | None = None,
         transport: Transport | None = None,
     ) -> None:

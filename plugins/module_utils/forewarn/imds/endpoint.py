@@ -75,7 +75,7 @@ def parse_endpoint(text: str) -> Endpoint:
 def resolve_endpoint(option: str | None, environ: Mapping[str, str]) -> str:
     """Return the endpoint that applies: ``--endpoint``, else FOREWARN_ENDPOINT, else the default.
 
-    With ``auto`` as the value of either, the DHCP leases decide (SE-04): see ``discovery``. Raises InputError.
+    With ``auto`` as the value of either, the DHCP leases decide (SE-04): see ``system.discovery``. Raises InputError.
     """
     if option is not None:
         chosen, source = option, "--endpoint"
@@ -84,10 +84,35 @@ def resolve_endpoint(option: str | None, environ: Mapping[str, str]) -> str:
     else:
         return DEFAULT_ENDPOINT
     if chosen == AUTO:
-        from .discovery import discover_endpoint  # not at the top: seldom used, and the runner must start fast
+        from ..system.discovery import discover_endpoint  # not at the top: seldom used, and the runner must start fast
 
         return discover_endpoint() or DEFAULT_ENDPOINT
     try:
         return parse_endpoint(chosen).url
     except InputError as error:
         raise InputError(f"{source}: {error.message}", error.hint) from error
+
+
+def check_endpoint(url: str, allow: bool) -> None:
+    """Raise InputError unless the service at ``url`` is on this machine or link-local (SE-01), or ``allow`` is true.
+
+    Only numeric addresses and the name localhost pass: somebody else decides what another name means.
+    """
+    host = parse_endpoint(url).host
+    if allow or host.lower() == "localhost" or _is_near(host):
+        return
+    raise InputError(
+        f"endpoint {url}: {host} is neither link-local nor loopback, and a service there could drain this VM.",
+        "Leave --endpoint out to ask http://169.254.169.254, or add --allow-endpoint if you trust that host.",
+    )
+
+
+def _is_near(host: str) -> bool:
+    # inet_pton takes one spelling of an address; others also take 0177.1, and do not agree on what it means.
+    try:
+        packed = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
+    except OSError:
+        return False
+    if len(packed) == 4:
+        return packed[0] == 127 or packed[:2] == bytes((169, 254))
+    return packed == bytes(15) + b"\x01" or (packed[0] == 0xFE and packed[1] & 0xC0 == 0x80)

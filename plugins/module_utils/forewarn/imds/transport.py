@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ..system.clock import boot_seconds
 from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -20,12 +21,6 @@ POLL_SECONDS = 0.1  # between two tests whether more of an answer has arrived
 # An approval is sent this soon after its document was read, or not at all: the document may be outdated by then.
 FRESH_SECONDS = 1.0
 AHEAD_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host, or absent
-
-
-def since_boot() -> float:
-    """Return seconds of a clock that goes on while this process is stopped and, on Linux, the machine is suspended."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class ImdsRequest(NamedTuple):
@@ -70,7 +65,7 @@ class _BoundedSocket(socket.socket):
     allowance = 0
     since = 0.0
     drained_at: float | None = None  # when all data had been read; data that is read later arrived after that
-    clock: Callable[[], float] = staticmethod(since_boot)
+    clock: Callable[[], float] = staticmethod(boot_seconds)
 
     def start_answer(self, seconds: float) -> None:
         """Set the deadline and the size limit of the answer to the request that was sent."""
@@ -153,7 +148,7 @@ class Transport:
 
     fresh_seconds = FRESH_SECONDS  # the greatest age of a document when an approval of its events is sent
 
-    def __init__(self, host: str, port: int, connect_timeout: float, clock: Callable[[], float] = since_boot) -> None:
+    def __init__(self, host: str, port: int, connect_timeout: float, clock: Callable[[], float] = boot_seconds) -> None:
         self.clock = clock
         self._where = f"{host} port {port}"
         self._connection = _Connection(host, port, clock)

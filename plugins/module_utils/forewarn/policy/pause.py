@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
+from ..system.files import open_to_read
 from ..texts import duration_text, exact_text
 
 DIRECTORY, FILE_NAME = "pause", "pause.json"  # below a state directory
-# The state of the service: ``forewarn approve`` and the ad-hoc task read the pause from there, too.
-SERVICE_STATE = "/var/lib/forewarn"
 LONGEST_SECONDS = 30 * 86400.0
 
 _MAX_BYTES = 64 * 1024
@@ -109,7 +108,7 @@ def unreadable_pause(problem: str) -> Pause:
 
 
 def _read_file(path: Path) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    file = open_to_read(path, follow=False)
     try:
         return os.read(file, _MAX_BYTES + 1)
     finally:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..imds.client import Client
 from ..policy.engine import PolicySet
-from ..policy.pause import SERVICE_STATE
+from ..system.paths import SERVICE_STATE
+from ..system.service_manager import ServiceNotifier
 from .approvals import Approvals
 from .controller import Controller
 from .drills.drill import Drills
@@ -35,7 +36,6 @@ from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
 from .telemetry.metrics import Metrics
 from .telemetry.recorder import Recorder
-from .telemetry.systemd import Notifier
 
 if TYPE_CHECKING:
     from .groups.member import Member
@@ -61,7 +61,7 @@ def assemble(
         scheduler,
         recorder,
         clocks,
-        notifier=options.notifier or Notifier({}, clocks),
+        notifier=options.notifier or ServiceNotifier({}, clocks.monotonic),
         heartbeat=None if directory is None else Heartbeat(directory, clocks, options.fallback_directory),
         textfile=options.textfile,
         readiness=options.readiness,

@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, NamedTuple
 
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+from ..system.clock import boot_id, boot_seconds
 
 
 class Stamp(NamedTuple):
@@ -32,11 +31,7 @@ class Clocks:
     """The machine's clocks. Tests pass their own."""
 
     def __init__(self) -> None:
-        try:
-            self.boot_id = Path(_BOOT_ID).read_text(encoding="ascii").strip()
-        except (OSError, ValueError):
-            self.boot_id = ""
-        self._boottime = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
+        self.boot_id = boot_id()
 
     def monotonic(self) -> float:
         """Return seconds that only pass while the machine runs."""
@@ -44,7 +39,7 @@ class Clocks:
 
     def boottime(self) -> float:
         """Return the seconds since boot, where the system has such a clock."""
-        return time.monotonic() if self._boottime is None else time.clock_gettime(self._boottime)
+        return boot_seconds()
 
     def wall(self) -> float:
         """Return the seconds since 1970."""

@@ -34,7 +34,7 @@ ONCE_PATIENCE_SECONDS, ONCE_IDENTITY_PATIENCE_SECONDS = 30.0, 10.0
 
 
 class Stop(Protocol):
-    """What the runner needs of ``signals.StopSignals``."""
+    """What the runner needs of ``system.signals.StopSignals``."""
 
     received: str | None
     reload: bool

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..policy.engine import PolicySet
+from ..system.service_manager import ServiceNotifier
 from .clocks import Clocks, Stamp
 from .hooks.commands import HookSettings
 from .hooks.needs_watch import NeedsCheck, NeedsWatch
@@ -20,7 +21,6 @@ from .shadow import Shadow
 from .telemetry.log import Log
 from .telemetry.metrics import Metrics
 from .telemetry.readiness import Readiness
-from .telemetry.systemd import Notifier
 
 if TYPE_CHECKING:  # loaded where there is a group or a sink: most runners have none
     from .groups.settings import GroupSettings
@@ -84,7 +84,7 @@ class RunnerOptions(NamedTuple):
     hook_settings: HookSettings = HookSettings()
     metrics: Metrics | None = None
     textfile: str | None = None
-    notifier: Notifier | None = None
+    notifier: ServiceNotifier | None = None
     readiness: Readiness | None = None
     requester: Requester | None = None
     fallback_directory: str | None = None

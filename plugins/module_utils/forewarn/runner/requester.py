@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from _thread import allocate_lock, start_new_thread  # importing threading would cost each VM 0.2 MiB
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from ..imds.errors import CONNECTION, Fault, PassingFault
+from ..system.signals import block_signals
 
 # Kinds of requests.
 DOCUMENT, INSTANCE, APPROVAL = "document", "instance", "approval"
@@ -108,7 +108,7 @@ class ThreadRequester:
 
     def _serve(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        block_signals()
         while True:
             self._request_ready.acquire()
             try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from forewarn.cli.doctor import group
-from forewarn.cli.doctor.check import AS_ROOT, NOT_CHECKED, OK, TROUBLE, WARNING, Check
+from forewarn.cli.doctor.check import AS_ADMIN, NOT_CHECKED, OK, TROUBLE, WARNING, Check
 from forewarn.cli.group import common
 from forewarn.runner.groups import documents, semaphore
 from forewarn.runner.groups.semaphore import Semaphore
@@ -140,10 +140,10 @@ def test_what_root_alone_can_read_is_not_trouble(store: MemoryStore, monkeypatch
     assert (found.state, "needs the credential store" in found.text) == (TROUBLE, True), found
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     found = check(store=needs)
-    assert (found.state, found.hint) == (NOT_CHECKED, AS_ROOT)
+    assert (found.state, found.hint) == (NOT_CHECKED, AS_ADMIN)
 
     def refuse(_key: str, _value: bytes | None, _version: str) -> str:
         raise StoreFault("the secret /etc/x cannot be read: Permission denied", kind=LOGIN, lasting=True)
 
     monkeypatch.setattr(store, "swap", refuse)
-    assert (check().state, check().hint) == (NOT_CHECKED, AS_ROOT)
+    assert (check().state, check().hint) == (NOT_CHECKED, AS_ADMIN)

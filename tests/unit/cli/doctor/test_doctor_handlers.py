@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
-from forewarn.cli.doctor.handlers import handlers
+from forewarn.cli.doctor.linux.handlers import handlers
 from tools.worlds.fake_machines import UNIT, FakeMachine
 
 URL = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.cli.doctor import machine as doctor_machine
 from forewarn.cli.doctor import policy
-from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check, run_command
+from forewarn.cli.doctor.check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
+from forewarn.cli.doctor.linux import unit as doctor_unit
+from forewarn.cli.doctor.linux.checks import orders
+from forewarn.cli.doctor.linux.machine import run_command
+from forewarn.cli.doctor.platform import platform
 from forewarn.compiler.policies import load_policies
 from forewarn.imds.azure import ASSET_TAG_PATH, AZURE_ASSET_TAG
 from forewarn.policy.artifact import load, with_source
@@ -65,7 +68,7 @@ UPTIME = 10_000.0  # of the machine; its runner was started at 1000
 def test_the_unit(tmp_path: Path, properties: dict[str, str], state: str, said: str, hint: str) -> None:
     machine = FakeMachine(tmp_path)
     machine.units[UNIT].update(properties)
-    check = doctor_machine.unit(machine, UNIT, UPTIME)
+    check = doctor_unit.unit(machine, UNIT, UPTIME)
     assert check.state == state
     assert said in check.text
     assert hint in check.hint
@@ -74,14 +77,14 @@ def test_the_unit(tmp_path: Path, properties: dict[str, str], state: str, said: 
 
 def test_without_systemd(tmp_path: Path) -> None:
     machine = FakeMachine(tmp_path, systemd=False)
-    assert doctor_machine.unit(machine, UNIT, UPTIME).state == NOT_CHECKED
-    assert doctor_machine.systemd(machine).state == NOT_CHECKED
-    assert doctor_machine.systemd(FakeMachine(tmp_path / "with")) == Check("systemd", OK, "252")
+    assert doctor_unit.unit(machine, UNIT, UPTIME).state == NOT_CHECKED
+    assert doctor_unit.systemd(machine).state == NOT_CHECKED
+    assert doctor_unit.systemd(FakeMachine(tmp_path / "with")) == Check("systemd", OK, "252")
 
 
 @pytest.mark.parametrize(("answer", "state"), [("yes", OK), ("no", TROUBLE), ("", NOT_CHECKED), (None, NOT_CHECKED)])
 def test_the_clock(tmp_path: Path, answer: str | None, state: str) -> None:
-    check = doctor_machine.clock(FakeMachine(tmp_path, clock=answer))
+    check = doctor_unit.clock(FakeMachine(tmp_path, clock=answer))
     assert (check.state, bool(check.hint)) == (state, state != OK)
 
 
@@ -103,7 +106,7 @@ def test_the_platform(tmp_path: Path, tag: str | None, option: str | None, endpo
     machine = FakeMachine(tmp_path)
     if tag is not None:
         machine.write(ASSET_TAG_PATH, f"{tag}\n")
-    assert doctor_machine.platform(machine, option, endpoint).state == state
+    assert platform(machine, option, endpoint).state == state
 
 
 def test_commands_that_cannot_be_run(tmp_path: Path) -> None:
@@ -261,7 +264,7 @@ def report(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_the_runner(changes: dict[str, Any], state: str, said: str) -> None:
-    check = policy.runner(report(**changes), UNIT)
+    check = policy.runner(report(**changes), orders(UNIT))
     assert (check.state, bool(check.hint)) == (state, state != OK)
     assert said in check.text
 

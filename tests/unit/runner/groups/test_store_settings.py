@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import ssl
 from contextlib import closing
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from forewarn.runner.groups.azure_blob import AzureBlob
 from forewarn.runner.groups.etcd import Etcd
 from forewarn.runner.groups.settings import SecretSource, StoreSettings, open_store, store_settings
 from forewarn.runner.groups.store import LOGIN, StoredValue, StoreFault
-from forewarn.runner.state.trust import read_secret
+from forewarn.runner.state.secret_file import read_secret
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.servers.scripted_imds import AnsweringServer, Request, ScriptedServer, status
@@ -43,6 +43,21 @@ def test_etcd() -> None:
         password=SecretSource("etcd", None),
     )
     assert store_settings({"etcd": ["http://127.0.0.1:2379"]}).etcd == (Address("127.0.0.1", 2379, False, ""),)
+
+
+@pytest.mark.parametrize(
+    ("paths", "right", "wrong"),
+    [
+        (PurePosixPath, ["/ca.pem"], [r"C:\ca.pem", "ca.pem"]),
+        (PureWindowsPath, [r"C:\ca.pem", "C:/ca.pem", r"\\server\share\ca.pem"], ["/ca.pem", r"\ca.pem", "C:ca.pem"]),
+    ],
+)
+def test_paths_are_those_of_the_vm(paths: type[PurePath], right: list[str], wrong: list[str]) -> None:
+    for path in right:
+        assert store_settings({**ETCD, "ca_file": path}, paths).ca_file == path
+    for path in wrong:
+        with pytest.raises(InputError, match="ca_file is not an absolute path"):
+            store_settings({**ETCD, "ca_file": path}, paths)
 
 
 def test_blob() -> None:
@@ -134,7 +149,7 @@ def test_any_content_is_a_setting_or_error(data: dict[str, Any]) -> None:
 
 
 def test_a_credential_where_the_runner_has_none() -> None:
-    with pytest.raises(InputError, match="Add LoadCredential=etcd:/path/of/the/file to its systemd unit"):
+    with pytest.raises(InputError, match="add LoadCredential=etcd:/path/of/the/file to the runner's systemd unit"):
         open_store(store_settings(LOGGED_IN), None, ENDPOINT)
 
 

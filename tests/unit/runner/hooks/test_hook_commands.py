@@ -18,7 +18,10 @@ from forewarn.errors import InputError
 from forewarn.events import Event
 from forewarn.runner.hooks import commands
 from forewarn.runner.hooks.commands import Command, HookContext, HookError, HookSettings, command, describe, kind
-from forewarn.runner.state import trust
+from forewarn.runner.hooks.needs import examine
+from forewarn.system import programs as system_programs
+from forewarn.system import trust
+from forewarn.system.posix import programs
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -185,7 +188,7 @@ def test_a_program_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     (second / "drain").mkdir()  # not a file
     (third / "drain").write_text("")
     (third / "drain").chmod(0o755)
-    monkeypatch.setattr(commands, "PATH", f"{tmp_path}/none:{first}:{second}:{third}")
+    monkeypatch.setattr(programs, "SEARCH_PATH", f"{tmp_path}/none:{first}:{second}:{third}")
     assert made({"run": ["drain", "x"]}).argv == (f"{third}/drain", "x")
 
 
@@ -224,7 +227,7 @@ def test_checked_program_is_the_one_that_runs(
     for name in ("true", "systemctl"):
         (tmp_path / name).write_text("")
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setattr(commands, "PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "SEARCH_PATH", str(tmp_path))
     seen: list[str] = []
     monkeypatch.setattr(commands, "check_program", seen.append)
     result = command(hook, OCCASION, SETTINGS, 5.0)
@@ -245,12 +248,25 @@ def test_a_unit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     systemctl = tmp_path / "systemctl"
     systemctl.write_text("")
     systemctl.chmod(0o755)
-    monkeypatch.setattr(commands, "PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "SEARCH_PATH", str(tmp_path))
     result = made({"unit": "haproxy.service", "action": "stop"})
     assert result.argv == (str(systemctl), "--no-ask-password", "stop", "--", "haproxy.service")
     assert result.environment["FOREWARN_EVENT_TYPE"] == "Reboot"
-    monkeypatch.setattr(commands, "PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(programs, "SEARCH_PATH", str(tmp_path / "none"))
     assert "there is no program systemctl" in refusal({"unit": "haproxy.service", "action": "stop"})
+
+
+def test_unit_without_systemd_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_programs, "TARGET", "windows")
+    hook = {"unit": "haproxy.service", "action": "stop"}
+    assert refusal(hook).startswith("stop haproxy.service needs systemd")
+    (missing,) = examine([("web", "drain", hook)], unit_problem=lambda *_: "systemd has no such unit").missing()
+    assert missing.startswith("rule drain of policy web: stop haproxy.service needs systemd")
+
+
+def test_argument_the_system_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_programs, "problem", lambda _program, arguments: f"not {arguments[0]}")
+    assert refusal({"run": ["/bin/true", "a&b"]}) == "not a&b"
 
 
 # http

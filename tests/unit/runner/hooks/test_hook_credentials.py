@@ -76,7 +76,7 @@ def test_nothing_of_a_credential_is_kept(settings: HookSettings) -> None:
         ),
         ({"credentials_directory": "/nowhere"}, "the secret /nowhere/drain"),
         ({"memory_directory": None}, "no state directory"),
-        ({"memory_directory": "/dev/null/x"}, "the credentials cannot be handed over: /dev/null/x/credentials-"),
+        ({"memory_directory": "/dev/null/x"}, "the credentials cannot be handed over: /dev/null/x: Not a directory"),
     ],
 )
 def test_missing_credential_prevents_the_hook(

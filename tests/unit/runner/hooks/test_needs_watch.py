@@ -19,7 +19,7 @@ from forewarn.runner.telemetry.health import HealthReporter
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
-from forewarn.runner.telemetry.systemd import Notifier
+from forewarn.system.service_manager import ServiceNotifier
 from tools.fixtures.clocks import ManualClocks
 from tools.sites.waiting import wait_until
 
@@ -161,7 +161,7 @@ def test_each_change_is_logged_once(clocks: ManualClocks) -> None:
     recorder = Recorder(NoJournal(clocks), Log(stream, "json", lambda: NOW), metrics)
     watch = NeedsWatch(clocks.monotonic, later)
     scheduler: Any = NoHooks()
-    health = HealthReporter(scheduler, recorder, clocks, notifier=Notifier({}, clocks), watch=watch)
+    health = HealthReporter(scheduler, recorder, clocks, notifier=ServiceNotifier({}, clocks.monotonic), watch=watch)
     missing = ["a", "b"]
     health.watch_needs(lambda: tuple(missing), ("a",))
 

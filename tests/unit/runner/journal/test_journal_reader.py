@@ -163,8 +163,9 @@ def test_without_a_journal_it_says_what_to_do(tmp_path: Path, missing: str) -> N
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "journal.db").touch()
-    with pytest.raises(InputError, match="older format"):
+    with pytest.raises(InputError, match=r"journal\.db is empty") as raised:
         JournalReader(str(tmp_path))
+    assert "the runner's log" in raised.value.hint
     (tmp_path / "journal.db").unlink()
     (tmp_path / "journal.db").mkdir()
     with pytest.raises(InputError, match=r"journal\.db cannot be read: Is a directory"):
@@ -187,7 +188,7 @@ def test_reader_without_permission_gets_an_error(directory: Path, mode: int) -> 
             JournalReader(str(directory))
     finally:
         os.seteuid(0)
-    assert "Be root" in raised.value.hint
+    assert "Run this as root" in raised.value.hint
 
 
 def test_without_sqlite(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

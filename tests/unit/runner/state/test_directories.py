@@ -14,7 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.state.directories import StateDirectory, default
+from forewarn.runner.state.directories import StateDirectory
 
 STRANGER = 54321  # a user that no machine has
 HOLDER = """
@@ -41,18 +41,6 @@ def directory(tmp_path: Path) -> Iterator[StateDirectory]:
     directory.prepare()
     yield directory
     directory.release()
-
-
-def test_default_prefers_systemd_then_root_then_user() -> None:
-    everything = {"STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "XDG_STATE_HOME": "/x", "HOME": "/home/me"}
-    assert default(everything, 0) == default(everything, 1000) == "/var/lib/a"
-    del everything["STATE_DIRECTORY"]
-    assert default(everything, 0) == "/var/lib/forewarn"
-    assert default(everything, 1000) == "/x/forewarn"
-    assert default({"XDG_STATE_HOME": "relative", "HOME": "/home/me"}, 1000) == "/home/me/.local/state/forewarn"
-    assert default({"HOME": "/home/me"}, 1000) == "/home/me/.local/state/forewarn"
-    with pytest.raises(InputError, match="--state"):
-        default({}, 1000)
 
 
 def test_directory_and_parents_are_created_private(tmp_path: Path) -> None:

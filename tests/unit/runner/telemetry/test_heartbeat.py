@@ -66,7 +66,7 @@ def test_each_beat_overwrites_the_one_before(tmp_path: Path, durable: bool) -> N
 
 def test_a_durable_beat_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(heartbeat, "_sync", synced.append)
+    monkeypatch.setattr(heartbeat, "sync_data", synced.append)
     heart = Heartbeat(str(tmp_path), ManualClocks())
     heart.beat({}, durable=False)
     assert synced == []

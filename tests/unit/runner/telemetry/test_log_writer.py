@@ -14,9 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from forewarn.runner.telemetry.journald import JournalLog
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.log_writer import LIMIT_BYTES, LogWriter
+from forewarn.runner.telemetry.system_log import SystemLog
+from forewarn.system.posix.log_destination import LogDestination
 from tools.sites.waiting import wait_until
 
 
@@ -183,7 +184,7 @@ def test_log_without_a_file_is_written_at_once() -> None:
 def test_blocked_journald_delays_nobody(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journald, (tmp_path / "out").open("w") as stream:
         journald.bind(str(tmp_path / "socket"))
-        log = JournalLog(stream, str(tmp_path / "socket"))
+        log = SystemLog(stream, LogDestination(str(tmp_path / "socket")))
         log.detach()
         begin = time.monotonic()
         for _ in range(5000):
@@ -202,7 +203,7 @@ def test_blocked_journald_delays_nobody(tmp_path: Path) -> None:
 
 def test_missing_journald_leaves_lines_to_the_stream(tmp_path: Path) -> None:
     with (tmp_path / "out").open("w") as stream:
-        log = JournalLog(stream, str(tmp_path / "none"))
+        log = SystemLog(stream, LogDestination(str(tmp_path / "none")))
         log.detach()
         log.info("decision")
         log.close(5)

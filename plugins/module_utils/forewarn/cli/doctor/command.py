@@ -21,6 +21,8 @@ from ...imds.endpoint import resolve_endpoint
 from ...runner.clocks import Clocks
 from ...runner.state import dry_runs
 from ...runner.telemetry import heartbeat
+from ...system.account import is_administrator
+from ...system.paths import CONFIG
 from ..output.console import Console, write_result
 from ..output.page import Page, iso
 from ..output.progress import waiting
@@ -28,24 +30,32 @@ from ..run.options import defaults
 from ..run.setup import Setup, read
 from ..runner_state import open_state
 from ..status.report import examine
-from . import handlers
-from . import machine as doctor_machine
+from . import platform as doctor_platform
 from . import policy as doctor_policy
 from . import service as doctor_service
-from .check import AS_ROOT, NOT_CHECKED, OK, TROUBLE, WARNING, Check, Machine
+from .check import AS_ADMIN, NOT_CHECKED, OK, TROUBLE, WARNING, Check, Orders, is_denied
+from .system import (
+    DEFAULT_SERVICE,
+    SERVICE_HELP,
+    Machine,
+    clock,
+    full_name,
+    handlers,
+    of_service,
+    orders,
+    own_pids,
+)
 
-DEFAULT_CONFIG = "/etc/forewarn/config.json"
-DEFAULT_UNIT = "forewarn.service"
 _ABOVE = "See above."
 _STYLES = {OK: ("green",), WARNING: ("bold", "yellow"), TROUBLE: ("bold", "red"), NOT_CHECKED: ("dim",)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config", metavar="FILE", default=DEFAULT_CONFIG, help="configuration of the service (default: %(default)s)"
+        "--config", metavar="FILE", default=CONFIG, help="configuration of the service (default: %(default)s)"
     )
     parser.add_argument(
-        "--unit", metavar="NAME", default=DEFAULT_UNIT, help="systemd unit of the service (default: %(default)s)"
+        "--unit", metavar="NAME", default=DEFAULT_SERVICE, help=f"{SERVICE_HELP} (default: %(default)s)"
     )
     parser.add_argument(
         "--state",
@@ -69,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
 
 def examine_machine(args: argparse.Namespace, machine: Machine) -> list[Check]:
     """Run all checks, from the machine to the runner to Azure."""
-    unit: str = args.unit if "." in args.unit else f"{args.unit}.service"
+    unit = full_name(args.unit)
     setup, configuration = _configuration(args.config)
-    report, runner = _runner(args.state, setup, unit)
+    report, runner = _runner(args.state, setup, orders(unit))
     known: dict[str, Any] = {"pid": None, "vm": None} if report is None else report["runner"]
     if setup is None:
         names = ("policy", "hooks")
@@ -80,40 +90,39 @@ def examine_machine(args: argparse.Namespace, machine: Machine) -> list[Check]:
         policy = [doctor_policy.policy(setup.policies), doctor_policy.hooks(machine, setup.policies, unit)]
     directory = None if report is None else report["state_directory"]
     return [
-        doctor_machine.python(),
-        doctor_machine.systemd(machine),
-        doctor_machine.unit(machine, unit, time.monotonic()),
+        doctor_platform.python(),
+        *of_service(machine, unit, directory),
         configuration,
         *policy,
         *runner,
         *_azure(machine, setup, known["vm"]),
         *_group(machine, setup, known["vm"]),
-        *handlers.handlers(machine, _own_pids(machine, known["pid"], directory, unit), unit),
-        doctor_machine.clock(machine),
+        *handlers(machine, _own_pids(machine, known["pid"], directory, unit), unit),
+        clock(machine),
     ]
 
 
 def _configuration(path: str) -> tuple[Setup | None, Check]:
     try:
         # The service has another environment; where others keep their state depends on these.
-        environ = {name: os.environ[name] for name in ("HOME", "XDG_STATE_HOME") if name in os.environ}
+        environ = {name: os.environ[name] for name in ("HOME", "XDG_STATE_HOME", "LOCALAPPDATA") if name in os.environ}
         setup = read({**defaults(), "config": path}, environ)
     except InputError as error:
         hint = error.hint or "Correct it, or roll it out again with the role forewarn.azure.forewarn."
-        return None, Check("config", TROUBLE, error.message, AS_ROOT if "ermission denied" in error.message else hint)
+        return None, Check("config", TROUBLE, error.message, AS_ADMIN if is_denied(error) else hint)
     return setup, Check("config", OK, path)
 
 
-def _runner(given: str | None, setup: Setup | None, unit: str) -> tuple[dict[str, Any] | None, list[Check]]:
+def _runner(given: str | None, setup: Setup | None, orders: Orders) -> tuple[dict[str, Any] | None, list[Check]]:
     """Return what ``forewarn status`` reports, if anything, and the checks of it."""
     try:
         report = examine(open_state(given or (None if setup is None else setup.directory)), Clocks())
     except InputError as error:
         # Without a name, the state of a user's own runner was looked for.
-        hidden = "ermission denied" in error.message or (given is None and os.geteuid() != 0)
-        result, hint = (NOT_CHECKED, AS_ROOT) if hidden else (TROUBLE, f"systemctl start {unit}")
+        hidden = is_denied(error) or (given is None and not is_administrator())
+        result, hint = (NOT_CHECKED, AS_ADMIN) if hidden else (TROUBLE, orders.start)
         return None, [Check("runner", result, error.message, hint), Check("journal", NOT_CHECKED, "see above", hint)]
-    return report, [doctor_policy.runner(report, unit), doctor_policy.journal(report)]
+    return report, [doctor_policy.runner(report, orders), doctor_policy.journal(report)]
 
 
 def _azure(machine: Machine, setup: Setup | None, known_name: str | None) -> list[Check]:
@@ -123,7 +132,7 @@ def _azure(machine: Machine, setup: Setup | None, known_name: str | None) -> lis
         endpoint = resolve_endpoint(option, machine.environ)
     except InputError as error:
         return [Check("platform", TROUBLE, error.message, error.hint)]
-    platform = doctor_machine.platform(machine, option, endpoint)
+    platform = doctor_platform.platform(machine, option, endpoint)
     if platform.state == TROUBLE:
         why = "nothing is asked where this may not be Azure"
         return [platform, *(Check(name, NOT_CHECKED, why, _ABOVE) for name in ("service", "name"))]
@@ -153,12 +162,12 @@ def _group(machine: Machine, setup: Setup | None, known_name: str | None) -> lis
 
 
 def _own_pids(machine: Machine, runner: float | None, directory: str | None, unit: str) -> set[int]:
-    """Return this process, and what is known of runners: the live one, a dry run, and the unit's process."""
+    """Return this process, and what is known of runners: the live one, a dry run, and the service's process."""
     numbers: list[object] = [os.getpid(), runner]
     for place in () if directory is None else (directory, dry_runs.directory_beside(directory)):
         beat = heartbeat.read(place)
         numbers.append(None if beat is None else beat.fields.get("pid"))
-    numbers.append((machine.properties(unit, "MainPID") or {}).get("MainPID"))
+    numbers += own_pids(machine, unit)
     return {int(str(number)) for number in numbers if str(number).isdecimal() and str(number) != "0"}
 
 

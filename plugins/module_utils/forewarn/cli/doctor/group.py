@@ -15,8 +15,9 @@ from ...runner.groups import documents, semaphore
 from ...runner.groups.documents import SharedDocumentError
 from ...runner.groups.settings import GroupSettings, open_store
 from ...runner.groups.store import Store, StoreFault
+from ...system.account import is_administrator
 from ..group.common import credentials_directory
-from .check import AS_ROOT, NOT_CHECKED, OK, TROUBLE, WARNING, Check
+from .check import AS_ADMIN, NOT_CHECKED, OK, TROUBLE, WARNING, Check, is_denied
 
 NAME = "group"
 _PROBE = b"{}"
@@ -27,19 +28,19 @@ def group(settings: GroupSettings, limited: bool, vm_name: str | None, endpoint:
 
     ``limited``: a policy has a limit. ``vm_name`` is None while it is not known. ``endpoint``: of the VM's metadata.
     """
-    as_root = os.geteuid() == 0
+    as_root = is_administrator()
     try:
         store = open_store(settings.store, credentials_directory(settings.store), endpoint)
     except InputError as error:
-        return Check(NAME, TROUBLE if as_root else NOT_CHECKED, error.message, error.hint if as_root else AS_ROOT)
+        return Check(NAME, TROUBLE if as_root else NOT_CHECKED, error.message, error.hint if as_root else AS_ADMIN)
     try:
         seconds = _try(store, f"{documents.prefix(settings.name)}doctor-{os.urandom(6).hex()}")
         found = store.read(documents.semaphore_key(settings.name)).value
         if found is not None:
             semaphore.decode(found)
     except StoreFault as fault:
-        hidden = not as_root and "ermission denied" in fault.message  # of a file
-        return Check(NAME, NOT_CHECKED if hidden else TROUBLE, fault.message, AS_ROOT if hidden else fault.hint)
+        hidden = not as_root and is_denied(fault)  # of a file
+        return Check(NAME, NOT_CHECKED if hidden else TROUBLE, fault.message, AS_ADMIN if hidden else fault.hint)
     except SharedDocumentError as error:
         hint = "Find out who has written it; Forewarn never replaces it."
         return Check(NAME, TROUBLE, f"the semaphore of {settings.name} cannot be used: {error}", hint)

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InputError
 from ...policy.engine import PolicySet
-from ...runner.hooks import credentials
+from ...runner.hooks.credentials import names
 from ...runner.hooks.needs import examine
 from ..run import next_start
 from ..status.report import RUNNING
-from .check import OK, TROUBLE, WARNING, Check, Machine
+from .check import OK, TROUBLE, WARNING, Check, Orders
+from .system import Machine, credentials
 
 _SHOWN_NAMES = 5
 
@@ -35,69 +36,38 @@ def _origin(source: Mapping[str, Any]) -> str:
 def hooks(machine: Machine, policies: PolicySet, unit: str) -> Check:
     """Check that what the hooks name is here: programs, units and secrets."""
     every = list(policies.every_hook())
-    wanted = {name for hook in every for name in credentials.names(hook)}
-    given = _credentials(machine, unit) if wanted else {}
-    # Without systemd nobody can tell what the runner is given.
+    wanted = {name for hook in every for name in names(hook)}
+    given, lost = credentials(machine, unit, wanted) if wanted else ((), [])
+    # Without its manager nobody can tell what the service is given.
     promised = wanted if given is None else given
     needs = examine(policies.hooks_by_rule(), None, promised, machine.unit_problem)
     try:
         needs.refuse_untrusted()
     except InputError as error:
         return Check("hooks", TROUBLE, error.message, error.hint or "The runner refuses to start with this policy.")
-    absent = [*needs.missing(), *_lost(machine, given or {}, wanted, unit)]
+    absent = [*needs.missing(), *lost]
     if absent:
         hint = "Install what is missing before an event needs it: until then such events are held."
         return Check("hooks", TROUBLE, "; ".join(absent), hint)
     return Check("hooks", OK, "the policy has none" if not every else "what they name is here")
 
 
-def _lost(machine: Machine, given: Mapping[str, str], wanted: Collection[str], unit: str) -> Iterator[str]:
-    for name in sorted(wanted):
-        if name in given and not _is_there(machine, given[name]):
-            yield f"the credential {name} of {unit} is to come from {given[name]}, which does not exist"
-
-
-def _credentials(machine: Machine, unit: str) -> dict[str, str] | None:
-    """Return the credentials in a unit's files by name, with the path that each comes from, "" if it has none."""
-    output = machine.command(["systemctl", "cat", "--", unit])
-    if output is None or output.code != 0:
-        return None
-    found: dict[str, str] = {}
-    for line in output.text.splitlines():
-        key, _equals, value = line.strip().partition("=")
-        if key in ("LoadCredential", "LoadCredentialEncrypted", "SetCredential", "SetCredentialEncrypted"):
-            if not value.strip():  # forgets what was set before
-                found.clear()
-                continue
-            name, _colon, path = value.strip().partition(":")
-            found[name] = path if key.startswith("Load") else ""
-    return found
-
-
-def _is_there(machine: Machine, path: str) -> bool:
-    """Return whether a credential's source is there; a relative one comes from systemd itself."""
-    try:
-        return not path.startswith("/") or machine.path(path).exists()
-    except OSError:  # a directory that may not be entered: before Python 3.12 exists() raises
-        return True
-
-
-def runner(report: Mapping[str, Any], unit: str) -> Check:
+def runner(report: Mapping[str, Any], orders: Orders) -> Check:
     """Check the running service, from the content of ``forewarn status --json``."""
     found, service = report["runner"], report["service"]
-    log = f"Read its log: journalctl -u {unit} -n 50."
+    log = f"Read its log: {orders.log}."
     if found["condition"] != RUNNING:
-        return Check("runner", TROUBLE, found["text"], f"{log} Then: systemctl restart {unit}")
+        return Check("runner", TROUBLE, found["text"], f"{log} Then: {orders.restart}")
     if service["state"] not in ("ok", "waiting"):
         return Check("runner", TROUBLE, f"it runs, but the service {service['text']}", log)
     if found["reload_problem"]:
         text = f"its last reload was refused: {found['reload_problem']}"
-        return Check("runner", TROUBLE, text, f"Correct it, then: systemctl reload {unit}")
+        return Check("runner", TROUBLE, text, f"Correct it, then: {orders.reload}")
     disk = report["on_disk"]
     differs = [] if disk is None else next_start.problems(found, disk, running=True)
     if differs:
         starts = disk["error"] is None and (disk["program"] is None or disk["version"] is not None)
-        hint = f"systemctl reload-or-restart {unit}" if starts else "Roll it out again before this VM reboots."
+        hint = orders.reload_or_restart if starts else "Roll it out again before this VM reboots."
         return Check("runner", WARNING if starts else TROUBLE, "; ".join(differs), hint)
     text = f"forewarn {found['version']}, {found['text']}"
     if service["state"] == "waiting":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -28,8 +27,8 @@ from ...emulator.server import EmulatorServer, check_loopback
 from ...emulator.spec import VmSpec
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
-from ...runner.signals import StopSignals
 from ...runner.telemetry.log_writer import Forms, LogWriter, write_all
+from ...system.signals import StopSignals
 from ..output.console import Console
 from .control import DEFAULT_ADDRESS
 
@@ -107,9 +106,7 @@ def run(args: argparse.Namespace) -> int:
         if not equals:
             raise InputError(f"--vm-listen {option!r} has no '='.", "Write it like web_0=127.0.0.1:8001.")
         listeners[name] = _address(address, args.allow_remote)
-    hangup = signal.getsignal(signal.SIGHUP)
-    with StopSignals() as stop:
-        signal.signal(signal.SIGHUP, hangup)  # which would ask a runner to reload
+    with StopSignals(reloads=False) as stop:
         log = _Log(args.json, stop.wake)
         server = EmulatorServer(
             scenario,

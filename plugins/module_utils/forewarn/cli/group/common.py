@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InputError, ServiceError
@@ -19,14 +20,12 @@ from ...runner.groups.documents import SharedDocumentError
 from ...runner.groups.semaphore import Semaphore
 from ...runner.groups.settings import GroupSettings, StoreSettings, open_store
 from ...runner.groups.store import Store, StoreFault
-from ...runner.state import trust
+from ...system import trust
+from ...system.account import ADMINISTRATOR
+from ...system.paths import CONFIG, CREDENTIALS
 from ..run.config import read_config
 from ..run.group import OPTIONS, read_group
 
-DEFAULT_CONFIG = "/etc/forewarn/config.json"
-# Where the credentials are if this command has none of its own: what systemd gives the service, and what the role
-# installs, for a systemd that cannot encrypt them.
-CREDENTIALS = ("/run/credentials/forewarn.service", "/etc/forewarn/credentials")
 _PATIENCE_SECONDS = 15.0  # with a store that does not say whether it has written
 _PAUSE_SECONDS = 0.05
 _UNSURE = "It may have been done all the same: see forewarn group status."
@@ -45,7 +44,7 @@ def add_group_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        default=DEFAULT_CONFIG,
+        default=CONFIG,
         help="configuration of the runner, or a JSON file with group and group_store alone (default: %(default)s)",
     )
     parser.add_argument(
@@ -77,14 +76,14 @@ def open_group(args: argparse.Namespace) -> Iterator[Group]:
 
 
 def _options(path: str) -> dict[str, Any]:
-    """Return the options of a file that only root and this user can change: it says where secrets are sent."""
+    """Return the options of a file that nobody else can change: it says where secrets are sent."""
     try:
         trust.check_file(path, "configuration")
         return read_config(path).options
     except trust.UntrustedError:
         raise
     except InputError as error:
-        hint = "Run this as root on a VM, or name a JSON file that has group and group_store: --config FILE."
+        hint = f"Run this as {ADMINISTRATOR} on a VM, or name a JSON file with group and group_store: --config FILE."
         raise InputError(error.message, error.hint or hint) from error
 
 
@@ -96,11 +95,11 @@ def credentials_directory(store: StoreSettings) -> str | None:
     if given or name is None:
         return given or None
     for directory in CREDENTIALS:
-        if os.access(f"{directory}/{name}", os.R_OK):
+        if os.access(Path(directory, name), os.R_OK):
             return directory
     hint = (
-        f"Run this as root on a VM whose runner runs. Elsewhere set CREDENTIALS_DIRECTORY to a directory that has the "
-        f"file {name}."
+        f"Run this as {ADMINISTRATOR} on a VM whose runner runs. Elsewhere set CREDENTIALS_DIRECTORY to a directory "
+        f"that has the file {name}."
     )
     raise InputError(f"the store needs the credential {name}, which cannot be read here.", hint)
 

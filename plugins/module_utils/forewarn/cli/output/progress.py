@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ...imds.client import Client
+from ...system.signals import block_signals
 from ...texts import duration_text
 from .console import Console
 
@@ -36,7 +36,7 @@ def waiting(
 
     def report() -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        block_signals()
         pause, why = first, f" {WHY}"
         while not over.wait(pause) and not client.answered:
             _note(

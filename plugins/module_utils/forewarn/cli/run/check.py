@@ -12,7 +12,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...runner.hooks.needs import Needs, examine
-from ..doctor.check import Machine
+from ...system.paths import credentials_directory
+from ..doctor.system import Machine
 from ..output.console import Console, attributes, one_line, write_json
 from . import config
 from .group import check_credential, doubtful_limits
@@ -28,7 +29,7 @@ def check(given: Mapping[str, Any]) -> int:
         setup = read(given, os.environ)
         if not (setup.args.dry_run or setup.args.once):  # these run no hooks
             promised = frozenset(given["credential"])
-            directory = os.environ.get("CREDENTIALS_DIRECTORY") or None
+            directory = credentials_directory(os.environ)
             check_credential(setup.group, directory, promised)
             needs = examine(setup.policies.hooks_by_rule(), directory, promised, Machine().unit_problem)
         needs.refuse_untrusted()

@@ -15,6 +15,8 @@ from ...imds import azure
 from ...imds.client import Client
 from ...imds.endpoint import parse_endpoint, resolve_endpoint
 from ...runner.state import directories, dry_runs, machine_lock
+from ...system.service_manager import as_service
+from ...system.signals import StopSignals
 from ..service_options import refuse_elsewhere
 from .options import add_options
 from .setup import read
@@ -25,7 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until SIGTERM or SIGINT, or once."""
+    """Run until SIGTERM or SIGINT, until the service manager asks for the end, or once."""
+    if not args.service:
+        return _run(args, None)
+    if args.once or args.check_config:
+        other = "--once" if args.once else "--check-config"
+        raise InputError(f"--service and {other} do not go together.", "Leave one of them out.")
+    return as_service(lambda stop: _run(args, stop))
+
+
+def _run(args: argparse.Namespace, stop: StopSignals | None) -> int:
     given = dict(vars(args))
     if args.check_config:
         from .check import check
@@ -58,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         from .service import serve
 
         with _noting_the_wait(client) if args.once else nullcontext():
-            serve(setup, client, directory, lambda: read(given, os.environ), doubt)
+            serve(setup, client, directory, lambda: read(given, os.environ), doubt, stop)
     finally:
         machine.release()
         if lock is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import InputError
 from ...policy.engine import PolicySet
-from ...runner.state import trust
+from ...system import trust
 
 if TYPE_CHECKING:
     from ...runner.groups.settings import GroupSettings

@@ -8,7 +8,6 @@ A runner that works by what it loaded long ago looks well, and may not come back
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import Any
 from ...errors import InputError
 from ...runner.hooks.needs import examine as examine_needs
 from ...runner.state import dry_runs
+from ...system.account import owns
 from ..runner_state import text_of
 from . import config as run_config
 from .options import defaults
@@ -35,7 +35,7 @@ def examine(directory: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     options = fields.get("options")
     try:
-        ours = os.stat(directory).st_uid == os.geteuid()  # noqa: PTH116 - short
+        ours = owns(directory)
     except OSError:
         return None
     if not isinstance(options, dict) or not ours:

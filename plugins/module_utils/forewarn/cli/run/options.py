@@ -11,6 +11,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
+from ...system.log_destination import LogDestination
+from ...system.paths import STATE_DEFAULT
 from ..service_options import add_endpoint_argument, seconds
 from .setup import LOG_FORMATS, PROBE_LEAD_SECONDS, SINK_FORMATS, checked_interval
 
@@ -55,13 +57,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="poll once, decide, approve, and end")
     parser.add_argument(
-        "--log-format", choices=LOG_FORMATS, help="format of the log (default: auto, journald under systemd)"
+        "--log-format",
+        choices=LOG_FORMATS,
+        help=f"format of the log (default: auto, {LogDestination.FORM} for a service)",
     )
     parser.add_argument(
         "--state",
         metavar="DIR",
-        help="directory for what must survive a restart (default: $STATE_DIRECTORY, /var/lib/forewarn for root; with "
-        "--dry-run its subdirectory dry-run; none with --once)",
+        help=f"directory for what must survive a restart (default: {STATE_DEFAULT}; with --dry-run its subdirectory "
+        "dry-run; none with --once)",
     )
     parser.add_argument("--shadow", metavar="FILE", help="second artifact, which decides too; differences are logged")
     parser.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics there, for node_exporter")
@@ -95,7 +99,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sink-format", choices=SINK_FORMATS, help=f"format of that (default: {SINK_FORMATS[0]})")
     secret = parser.add_mutually_exclusive_group()
     secret.add_argument("--sink-bearer-file", metavar="FILE", help="file that has the sink's bearer token")
-    secret.add_argument("--sink-credential", metavar="NAME", help="systemd credential that has the sink's bearer token")
+    secret.add_argument("--sink-credential", metavar="NAME", help="credential that has the sink's bearer token")
     parser.add_argument("--config", metavar="FILE", help="JSON object of these options; the command line overrides it")
     parser.add_argument(
         "--check-config",
@@ -111,6 +115,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with --check-config: the service will be given this credential; repeatable",
     )
     parser.add_argument("--json", action="store_true", help="with --check-config: write one JSON object")
+    parser.add_argument(
+        "--service", action="store_true", help="only in the command line of a service of Windows: report to its manager"
+    )
 
 
 def _interval(text: str) -> float:

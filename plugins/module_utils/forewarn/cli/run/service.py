@@ -31,16 +31,16 @@ from ...runner.options import Configuration, GroupOptions, Mode, PreviousRunner,
 from ...runner.poller import VmIdentity, identity_client
 from ...runner.requester import ThreadRequester
 from ...runner.shadow import Shadow
-from ...runner.signals import StopSignals
-from ...runner.state import directories
 from ...runner.telemetry.heartbeat import Beat
 from ...runner.telemetry.heartbeat import read as read_heartbeat
 from ...runner.telemetry.heartbeat import vm_name as earlier_vm_name
-from ...runner.telemetry.journald import open_log
 from ...runner.telemetry.log import Log
 from ...runner.telemetry.metrics import Metrics
 from ...runner.telemetry.readiness import Readiness
-from ...runner.telemetry.systemd import Notifier
+from ...runner.telemetry.system_log import open_log
+from ...system.paths import credentials_directory, memory_directory
+from ...system.service_manager import ServiceNotifier
+from ...system.signals import StopSignals
 from .setup import SINK_FORMATS, Setup
 
 if TYPE_CHECKING:
@@ -54,9 +54,14 @@ _ONCE_LOG_BYTES = 64 * 1024 * 1024
 
 
 def serve(
-    setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], doubt: str | None = None
+    setup: Setup,
+    client: Client,
+    directory: str | None,
+    read_again: Callable[[], Setup],
+    doubt: str | None = None,
+    stop: StopSignals | None = None,
 ) -> None:
-    """Run until SIGTERM or SIGINT, or once. ``directory`` is the state directory, or None to keep nothing.
+    """Run until a signal or ``stop`` ends it, or once. ``directory`` is the state directory, or None to keep nothing.
 
     ``doubt``: why the machine may not be in Azure (for the log). Raises InputError, and ServiceError with --once.
     """
@@ -65,7 +70,7 @@ def serve(
     needs = _trusted_needs(setup, mode)
     log = open_log(args.log_format, os.environ, sys.stdout)
     log.detach(_ONCE_LOG_BYTES if mode.once else None)
-    stop = StopSignals()
+    stop = stop or StopSignals()
     try:
         with stop:
             _serve(setup, client, directory, read_again, log, stop, needs, doubt)
@@ -96,12 +101,12 @@ def _serve(
     settings = commands.HookSettings(
         args.hook_proxy,
         args.hook_ca_file,
-        os.environ.get("CREDENTIALS_DIRECTORY") or None,
+        credentials_directory(os.environ),
         None if directory is None else f"{directory}/hooks",
         args.probe_listen,
     )
-    elsewhere = directories.in_memory(os.environ, os.getuid())
-    notifier = Notifier(os.environ, clocks)
+    elsewhere = memory_directory(os.environ)
+    notifier = ServiceNotifier(os.environ, clocks.monotonic)
     readiness = _readiness(args, beat, clocks)
     options = RunnerOptions(
         clocks,
@@ -158,7 +163,7 @@ def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> G
     from ...runner.groups.settings import open_store  # here: most have none
 
     # Where the Scheduled Events are is where the tokens of the VM's identity are.
-    store = open_store(setup.group.store, os.environ.get("CREDENTIALS_DIRECTORY") or None, client.endpoint.url)
+    store = open_store(setup.group.store, credentials_directory(os.environ), client.endpoint.url)
     return GroupOptions(setup.group, store, ThreadRequester(stop.wake, clocks.monotonic))
 
 
@@ -200,7 +205,7 @@ def _trusted_needs(setup: Setup, mode: Mode) -> Needs:
 def _needs(setup: Setup, mode: Mode) -> Needs:
     if mode.dry_run or mode.once:
         return Needs()
-    return examine(setup.policies.hooks_by_rule(), os.environ.get("CREDENTIALS_DIRECTORY") or None)
+    return examine(setup.policies.hooks_by_rule(), credentials_directory(os.environ))
 
 
 def _needs_check(setup: Setup, mode: Mode, needs: Needs) -> NeedsCheck | None:

@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
-from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve_endpoint
+from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, check_endpoint, resolve_endpoint
 from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
 from ...policy.structure import exposes_secret
-from ...runner.state import directories, dry_runs, trust
+from ...runner.state import directories, dry_runs
+from ...system import trust
+from ...system.account import is_administrator
+from ...system.log_destination import LogDestination
+from ...system.paths import state_directory
 from ...texts import redacted_url
 from ..service_options import refuse_empty_name
 from . import config as run_config  # at the top: an upgrade may have replaced this file by the time it is used
@@ -35,7 +39,7 @@ _PROXY = r"(?i)http://[^\s/?#@]+/?"
 SINK_FORMATS = ("json-lines", "otlp")
 _SINK_URL = r"(?i)https?://[^\s/?#@]+(/[^\s#]*)?"
 _CREDENTIAL = r"[A-Za-z0-9_][A-Za-z0-9._@-]*"
-LOG_FORMATS = ("auto", "journald", "text", "json")
+LOG_FORMATS = ("auto", LogDestination.FORM, "text", "json")
 
 
 class Setup(NamedTuple):
@@ -98,7 +102,7 @@ def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
     named = environ.get(ENVIRONMENT_VARIABLE) if args.endpoint is None else args.endpoint
     if named != AUTO:  # the address in the DHCP lease of this machine is trusted
         endpoint = resolve_endpoint(args.endpoint, environ)
-        trust.check_endpoint(endpoint, bool(args.allow_endpoint))
+        check_endpoint(endpoint, bool(args.allow_endpoint))
     if args.hook_proxy is not None and not re.fullmatch(_PROXY, args.hook_proxy):
         raise InputError(f"hook_proxy is {args.hook_proxy!r}.", "Write it like http://proxy.example.com:3128.")
     if args.metrics_listen is not None:
@@ -130,7 +134,7 @@ def _check_sink(args: argparse.Namespace) -> None:
     if args.sink_bearer_file is not None and args.sink_credential is not None:
         raise InputError("Both sink_bearer_file and sink_credential are set.", "Use one of them.")
     if args.sink_credential is not None and not re.fullmatch(_CREDENTIAL, args.sink_credential):
-        raise InputError(f"sink_credential is {args.sink_credential!r}.", "Name a credential of the systemd unit.")
+        raise InputError(f"sink_credential is {args.sink_credential!r}.", "Name a credential of the service.")
 
 
 def _check_place(option: str, parse: Callable[[str], object], address: str) -> None:
@@ -146,7 +150,7 @@ def _state(args: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
         return os.path.abspath(named)
     if args.once:  # nothing to recover remains
         return None
-    live = directories.default(environ, os.getuid())
+    live = state_directory(environ)
     return dry_runs.directory_beside(live) if args.dry_run else live
 
 
@@ -206,7 +210,7 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError(f"--policy compiles policies, which needs the missing module {error.name}.", hint) from error
     try:
         found = paths_of(paths)
-        if os.geteuid() == 0:  # other users run policies of their own; an artifact is always checked
+        if is_administrator():  # other users run policies of their own; an artifact is always checked
             policies = find_policies(found)
             for policy in policies:
                 trust.check_file(str(policy.path), "policy")

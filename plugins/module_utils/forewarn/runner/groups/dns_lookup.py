@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 from _thread import allocate_lock, start_new_thread  # importing threading would cost each VM 0.2 MiB
 from typing import Any, List, Tuple
+
+from ...system.signals import block_signals
 
 SocketAddresses = List[Tuple[int, Any]]  # the family of each, and what socket.connect takes
 
@@ -42,7 +43,7 @@ class _Search:
 
     def _run(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        block_signals()
         try:
             self._found = _search(*self._place)
         except BaseException as error:  # the thread that waits raises it

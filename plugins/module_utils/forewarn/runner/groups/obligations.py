@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...system.files import open_to_write, replace
+
 FILE_NAME = "groups.json"
 _MAX_BYTES = 1024 * 1024
 _SCHEMA = {"schema": "obligations", "version": 1}
@@ -61,13 +63,13 @@ def write(directory: str, obligations: Obligations) -> None:
         return
     draft = path.with_name(f".{FILE_NAME}.new")
     events = {key: each._asdict() for key, each in obligations.events.items()}
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = open_to_write(draft, truncate=True)
     with os.fdopen(descriptor, "wb") as file:
         content = {"forewarn": _SCHEMA, "vm": obligations.vm, "events": events}
         file.write(json.dumps(content).encode("ascii") + b"\n")
         file.flush()
         os.fsync(descriptor)
-    draft.replace(path)
+    replace(draft, path)
 
 
 def _event_obligations(data: Mapping[str, Any]) -> EventObligations:

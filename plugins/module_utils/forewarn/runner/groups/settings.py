@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...policy.structure import is_local_url
-from ..state.trust import read_secret
+from ...system.credentials import PROVIDE
+from ..state.secret_file import read_secret
 from .address import Address, parse_address
 from .documents import GROUP_WORDS, is_group
 from .store import LOGIN, Store, StoreFault
@@ -24,7 +26,7 @@ _SOURCE_HINT = 'Write it like {"credential": "NAME"} or {"file": "/path"}.'
 
 
 class SecretSource(NamedTuple):
-    """Where a secret is: a credential of systemd, or a file. One of them is None."""
+    """Where a secret is: a credential, or a file. One of them is None."""
 
     credential: str | None
     file: str | None
@@ -36,9 +38,9 @@ class SecretSource(NamedTuple):
         if credentials_directory is None:
             raise InputError(
                 f"there is no credential {self.credential}: the runner has none.",
-                f"Add LoadCredential={self.credential}:/path/of/the/file to its systemd unit.",
+                f"To give it one, {PROVIDE.format(self.credential)}.",
             )
-        return f"{credentials_directory}/{self.credential}"
+        return str(Path(credentials_directory, self.credential or ""))
 
 
 class StoreSettings(NamedTuple):
@@ -57,6 +59,13 @@ class StoreSettings(NamedTuple):
     sas: SecretSource | None = None
     identity: str | None = None
 
+    def files(self) -> dict[str, str]:
+        """Return the paths of its files, by the setting."""
+        named = {"ca_file": self.ca_file, "certificate_file": self.certificate_file, "key_file": self.key_file}
+        for name, secret in (("password: file", self.password), ("sas: file", self.sas)):
+            named[name] = None if secret is None else secret.file
+        return {name: path for name, path in named.items() if path is not None}
+
 
 class GroupSettings(NamedTuple):
     """The group of this VM, and where its VMs meet. ``members`` are their names, () where they are not listed."""
@@ -66,9 +75,11 @@ class GroupSettings(NamedTuple):
     store: StoreSettings
 
 
-def group_settings(name: str | None, members: Sequence[str] | None, store: Mapping[str, Any] | None) -> GroupSettings:
+def group_settings(
+    name: str | None, members: Sequence[str] | None, store: Mapping[str, Any] | None, paths: type[PurePath] = Path
+) -> GroupSettings:
     """Return what ``group``, ``group_members`` and ``group_store`` of the configuration file mean, if one of them is
-    there. Raises InputError.
+    there. ``paths`` are those of the VM's system. Raises InputError.
     """
     if name is None or store is None:
         missing = "group" if name is None else "group_store"
@@ -79,11 +90,14 @@ def group_settings(name: str | None, members: Sequence[str] | None, store: Mappi
     twice = next((member for member in lowered if lowered.count(member) > 1), None)
     if twice is not None:
         raise InputError(f"group_members has {twice} twice.", "A share of the group counts each VM once.")
-    return GroupSettings(name, tuple(lowered), store_settings(store))
+    return GroupSettings(name, tuple(lowered), store_settings(store, paths))
 
 
-def store_settings(data: Mapping[str, Any]) -> StoreSettings:
-    """Return the settings that an object of the configuration file means. Raises InputError."""
+def store_settings(data: Mapping[str, Any], paths: type[PurePath] = Path) -> StoreSettings:
+    """Return the settings that an object of the configuration file means. ``paths`` are those of the VM's system.
+
+    Raises InputError.
+    """
     unknown = sorted(set(data) - set(_READERS))
     if unknown:
         raise InputError(f"the store has no setting {unknown[0]!r}.", f"Its settings are {', '.join(_READERS)}.")
@@ -98,7 +112,11 @@ def store_settings(data: Mapping[str, Any]) -> StoreSettings:
             raise InputError(f"{first} and {second} go together: one of them is missing.")
     if kind == "blob" and ("sas" in data) == ("identity" in data):
         raise InputError("a store with blob has exactly one of sas and identity, to log in.")
-    return StoreSettings(**{name: read(data[name], name) for name, read in _READERS.items() if name in data})
+    settings = StoreSettings(**{name: read(data[name], name) for name, read in _READERS.items() if name in data})
+    for name, path in settings.files().items():
+        if not paths(path).is_absolute():
+            raise InputError(f"{name} is not an absolute path.")
+    return settings
 
 
 def open_store(settings: StoreSettings, credentials_directory: str | None, identity_endpoint: str) -> Store:
@@ -179,7 +197,7 @@ def _address(what: str, url: object) -> Address:
 
 
 def _path(value: object, name: str) -> str:
-    if not (isinstance(value, str) and value.startswith("/") and "\0" not in value):
+    if not isinstance(value, str) or "\0" in value:
         raise InputError(f"{name} is not an absolute path.")
     return value
 

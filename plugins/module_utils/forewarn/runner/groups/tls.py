@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...errors import InputError
 from ...imds.errors import CONNECTION
-from ..state.trust import check_file, check_secret
+from ...system.trust import check_file, check_secret
 from .store import CERTIFICATE, StoreFault
 
 _THEIR_REFUSALS = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE")  # in the names of TLS alerts

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import pwd
 import re
-import sys
+import socket
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,15 +25,14 @@ from ...policy.decision import HOOK_TIMEOUT_SECONDS
 from ...policy.hook_body import content_for_occasion
 from ...policy.hook_program import has_expressions, option_source
 from ...policy.structure import is_local_url
+from ...system import account, programs
+from ...system.trust import check_program
 from ...texts import redacted_url
-from ..state.trust import check_program
 from . import credentials
 
 RUN, UNIT, HTTP = "run", "unit", "http"
+_UNIT_SYSTEM = "linux"
 
-# The whole search path: a hook does not get the runner's.
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-BASE_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
 # Linux starts no process with a string of more than 128 KiB in its environment.
 _LONGEST_VALUE_BYTES = 16 * 1024
 _REPLACED = re.compile("[\0\ud800-\udfff]")
@@ -43,7 +40,10 @@ _BARE = r"[\w./:=@%+,-]+"
 
 # The directory or zip file that the package was imported from. At import: the current directory may change later.
 ROOT = str(Path(__file__).absolute().parents[3])
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from {} import main; raise SystemExit(main())"
+_BOOTSTRAP = (
+    "import sys; sys.path.append(sys.argv[1]); from forewarn.system.processes import exit_at_request; "
+    "exit_at_request(); from {} import main; raise SystemExit(main())"
+)
 _DECISION = ("output", "policy", "rule", "reason")
 _SECRET_FIELDS = {"pagerduty": "routing_key"}  # instead of the header Authorization
 _HTTP_MODULE, _KIND_MODULE = "forewarn.runner.hooks.webhook", "forewarn.hook_kinds.common.process"
@@ -56,7 +56,7 @@ class HookError(InputError):
 class Command(NamedTuple):
     """A process to start, with its whole ``environment``. ``stdin`` is what it may read.
 
-    ``secrets`` are what it is given and may not be seen to print.
+    ``secrets`` are what it is given and may not be seen to print, ``lent`` the directory that has them.
     """
 
     argv: tuple[str, ...]
@@ -64,6 +64,7 @@ class Command(NamedTuple):
     stdin: bytes
     timeout_seconds: float
     secrets: tuple[bytes, ...] = ()
+    lent: str | None = None
 
 
 class HookContext(NamedTuple):
@@ -113,6 +114,13 @@ def kind(hook: Mapping[str, Any]) -> str:
     return str(hook["kind"]) if "kind" in hook else RUN if "run" in hook else UNIT if "unit" in hook else HTTP
 
 
+def system_problem(hook: Mapping[str, Any]) -> str | None:
+    """Return why a hook cannot run on this system, whatever its settings are, or None."""
+    if kind(hook) == UNIT and programs.TARGET != _UNIT_SYSTEM:
+        return f"{describe(hook)} needs systemd, which is on Linux alone: use the kind service for a Windows service"
+    return None
+
+
 def timeout(hook: Mapping[str, Any]) -> float:
     """Return how many seconds a hook may take."""
     return float(hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
@@ -141,8 +149,9 @@ def command(
 
     Raises HookError if it cannot be run, for example a program that others can change.
     """
-    if "problem" in hook:
-        raise HookError(hook["problem"])
+    unusable = hook.get("problem") or system_problem(hook)
+    if unusable is not None:
+        raise HookError(unusable)
     seconds = timeout_seconds if seconds is None else seconds
     content = _utf8(_content(occasion, seconds)) + b"\n"
     if "kind" in hook:
@@ -154,7 +163,7 @@ def command(
             content = _body_value(hook, occasion.occasion)
         elif "template" in hook:
             content = _render_template(hook["template"], occasion, seconds)
-        return Command(argv, BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
+        return Command(argv, programs.BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
     if kind(hook) == UNIT:
         # systemctl returns when the job has ended.
         wanted = ["systemctl", "--no-ask-password", hook["action"], "--", hook["unit"]]
@@ -163,17 +172,21 @@ def command(
     if any(_REPLACED.search(word) for word in wanted):
         raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
     program = _trusted_program(wanted[0])
-    environment = {**BASE_ENVIRONMENT, **_environment(occasion, seconds)}
+    objection = programs.problem(program, wanted[1:])
+    if objection is not None:
+        raise HookError(objection)
+    environment = {**programs.BASE_ENVIRONMENT, **_environment(occasion, seconds)}
+    lent: str | None = None
     secrets: tuple[bytes, ...] = ()
     if hook.get("credentials"):
         try:
-            directory, secrets = credentials.link_credentials(
+            lent, secrets = credentials.hand_over(
                 hook["credentials"], settings.credentials_directory, settings.memory_directory
             )
         except InputError as error:
             raise HookError(error.message, error.hint) from error
-        environment["CREDENTIALS_DIRECTORY"] = directory
-    return Command((program, *wanted[1:]), environment, content, timeout_seconds, secrets)
+        environment["CREDENTIALS_DIRECTORY"] = lent
+    return Command((program, *wanted[1:]), environment, content, timeout_seconds, secrets, lent)
 
 
 def _kind_command(
@@ -200,7 +213,7 @@ def _kind_command(
     }
     return Command(
         python(_KIND_MODULE),
-        {**BASE_ENVIRONMENT, **_environment(occasion, seconds)},
+        {**programs.BASE_ENVIRONMENT, **_environment(occasion, seconds)},
         _utf8(request) + b"\n" + content,
         seconds,
     )
@@ -229,13 +242,12 @@ def find_program(program: str) -> str:
     """Return the path of a program. Raises HookError if there is none of that name."""
     if Path(program).is_absolute():
         return program
-    if "/" in program or not program:
+    if not program or not programs.is_name(program):
         raise HookError(f"the program {program!r} is neither a name nor an absolute path")
-    for directory in PATH.split(":"):
-        path = f"{directory}/{program}"
-        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
-            return path
-    raise HookError(f"there is no program {program} in {PATH}")
+    path = programs.find(program)
+    if path is None:
+        raise HookError(f"there is no program {program} in {programs.SEARCH_PATH}")
+    return path
 
 
 def _environment(occasion: HookContext, timeout_seconds: float) -> dict[str, str]:
@@ -262,7 +274,10 @@ def _environment(occasion: HookContext, timeout_seconds: float) -> dict[str, str
         "OTHER_EVENTS": occasion.other_events,
         "TIMEOUT_SECONDS": int(timeout_seconds),
     }
-    return {"HOME": _home(), **{f"FOREWARN_{name}": _value(value) for name, value in values.items()}}
+    return {
+        programs.HOME_VARIABLE: account.home(),
+        **{f"FOREWARN_{name}": _value(value) for name, value in values.items()},
+    }
 
 
 def _value(value: str | float | None) -> str:
@@ -270,18 +285,11 @@ def _value(value: str | float | None) -> str:
     return text.encode("utf-8")[:_LONGEST_VALUE_BYTES].decode("utf-8", "ignore")
 
 
-def _home() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:  # a user without an entry
-        return "/"
-
-
 def _render_template(template: str, occasion: HookContext, timeout_seconds: float) -> bytes:
     from .templates import render  # here: few hooks have one
 
     content = _content(occasion, timeout_seconds)
-    return _utf8(render(template, content, datetime.now(timezone.utc), os.uname().nodename))
+    return _utf8(render(template, content, datetime.now(timezone.utc), socket.gethostname()))
 
 
 def _body_value(hook: Mapping[str, Any], occasion: str | None) -> bytes:
@@ -317,9 +325,10 @@ def python(module: str) -> tuple[str, ...]:
 
     -I and -S exclude the environment and site-packages.
     """
-    if not sys.executable:
+    executable = programs.python()
+    if not executable:
         raise HookError("the path of this Python is unknown, and this hook needs a Python of its own")
-    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP.format(module), ROOT)
+    return (executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP.format(module), ROOT)
 
 
 def request_settings(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: float) -> dict[str, Any]:

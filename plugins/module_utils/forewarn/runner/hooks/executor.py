@@ -3,34 +3,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs hooks as child processes, each watched by a thread of its own, and returns their outcomes.
 
-Every hook has an outcome, even if it prints a gigabyte, reads nothing, ignores SIGTERM, or leaves processes behind that
-do. The main thread never waits for a hook.
+Every hook has an outcome, even if it prints a gigabyte, reads nothing, ignores the request to end, or leaves processes
+behind that do. The main thread never waits for a hook.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections import deque
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
+from ...system import processes
+from ...system.credentials import take_back
 from ...texts import exact_text
 from .commands import Command
-from .process import (
-    Streams,
-    exit_descriptor,
-    group_exists,
-    group_is_of_hook,
-    identity,
-    signal_group,
-    spawn,
-    why_not_started,
-)
+from .output import Output
 
 if TYPE_CHECKING:
-    import subprocess
     import threading
 
 SUCCEEDED, FAILED, TIMED_OUT, ENDED, NOT_STARTED = "succeeded", "failed", "timed-out", "ended", "not-started"
@@ -40,7 +30,7 @@ _POLL_SECONDS = 0.05  # between two checks of what cannot be polled
 # For a killed process: one that hangs in the kernel, for example on a lost file server, does not end.
 _KILL_SECONDS = 5.0
 _LEFTOVER_GRACE_SECONDS = 2.0
-# After SIGTERM and after SIGKILL when the runner stops, which takes less than 2 s.
+# After the request to end and after the kill when the runner stops, which takes less than 2 s.
 CLOSE_SECONDS = (1.0, 0.25)
 
 
@@ -63,7 +53,7 @@ class HookResult(NamedTuple):
 
 
 class HookProcess(NamedTuple):
-    """A process, to be identified after a restart; its start is in clock ticks since boot, if known."""
+    """A process, to be identified after a restart; the unit of its start, if known, is the system's."""
 
     pid: int
     pid_started: int | None
@@ -73,7 +63,7 @@ class Executor:
     """Starts and ends hooks. For one thread alone. ``wake`` is called, by other threads too, when ``take_results`` has
     something; it must not raise.
 
-    ``grace_seconds`` lie between SIGTERM and SIGKILL, which both go to the hook's whole process group.
+    ``grace_seconds`` lie between the request to end and the kill, which both go to all processes of the hook.
     """
 
     def __init__(
@@ -97,12 +87,12 @@ class Executor:
         hook = _Hook(command, self._grace, self._clock, lambda outcome: self._report(token, outcome))
         self._hooks[token] = hook
         try:
-            hook.open()
             # The thread starts the process, so that every process is watched.
             hook.thread = threading.Thread(target=hook.run, args=(spawned := threading.Event(),), daemon=True)
             hook.thread.start()
-        except (OSError, RuntimeError) as error:  # too many open files, or threads
+        except RuntimeError as error:  # too many threads
             hook.thread = None
+            hook.take_back()
             self._report(token, _not_started(command, error))
             return None
         spawned.wait()
@@ -119,7 +109,7 @@ class Executor:
         ended = []
         while self._results:
             token, outcome = self._results.popleft()
-            self._hooks.pop(token).close()
+            del self._hooks[token]
             ended.append((token, outcome))
         return ended
 
@@ -142,42 +132,32 @@ class Executor:
 
 
 def end_leftovers(
-    processes: Iterable[tuple[int, int | None]], grace_seconds: float = _LEFTOVER_GRACE_SECONDS
+    started: Iterable[tuple[int, int | None]], grace_seconds: float = _LEFTOVER_GRACE_SECONDS
 ) -> set[int]:
-    """End the process groups of hooks that outlived the previous runner, side by side; return the ids that were found.
+    """End the hooks that outlived the previous runner, side by side; return the ids that were found.
 
-    ``processes`` has ids and starts; both together identify a process. A group receives SIGTERM once, as from systemd,
-    and SIGKILL if it is still there after the grace. Return when all have ended, or after the second grace.
+    ``started`` has ids and starts; both together identify a process. All processes of a hook are asked to end once, as
+    by systemd, and killed if they are still there after the grace. Return when all have ended, or after the second
+    grace.
     """
     left = set()
-    for pid, start in processes:
-        if start is not None and (_is_leader(pid, start) or _is_orphaned(pid, start)):
-            left.add((pid, start))
-    found = {pid for pid, _start in left}
-    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _LEFTOVER_GRACE_SECONDS)):
-        for pid, _start in left:
-            signal_group(pid, number)
+    for pid, start in started:
+        if start is not None and (leftover := processes.LeftoverProcess(pid, start)).found():
+            left.add(leftover)
+    found = {leftover.pid for leftover in left}
+    for killed, seconds in ((False, grace_seconds), (True, _LEFTOVER_GRACE_SECONDS)):
+        for leftover in left:
+            if killed:
+                leftover.kill()
+            else:
+                leftover.request_end()
         deadline = time.monotonic() + seconds
         while left:
-            left = {
-                (pid, start)
-                for pid, start in left
-                if _is_leader(pid, start) or (number == signal.SIGTERM and group_exists(pid))
-            }
+            left = {leftover for leftover in left if leftover.remains(killed)}
             if not left or time.monotonic() >= deadline:
                 break
             time.sleep(_POLL_SECONDS)  # they are not our children, so nothing reports their end
     return found
-
-
-def _is_leader(pid: int, pid_started: int) -> bool:
-    found = identity(pid)
-    return found is not None and found.state not in "ZX" and (found.group, found.start) == (pid, pid_started)
-
-
-def _is_orphaned(pid: int, pid_started: int) -> bool:
-    """Return whether a hook has ended, for example by SIGPIPE, but processes that it started in its group have not."""
-    return identity(pid) is None and group_is_of_hook(pid, pid_started)
 
 
 class _Hook:
@@ -193,108 +173,99 @@ class _Hook:
         self._clock = clock
         self._report = report
         self._end_reason: str | None = None
-        self._pipe: tuple[int, int] | None = None  # wakes the thread
-
-    def open(self) -> None:
-        """Open what the thread needs. Raises OSError."""
-        self._pipe = os.pipe()
-
-    def close(self) -> None:
-        """Close it, after the outcome was reported."""
-        for descriptor in self._pipe or ():
-            os.close(descriptor)
+        self._child: processes.ChildProcess | None = None
+        self._output = Output(command.secrets)
 
     def end(self, reason: str) -> None:
         """Ask the thread to end the process."""
-        if self._end_reason is None and self._pipe is not None:
+        if self._end_reason is None and self._child is not None:
             self._end_reason = reason
-            os.write(self._pipe[1], b".")
+            self._child.wake()
 
     def kill(self) -> None:
-        """Kill the process group, if the thread has not seen its end."""
-        if self.thread is not None and self.thread.is_alive() and self.started is not None:
-            signal_group(self.started.pid, signal.SIGKILL)
+        """Kill its processes, if the thread has not seen their end."""
+        if self.thread is not None and self.thread.is_alive() and self._child is not None:
+            self._child.kill()
 
     def run(self, spawned: threading.Event) -> None:
         """Run the hook to its end and report its outcome."""
         self._began = self._clock()
         try:
-            process = spawn(self._command)
-            found = identity(process.pid)
-            self.started = HookProcess(process.pid, None if found is None else found.start)
+            argv, environment, stdin = self._command[:3]
+            child = self._child = processes.ChildProcess(argv, environment, stdin, self._output.add)
+            self.started = HookProcess(child.pid, child.started)
         except Exception as error:  # of any kind: a plan waits for the outcome
+            self.take_back()
             self._report(_not_started(self._command, error))
             return
         finally:
             spawned.set()
         outcome = HookResult(FAILED, None, 0.0, "", "it could not be watched, and was killed")
         try:
-            outcome = self._watch(process)
-        except BaseException:  # as above; nor may the process go on without a timeout
-            process.kill()
+            outcome = self._watch(child)
+        finally:
+            self.take_back()
+            self._report(outcome)
+            child.wait()  # one that hangs in the kernel is reaped when it ends
+
+    def take_back(self) -> None:
+        """Take back the credentials that it was lent."""
+        if self._command.lent is not None:
+            take_back(self._command.lent)
+
+    def _watch(self, child: processes.ChildProcess) -> HookResult:
+        try:
+            code, ending, killed = self._wait_for_end(child)
+            child.finish()
+        except BaseException:  # it may not go on without a timeout
+            child.kill()
             raise
         finally:
-            self._report(outcome)
-            process.wait()  # one that hangs in the kernel is reaped when it ends
+            child.close()
+        self._output.end()
+        return self._outcome(code, ending, self._clock() - self._began, self._output.text(), killed)
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> HookResult:
-        began = self._began
-        deadline = began + self._command.timeout_seconds
-        steps = [(signal.SIGTERM, self._grace), (signal.SIGKILL, _KILL_SECONDS)]
+    def _wait_for_end(self, child: processes.ChildProcess) -> tuple[int | None, str | None, bool]:
+        """Return the exit code, why the hook was ended, and whether it was killed."""
+        deadline = self._began + self._command.timeout_seconds
+        steps = [(child.request_end, self._grace), (child.kill, _KILL_SECONDS)]
         ending: str | None = None
-        exit_fd = exit_descriptor(process.pid)
-        wakers = (*(self._pipe or ())[:1], *(() if exit_fd is None else (exit_fd,)))
-        streams = Streams(process, self._command, wakers)
-        try:
-            while True:
-                code = process.poll()
-                # After SIGTERM the whole group has the grace, not the leader alone; SIGKILL leaves nothing to wait for.
-                if code is not None and (ending is None or not steps or not signal_group(process.pid, 0)):
+        while True:
+            code = child.poll()
+            # After the request all processes have the grace, not the first alone; a kill leaves nothing to wait for.
+            if code is not None and (ending is None or not steps or not child.has_processes()):
+                break
+            now = self._clock()
+            if ending is None and (self._end_reason is not None or now >= deadline):
+                ending = TIMED_OUT if self._end_reason is None else ENDED
+                deadline = now
+            if now >= deadline:
+                if not steps:
                     break
-                now = self._clock()
-                if ending is None and (self._end_reason is not None or now >= deadline):
-                    ending = TIMED_OUT if self._end_reason is None else ENDED
-                    deadline = now
-                if now >= deadline:
-                    if not steps:
-                        break
-                    number, patience = steps.pop(0)
-                    signal_group(process.pid, number)
-                    deadline = now + patience
-                seen = exit_fd is not None and code is None
-                streams.serve(deadline - now if seen else min(deadline - now, _POLL_SECONDS))
-            streams.finish()
-        finally:
-            streams.close()
-            if exit_fd is not None:
-                os.close(exit_fd)
-        return self._outcome(code, ending, self._clock() - began, streams.output.text(), killed=not steps)
+                step, patience = steps.pop(0)
+                step()
+                deadline = now + patience
+            child.serve(deadline - now)
+        return code, ending, not steps
 
     def _outcome(self, code: int | None, ending: str | None, seconds: float, output: str, killed: bool) -> HookResult:
         exit_code = None if code is None or code < 0 else code
         if ending is None:
             if code == 0:
                 return HookResult(SUCCEEDED, 0, seconds, output, "")
-            reason = f"it ended with exit code {exit_code}" if exit_code is not None else f"{_signal(code)} ended it"
+            reason = processes.describe_exit(code or 0)
             last_line = _last_line(output)
             return HookResult(FAILED, exit_code, seconds, output, f"{reason}: {last_line}" if last_line else reason)
         reason = self._end_reason or f"it took longer than {exact_text(self._command.timeout_seconds)}"
         if code is None:
-            reason += ", and it outlives SIGKILL: it hangs in the kernel"
+            reason += f", and {processes.KILL_IGNORED}"
         elif killed:
-            reason += ", and SIGTERM was not enough to end it"
+            reason += f", and {processes.REQUEST_IGNORED}"
         return HookResult(ending, exit_code, seconds, output, reason)
 
 
 def _not_started(command: Command, error: Exception) -> HookResult:
-    return HookResult(NOT_STARTED, None, 0.0, "", why_not_started(command.argv[0], error))
-
-
-def _signal(code: int | None) -> str:
-    try:
-        return signal.Signals(-(code or 0)).name
-    except ValueError:
-        return f"signal {-(code or 0)}"
+    return HookResult(NOT_STARTED, None, 0.0, "", processes.why_not_started(command.argv[0], error))
 
 
 def _last_line(output: str) -> str:

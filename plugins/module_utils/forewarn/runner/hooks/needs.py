@@ -9,15 +9,17 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from ... import hook_kinds
 from ...errors import InputError
 from ...policy.hook_program import has_expressions
+from ...system import programs, services, trust
+from ...system.credentials import PROVIDE
 from ...texts import redacted_url
-from ..state import trust
 from . import credentials
-from .commands import HTTP, RUN, UNIT, find_program, kind
+from .commands import HTTP, RUN, UNIT, find_program, kind, system_problem
 
 CREDENTIAL = "credential"  # a kind of need
 
@@ -78,13 +80,15 @@ def examine(
             problem = None if name in promised else _credential_problem(name, credentials_directory)
             found_credentials.setdefault(name, HookNeed(CREDENTIAL, name, policy, rule, problem))
         if kind(hook) == RUN:
-            found = [program(hook["run"][0])]
+            found = [_with_arguments(program(hook["run"][0]), hook["run"][1:])]
         elif kind(hook) == HTTP:
             bearer = hook.get("bearer") or {}
             problem = _problem(trust.check_secret, bearer["file"]) if "file" in bearer else None
             found = [HookNeed(HTTP, redacted_url(hook["http"]), "", "", problem)]
         elif kind(hook) == UNIT:
-            problem = None if unit_problem is None else unit_problem(hook["unit"], hook["action"])
+            problem = system_problem(hook)
+            if problem is None and unit_problem is not None:
+                problem = unit_problem(hook["unit"], hook["action"])
             found = [HookNeed(UNIT, hook["unit"], "", "", problem)]
         else:
             found = list(_of_kind(hook, program, unit_problem))
@@ -105,6 +109,9 @@ def _of_kind(
         problem = f"this runner has no kind {name}: roll it out again, together with the policies that use it"
         yield HookNeed(name, name, "", "", problem)
         return
+    if programs.TARGET not in known.systems:
+        yield HookNeed(name, name, "", "", f"the kind {name} runs on {known.systems_text} alone")
+        return
     options = {key: value for key, value in hook["options"].items() if not has_expressions(value)}
     needs = known.needs(known.with_defaults(options))
     for wanted in needs.programs:
@@ -113,6 +120,8 @@ def _of_kind(
         yield HookNeed(name, path, "", "", None if _is_socket(path) else f"there is no socket {path}")
     for unit in needs.units:
         yield HookNeed(UNIT, unit, "", "", None if unit_problem is None else unit_problem(unit, "stop"))
+    for service in needs.services:
+        yield HookNeed(name, service, "", "", _problem(services.query, service))
 
 
 def _is_socket(path: str) -> bool:
@@ -136,17 +145,24 @@ def _program(program: str) -> HookNeed:
     return need
 
 
+def _with_arguments(need: HookNeed, arguments: Iterable[str]) -> HookNeed:
+    """Return the need of a program, with why it cannot be started with these arguments."""
+    if need.problem is not None:
+        return need
+    return need._replace(problem=programs.problem(find_program(need.name), tuple(arguments)))
+
+
 def _credential_problem(name: str, directory: str | None) -> str | None:
-    load = f"add LoadCredential={name}:/path/of/the/file to the runner's systemd unit"
+    load = PROVIDE.format(name)
     if directory is None:
         return f"there is no credential {name}: the runner has none; {load}"
-    path = f"{directory}/{name}"
+    path = str(Path(directory, name))
     if not os.path.lexists(path):
         return f"there is no credential {name} in {directory}: {load}"
     return _problem(trust.check_secret, path)
 
 
-def _problem(check: Callable[[str], None], path: str) -> str | None:
+def _problem(check: Callable[[str], object], path: str) -> str | None:
     try:
         check(path)
     except InputError as error:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ...events import MAX_ID_CHARACTERS
+from ...system import account
 from .. import event_record as states
 from ..clocks import Stamp
 from ..state.inbox import Inbox
@@ -203,13 +203,9 @@ class RecoveryRequests:
 
 def requesting_user(environ: Mapping[str, str]) -> str:
     """Return the name of this process's user, and with sudo the name of the user who ran it."""
-    uid = os.getuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = f"uid {uid}"
-    caller = environ.get("SUDO_USER", "")
-    text = f"{name} (sudo: {caller})" if uid == 0 and caller and caller != name else name
+    name = account.user_name()
+    caller = account.calling_user(environ)
+    text = f"{name} (sudo: {caller})" if caller not in (None, name) else name
     return text if _is_line(text, _LONGEST_NAME) else name
 
 

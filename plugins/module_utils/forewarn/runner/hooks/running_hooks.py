@@ -24,7 +24,7 @@ from .executor import ENDED, NOT_STARTED, Executor, HookResult
 from .open_records import OpenRecords
 from .run import FAILED, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Run
 
-# A prepare hook is ended this long before NotBefore, so that it is gone by then: after SIGTERM it has the grace.
+# A prepare hook is ended this long before NotBefore, so that it is gone by then: after the request it has the grace.
 MARGIN_SECONDS = 3.0
 GRACE_SECONDS = 2.0
 MIN_PAUSE_SECONDS = 0.1  # between two attempts to start a hook that is due: it may have to wait for room

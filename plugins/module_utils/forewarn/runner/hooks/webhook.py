@@ -215,7 +215,7 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
 
 def _secret(path: str) -> str:
     """Return the secret in a file. Raises AttemptError, whose text never has any of it."""
-    from ..state.trust import read_secret  # here: most requests have no secret
+    from ..state.secret_file import read_secret  # here: most requests have no secret
 
     try:
         content = read_secret(path)

@@ -17,12 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ...system.files import open_to_write, sync_data
 from .schema import DamagedRow, EventRow
 
 FILE_NAME = "journal.mark"
 SIZE = 4096  # one page, allocated once: it can be written again on a full disk, and is never half of two
 UNCOUNTED = -1  # as ``number``: no commit since the file was made or converted
-_sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Mark(NamedTuple):
@@ -101,13 +101,12 @@ class MarkFile:
         head = f'"commits": {mark.commits}, "number": {mark.number}, "digest": {mark.digest}'
         text = f'{{{head}, "lives": [{",".join(entries)}]}}'
         content = (text.ljust(SIZE - 10) + "\n").encode("ascii")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
         with suppress(OSError):
-            file = os.open(self._path, flags, 0o600)
+            file = open_to_write(self._path)
             try:
                 os.write(file, b"%08x " % crc32(content) + content)
                 if durable:
-                    _sync(file)
+                    sync_data(file)
             finally:
                 os.close(file)
 

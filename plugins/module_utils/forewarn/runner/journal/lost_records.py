@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from ...system.files import open_to_write, replace
 from .integrity import Loss
 
 DIRECTORY = "damaged"
@@ -161,13 +162,12 @@ def _write(record: LostRecord) -> None:
     Path(record.file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = Path(record.file + ".new")
     fields = {"keys": record.keys, "reason": record.reason, "record": record.record, "wall": record.wall}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="ascii") as file:
+    with os.fdopen(open_to_write(draft, truncate=True), "w", encoding="ascii") as file:
         json.dump({"forewarn": _SCHEMA, **fields}, file, indent=1)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(record.file)
+    replace(draft, record.file)
 
 
 def _read(file: str) -> LostRecord:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InputError
+from ...system.account import ADMINISTRATOR
 from ..clocks import Stamp
 from . import schema
 from .schema import DamageError, EventRow
@@ -144,7 +145,8 @@ class JournalReader:
             ) from error
         except PermissionError as error:
             raise InputError(
-                f"{self._path} cannot be read: {error.strerror}.", "Be root, or the user that the runner runs as."
+                f"{self._path} cannot be read: {error.strerror}.",
+                f"Run this as {ADMINISTRATOR}, or as the user of the runner.",
             ) from error
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             hint = "It is damaged: the runner moves it aside and begins a new one as soon as it notices."

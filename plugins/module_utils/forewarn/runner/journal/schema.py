@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
+from ...system.files import open_to_write
 
 if TYPE_CHECKING:  # sqlite3 is imported where it is used: it takes a fifth of the runner's start
     import sqlite3
@@ -113,7 +114,7 @@ def connect(path: str) -> sqlite3.Connection:
     import sqlite3
 
     # SQLite would make it readable for everybody, and would not explain why it cannot be opened.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(open_to_write(path, follow=True))
     # Autocommit: every transaction has its own BEGIN and COMMIT.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     connection.text_factory = _lenient
@@ -214,7 +215,12 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
         connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?{mode}", uri=True, timeout=5)
         connection.text_factory = _lenient
         try:
-            if check_format(connection, path) < len(MIGRATIONS):
+            version = check_format(connection, path)
+            if version == 0:
+                raise InputError(
+                    f"{path} is empty.", "A runner that cannot write to its disk leaves it so: see the runner's log."
+                )
+            if version < len(MIGRATIONS):
                 raise InputError(
                     f"{path} has an older format.", "Start the runner of this version once: it converts the file."
                 )
@@ -307,8 +313,10 @@ def _which_file(path: str) -> tuple[int, int] | None:
 
 
 def _is_full(path: str) -> bool:
+    import shutil  # here: hardly ever needed
+
     try:
-        return os.statvfs(Path(path).parent).f_bavail == 0
+        return shutil.disk_usage(Path(path).parent).free == 0
     except OSError:
         return False
 

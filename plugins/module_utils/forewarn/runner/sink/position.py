@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from ...system.files import open_to_write, replace
+
 FILE_NAME = "sink.json"
 _MAX_BYTES = 4096
 
@@ -59,9 +61,9 @@ def write(directory: str, position: Position) -> None:
     """Replace the file, atomically and on the disk. Raises OSError."""
     path = Path(directory, FILE_NAME)
     draft = path.with_name(f".{FILE_NAME}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = open_to_write(draft, truncate=True)
     with os.fdopen(descriptor, "wb") as file:
         file.write(json.dumps(position._asdict()).encode("ascii") + b"\n")
         file.flush()
         os.fsync(descriptor)
-    draft.replace(path)
+    replace(draft, path)

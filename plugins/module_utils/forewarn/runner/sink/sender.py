@@ -9,7 +9,7 @@ It reads its settings as the first line of standard input, makes one request, an
 from __future__ import annotations
 
 import json
-import os
+import socket
 import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO, TextIO
@@ -45,7 +45,7 @@ def attempt(settings: Mapping[str, Any]) -> SendReport:
         return SendReport(problem=str(error)[:_LONGEST_REASON])
     if not rows:
         return report
-    origin = Origin(position.stream, os.uname().nodename, settings["vm"], bool(settings["dry_run"]))
+    origin = Origin(position.stream, socket.gethostname(), settings["vm"], bool(settings["dry_run"]))
     message = FORMATS[settings["format"]](rows, origin)
     try:
         request = Request(settings, message.body, message.content_type, reads=settings["format"] == OTLP)

@@ -12,6 +12,7 @@ import json
 import os
 from typing import Any, Callable, NamedTuple
 
+from ...system import programs
 from ...texts import redacted_url
 from ..clocks import Clocks
 from ..hooks import commands
@@ -145,7 +146,7 @@ class Sink:
         }
         argv = commands.python(_CHILD_MODULE)
         return commands.Command(
-            argv, commands.BASE_ENVIRONMENT, json.dumps(request).encode("ascii") + b"\n", CHILD_SECONDS
+            argv, programs.BASE_ENVIRONMENT, json.dumps(request).encode("ascii") + b"\n", CHILD_SECONDS
         )
 
     def _handle_report(self, report: SendReport) -> None:

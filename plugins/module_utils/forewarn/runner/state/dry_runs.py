@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from ...errors import InputError
+from ...system.files import open_to_write
 from ..journal.schema import FILE_NAME as JOURNAL
 from ..telemetry.heartbeat import FILE_NAME as HEARTBEAT
 
@@ -55,8 +56,7 @@ def claim(directory: str, dry_run: bool) -> None:
     if not dry_run or is_marked(directory):
         return
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(Path(directory, MARK), flags, 0o600), "wb", buffering=0) as file:
+        with os.fdopen(open_to_write(Path(directory, MARK), exclusive=True), "wb", buffering=0) as file:
             file.write(_CONTENT)
             os.fsync(file)
     except OSError as error:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from ...errors import InputError
-from . import trust
+from ...system import trust
+from ...system.account import ADMINISTRATOR
+from ...system.files import create_subdirectory, open_to_read, write_in_directory
 
 _REFUSED = ".refused"
 _MOST_BYTES = 64 * 1024
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # not the file's fault
-_SAFELY = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Inbox:
@@ -48,20 +48,10 @@ class Inbox:
 
     def create(self) -> None:
         """Create the directory if it is missing; root creates it for the runner's user. Raises InputError."""
-        opened = []
         try:
-            opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
-            with suppress(FileExistsError):
-                os.mkdir(self._name, 0o700, dir_fd=opened[0])
-                os.fsync(opened[0])  # or a boot could lose the directory, with the files in it
-            opened.append(os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
-            if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, now or by a command that was interrupted
-                _chown_like(opened[1], opened[0])
+            create_subdirectory(self._state, self._name)
         except OSError as error:
             raise self._refused(error, self.path) from error
-        finally:
-            for directory in opened:
-                os.close(directory)
 
     def read(self, name: str) -> bytes:
         """Return what a file holds. Raises InputError if it is not safe from others, or too long; OSError if it cannot
@@ -70,7 +60,7 @@ class Inbox:
         path = self.path / name
         trust.check_file(str(path), self._what)
         try:
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _SAFELY)
+            file = open_to_read(path, follow=False)
             try:
                 content = os.read(file, _MOST_BYTES + 1)
             finally:
@@ -85,31 +75,10 @@ class Inbox:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, atomically and durably. Root gives it to the runner's user. Raises InputError."""
-        directory: int | None = None
-        temporary = f".{name}.{os.urandom(4).hex()}"
         try:
-            # All below is relative to it, so that nobody can replace the directory by a link meanwhile.
-            directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
-            try:
-                file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
-                try:
-                    _chown_like(file, directory)
-                    if os.write(file, content) != len(content):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(file)
-                finally:
-                    os.close(file)
-                os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-            except OSError:
-                with suppress(OSError):  # it was not even made
-                    os.unlink(temporary, dir_fd=directory)
-                raise
-            os.fsync(directory)
+            write_in_directory(self.path, name, content)
         except OSError as error:
             raise self._refused(error, self.path / name) from error
-        finally:
-            if directory is not None:
-                os.close(directory)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there. Never raises: a file that cannot be removed is ignored from now on."""
@@ -126,12 +95,5 @@ class Inbox:
             self._stuck.add(name)
 
     def _refused(self, error: OSError, path: Path) -> InputError:
-        denied = isinstance(error, PermissionError)
-        hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if denied else ""
-        return InputError(f"{path}: {error.strerror}.", hint)
-
-
-def _chown_like(file: int, directory: int) -> None:
-    owner = os.fstat(directory)
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.fchown(file, owner.st_uid, owner.st_gid)
+        who = f"Only {ADMINISTRATOR} and the runner's user may write to {self._state}: run this as one of them."
+        return InputError(f"{path}: {error.strerror}.", who if isinstance(error, PermissionError) else "")

@@ -12,6 +12,7 @@ from ... import __version__
 from ...events import Document
 from ...policy.engine import PolicySet
 from ...policy.pause import Pause
+from ...system.service_manager import ServiceNotifier
 from ...texts import duration_text
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
@@ -22,7 +23,6 @@ from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
 from .metrics import Value, seconds_until, write_textfile
 from .readiness import Readiness
 from .recorder import Recorder
-from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
 HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick during an event
@@ -38,7 +38,7 @@ class HealthReporter:
         recorder: Recorder,
         clocks: Clocks,
         *,
-        notifier: Notifier,
+        notifier: ServiceNotifier,
         heartbeat: Heartbeat | None = None,
         textfile: str | None = None,
         readiness: Readiness | None = None,

@@ -17,6 +17,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...system import processes
+from ...system.files import open_to_write, sync_data, write_from_start
 from ...texts import duration_text
 from ..clocks import Clocks, Stamp
 
@@ -34,7 +36,6 @@ _UNCUT = ("vm", "options", "program")
 _LEAST_NEEDED = ("options", "program", "source", "policies")
 _READ_ATTEMPTS = 3
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
-_sync = getattr(os, "fdatasync", os.fsync)  # not every system has fdatasync
 
 
 class Beat(NamedTuple):
@@ -88,11 +89,10 @@ class Heartbeat:
         if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:  # somebody has removed it
             self.close()
         if self._file is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
-            self._file = os.fdopen(os.open(self._path, flags, 0o600), "wb", buffering=0)
-        os.pwrite(self._file.fileno(), content, 0)
+            self._file = os.fdopen(open_to_write(self._path), "wb", buffering=0)
+        write_from_start(self._file.fileno(), content)
         if durable:
-            _sync(self._file.fileno())
+            sync_data(self._file.fileno())
 
 
 def read(directory: str, fallback_directory: str | None = None) -> Beat | None:
@@ -113,8 +113,7 @@ def _substitute(directory: str, fallback_directory: str) -> Path:
 def _write_substitute(path: Path, content: bytes) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
-        with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+        with os.fdopen(open_to_write(path), "wb", buffering=0) as file:
             file.write(content)
 
 
@@ -149,7 +148,7 @@ def silence(beat: Beat | None, clocks: Clocks) -> str | None:
     pid = beat.fields.get("pid")
     if beat.stamp.boot_id != clocks.boot_id:
         return "the machine was booted since the runner's last sign of life"
-    if isinstance(pid, int) and not _is_process(pid):
+    if isinstance(pid, int) and not processes.exists(pid):
         return f"the runner has ended (it was process {pid})"
     interval = beat.fields.get("interval_seconds")
     longest = LONGEST_SILENCE_SECONDS + (2 * interval if isinstance(interval, (int, float)) else 0.0)
@@ -199,13 +198,3 @@ def _parse(content: bytes) -> Beat | None:
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return None
     return Beat(stamp, fields) if isinstance(fields, dict) else None
-
-
-def _is_process(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # another user's process, or not the number of one: the age decides
-        return True
-    return True

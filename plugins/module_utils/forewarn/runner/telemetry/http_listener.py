@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InputError
+from ...system.signals import block_signals
 
 if TYPE_CHECKING:
     import selectors
@@ -133,7 +133,7 @@ class HttpListener:
         import selectors
 
         # Signals are for the main thread: its system calls have to be interrupted.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        block_signals()
         with selectors.DefaultSelector() as selector:
             selector.register(listener, _READABLE)
             while not self._closing:

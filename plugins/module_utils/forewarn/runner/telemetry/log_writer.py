@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 from _thread import allocate_lock, start_new_thread  # importing threading would cost each VM 0.2 MiB
 from collections import deque
 from collections.abc import Callable
 from typing import Sequence
+
+from ...system.files import wait_until_writable
+from ...system.signals import block_signals
 
 LIMIT_BYTES = 1024 * 1024  # of lines that wait
 _OVERHEAD_BYTES = 200  # of each, in memory
@@ -91,7 +92,7 @@ class LogWriter:
 
     def _run(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        block_signals()
         while not self.broken:
             line = self._next()
             if line is None:
@@ -147,7 +148,7 @@ def write_all(descriptor: int, data: bytes) -> None:
         try:
             data = data[os.write(descriptor, data) :]
         except BlockingIOError:  # noqa: PERF203 - another process has made it non-blocking
-            select.select([], [descriptor], [])
+            wait_until_writable(descriptor)
         except BrokenPipeError:
             raise
         except OSError as error:

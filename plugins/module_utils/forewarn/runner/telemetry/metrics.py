@@ -19,6 +19,7 @@ from typing import Any, Callable, NamedTuple, Union
 
 from ... import hook_kinds
 from ...policy.decision import PHASES
+from ...system.files import open_to_write, replace, share_for_reading
 from ..clocks import Clocks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -249,13 +250,13 @@ def write_textfile(path: str, text: str) -> str | None:
     draft = Path(path).parent / f".{Path(path).name}.new"
     try:
         draft.unlink(missing_ok=True)  # left by a runner that was killed
-        # O_EXCL: others who can write to the directory may have put a link there.
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        # Exclusively: others who can write to the directory may have put a link there.
+        descriptor = open_to_write(draft, exclusive=True, mode=0o644)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o644)  # whatever the umask is: node_exporter runs as another user
+                share_for_reading(descriptor)  # node_exporter runs as another user
                 file.write(text.encode("utf-8", "replace"))
-            draft.replace(path)  # not synced: what a crash loses is soon written again
+            replace(draft, path)  # not synced: what a crash loses is soon written again
         except OSError:
             draft.unlink()
             raise

@@ -1,0 +1,13 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a service does before it imports anything else."""
+
+import sys
+
+if sys.platform == "win32":
+    from .windows.early_signals import keep_reloads
+else:
+    from .posix.early_signals import keep_reloads
+
+__all__ = ["keep_reloads"]
