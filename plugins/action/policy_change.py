@@ -9,8 +9,6 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from pathlib import PurePosixPath
-from shlex import quote
 from typing import Any, NamedTuple
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -26,6 +24,8 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.roll
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import mapping, policy_in_use
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import Artifact, load, load_file
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
+from ansible_collections.forewarn.azure.plugins.plugin_utils._host_files import FileCommands, file_commands
+from ansible_collections.forewarn.azure.plugins.plugin_utils._windows import is_windows
 
 _OPTIONS = {
     "artifact": {"type": "str", "default": ""},
@@ -84,8 +84,8 @@ class ActionModule(ActionBase):
         if not goes_back:
             new = load_file(options["artifact"])
         elif used is not None:
-            previous = f"{PurePosixPath(options['config_file']).parent}/previous.json"
-            config = {**used.config, **json.loads(json_in(self._ran(f"cat {quote(previous)}")[1])[0] or "{}")}
+            previous = self._ran(self._commands.previous(options["config_file"]))[1]
+            config = {**used.config, **json.loads(json_in(previous)[0] or "{}")}
             new = self._policies(str(config.get("artifact")), used.digests)
         if used is None:
             return {} if goes_back else {"after": _policy(new)}
@@ -102,9 +102,7 @@ class ActionModule(ActionBase):
 
     def _in_use(self, file: str) -> _InUse | None:
         """Return what is in use, None if there is nothing."""
-        beside = f"{quote(str(PurePosixPath(file).parent))}/*.json"
-        there = f"cat {quote(file)}; echo; sha256sum {beside} || true"
-        code, stdout = self._ran(f"if [ -e {quote(file)} ]; then {there}; else echo '{{}}'; fi")
+        code, stdout = self._ran(self._commands.in_use(file))
         text, rest = json_in(stdout)
         if code or text == "{}":
             return None
@@ -122,15 +120,20 @@ class ActionModule(ActionBase):
         """Return policies of the host: kept ones of that digest, or read now. Raises InputError, ValueError."""
 
         def read() -> bytes:
-            return b64decode("".join(self._ran(f"base64 {quote(path)}")[1].split()))
+            return b64decode("".join(self._ran(self._commands.base64(path))[1].split()))
 
         def belongs(content: bytes) -> bool:
             return sha256(content).hexdigest() == digests[path]
 
         return load(cache().once("in-use", digests[path], read, bytes, belongs) if path in digests else read())
 
+    @property
+    def _commands(self) -> FileCommands:
+        return file_commands(is_windows(self._connection))
+
     def _ran(self, command: str) -> tuple[int, str]:
-        result = self._low_level_execute_command(command)
+        # On Windows whoever logs in is an administrator.
+        result = self._low_level_execute_command(command, sudoable=not is_windows(self._connection))
         return int(result.get("rc") or 0), str(result.get("stdout") or "")
 
 

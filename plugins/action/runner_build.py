@@ -10,7 +10,7 @@ Only the parameters of each host, and its group, are checked in this process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -26,7 +26,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.runner.gro
     GroupSettings,
     group_settings,
 )
-from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
+from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, find_file, options_of
 
 _OPTIONS = {
     "policies": {"type": "list", "elements": "str", "default": []},
@@ -41,6 +41,7 @@ _OPTIONS = {
     "group_members": {"type": "list", "elements": "str", "default": []},
     "group_store": {"type": "dict", "default": {}},
     "dry_run": {"type": "bool", "default": False},
+    "target": {"type": "str", "default": "any", "choices": ["any", "linux", "windows"]},
 }
 _KINDS = ("run", "unit", "http")  # beside those of hook_kinds
 _DIGITS = 16  # of a digest, in a file's name
@@ -62,9 +63,18 @@ class ActionModule(ActionBase):
             paths_of(options["policies"])  # which are not empty: where they are is another question
             paths, hooks = options["policies"], options["hooks"]
             if not options["git"]:
-                paths, hooks = ([str(_find(path, home)) for path in named] for named in (paths, hooks))
-            reference = str(_find(options["reference"], home)) if options["reference"] else ""
-            built = build(paths, options["git"], options["ref"], options["api_version"], hooks, cache(), reference)
+                paths, hooks = ([str(find_file(path, home)) for path in named] for named in (paths, hooks))
+            reference = str(find_file(options["reference"], home)) if options["reference"] else ""
+            built = build(
+                paths,
+                options["git"],
+                options["ref"],
+                options["api_version"],
+                hooks,
+                cache(),
+                reference,
+                options["target"],
+            )
             artifact = load_file(built["artifact"])
             policies = PolicySet(artifact, options["params"])
             group = _group(options)
@@ -101,7 +111,7 @@ def _group(options: Mapping[str, Any]) -> GroupSettings | None:
     if name is None and members is None and store is None:
         return None
     try:
-        return group_settings(name, members, store)
+        return group_settings(name, members, store, PureWindowsPath if options["target"] == "windows" else Path)
     except InputError as error:
         raise InputError(f"The group of this host: {error.message}", error.hint) from error
 
@@ -110,13 +120,3 @@ def _origin(source: Mapping[str, Any]) -> str:
     """Return where policies come from, for people."""
     named = [f"{name} {source[name]}" for name in ("repository", "ref", "commit") if source[name]]
     return f", from {', '.join(named)}{', with changes' if source['modified'] else ''}" if named else ""
-
-
-def _find(path: str, playbook_directory: Path) -> Path:
-    """Return a path on the control node: relative to the playbook, otherwise to the working directory."""
-    wanted = Path(path).expanduser()
-    for found in (playbook_directory / wanted, wanted):
-        if found.exists():
-            return found.resolve()
-    places = "" if wanted.is_absolute() else f" in {playbook_directory.resolve()} and in {Path.cwd()}"
-    raise InputError(f"There is no {wanted}{places}, on the control node.")

@@ -10,14 +10,18 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host_answers import (
     PROGRAM,
+    WINDOWS_PROGRAM,
+    check_for_cmd,
     json_in,
     no_connection,
     no_report,
     one_line,
 )
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import options_of
+from ansible_collections.forewarn.azure.plugins.plugin_utils._windows import is_windows, quoted
 
 ARGUMENTS = {"since": {"type": "str"}}
 
@@ -33,19 +37,30 @@ class ActionModule(ActionBase):
         super().run(tmp, task_vars)
         since = options_of(self._task.args, ARGUMENTS)["since"]
         try:
-            code, stdout, stderr = self._execute(f"{PROGRAM} status --json")
+            code, stdout, stderr = self._execute("status", "--json")
             report = json_in(stdout)[0]
             if report is None:
-                return {"failed": True, "msg": no_report(code, stdout, stderr)}
+                program = WINDOWS_PROGRAM if is_windows(self._connection) else PROGRAM
+                return {"failed": True, "msg": no_report(code, stdout, stderr, program)}
             history = None
             if since is not None:
-                history = json_in(self._execute(f"{PROGRAM} history --json --since {quote(since)}")[1])[0]
+                history = json_in(self._execute("history", "--json", "--since", since)[1])[0]
         except AnsibleConnectionFailure as error:
             return {"failed": True, "msg": no_connection(str(error))}
+        except InputError as error:
+            return {"failed": True, "msg": str(error)}
         except AnsibleError as error:  # of the privilege escalation, for example
             return {"failed": True, "msg": f"no status: {one_line(error)}"}
         return {"changed": False, "stdout": report, "history": history or ""}
 
-    def _execute(self, command: str) -> tuple[int, str, str]:
-        result = self._low_level_execute_command(command)
+    def _execute(self, *arguments: str) -> tuple[int, str, str]:
+        if is_windows(self._connection):
+            check_for_cmd(arguments)
+            program, words = quoted(WINDOWS_PROGRAM), " ".join(map(quoted, arguments))
+            command = (
+                f"if (-not (Test-Path -LiteralPath {program})) {{ exit 127 }}; & {program} {words}; exit $LASTEXITCODE"
+            )
+            result = self._low_level_execute_command(command, sudoable=False)  # whoever logs in is an administrator
+        else:
+            result = self._low_level_execute_command(f"{PROGRAM} {' '.join(map(quote, arguments))}")
         return int(result.get("rc") or 0), str(result.get("stdout") or ""), str(result.get("stderr") or "")

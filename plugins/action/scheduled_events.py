@@ -89,7 +89,7 @@ class ActionModule(ActionBase):
     def _on_vm(
         self, args: Mapping[str, Any], task_vars: dict[str, Any] | None, wrap_async: bool = False
     ) -> dict[str, Any]:
-        if getattr(self._connection._shell, "SHELL_FAMILY", "") == "powershell":
+        if _windows.is_windows(self._connection):
             return self._on_windows(args, task_vars)
         result: dict[str, Any] = self._execute_module(
             module_name=MODULE, module_args=dict(args), task_vars=task_vars, wrap_async=wrap_async
@@ -103,7 +103,7 @@ class ActionModule(ActionBase):
         if self._shared_loader_obj.module_loader.find_plugin(_windows.MODULE, mod_type=".ps1") is None:
             raise AnsibleActionFail(
                 f"On Windows the requests are sent by {_windows.MODULE}, which is not installed here. Install it: "
-                "ansible-galaxy collection install ansible.windows"
+                + _windows.INSTALL
             )
         transports: list[_windows.WindowsTransport] = []
 

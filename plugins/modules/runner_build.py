@@ -106,6 +106,13 @@ options:
       - Whether the runner is to approve nothing. Then limits need no store.
     type: bool
     default: false
+  target:
+    description:
+      - The system of the VM, as C(forewarn policy check --target) has it. Hooks that cannot run there are an error.
+      - The compiled policies are the same for each of them.
+    type: str
+    choices: [any, linux, windows]
+    default: any
 """
 
 EXAMPLES = r"""

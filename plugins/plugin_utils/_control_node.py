@@ -34,3 +34,16 @@ def options_of(args: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[st
 def cache() -> Cache:
     """Return the results of this run and of earlier ones."""
     return Cache(Path(C.ANSIBLE_HOME) / "forewarn", Path(C.DEFAULT_LOCAL_TMP))
+
+
+def find_file(path: str, playbook_directory: Path) -> Path:
+    """Return a path on the control node: relative to the playbook, otherwise to the working directory.
+
+    Raises InputError if there is nothing.
+    """
+    wanted = Path(path).expanduser()
+    for found in (playbook_directory / wanted, wanted):
+        if found.exists():
+            return found.resolve()
+    places = "" if wanted.is_absolute() else f" in {playbook_directory.resolve()} and in {Path.cwd()}"
+    raise InputError(f"There is no {wanted}{places}, on the control node.")

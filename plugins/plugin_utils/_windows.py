@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests from a VM that runs Windows: each is a task of ``ansible.windows.win_uri``, sent from the control node."""
+"""VMs that run Windows: how they are recognised, commands in PowerShell, and requests as tasks of ``win_uri``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,19 @@ from ..module_utils.forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, Pa
 from ..module_utils.forewarn.imds.transport import ImdsRequest, Response, Transport
 
 MODULE = "ansible.windows.win_uri"
+INSTALL = "ansible-galaxy collection install ansible.windows"
 # Every status is an answer; the client interprets it.
 _STATUSES = list(range(200, 600))
+
+
+def is_windows(connection: Any) -> bool:
+    """Return whether the host of a connection runs Windows: Ansible talks to PowerShell there."""
+    return getattr(connection._shell, "SHELL_FAMILY", "") in ("powershell", "cmd")
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of PowerShell."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 class WindowsTransport(Transport):

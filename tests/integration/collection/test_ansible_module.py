@@ -187,7 +187,7 @@ def test_endpoint_without_an_answer_may_be_no_vm(adhoc: AdHoc) -> None:
 
 
 def test_one_line_output_begins_with_pending_events(adhoc: AdHoc, emulator: EmulatorClient) -> None:
-    emulator.schedule("Freeze", ["web_0"], notice_seconds=1000)
+    emulator.schedule("Freeze", ["web_0"], notice_seconds=1018)
     hosts = {name: {"endpoint": emulator.vm_endpoint(name)} for name in ("web_0", "web_1")}
     lines = adhoc.run(hosts, {"endpoint": "{{ endpoint }}"}, "--one-line").stdout.splitlines()
     assert {line[:62] for line in lines} == {
@@ -250,7 +250,7 @@ def test_vm_receives_only_the_client(adhoc: AdHoc, emulator: EmulatorClient) -> 
     packages = {name.partition("/")[0] for name in ours}
     assert packages == {"__init__.py", "adhoc", "errors.py", "events.py", "imds", "policy", "texts.py"}
     assert {name for name in ours if name.startswith("adhoc/")} == {"adhoc/__init__.py", "adhoc/task.py"}
-    assert {"imds/client.py", "imds/discovery.py", "imds/transport.py"} <= ours
+    assert {"imds/client.py", "system/discovery.py", "system/posix/discovery.py", "imds/transport.py"} <= ours
     others = files - {f"plugins/module_utils/forewarn/{name}" for name in ours}
     assert {name for name in others if not name.endswith("__init__.py")} == {"plugins/modules/scheduled_events.py"}
 

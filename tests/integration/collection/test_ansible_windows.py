@@ -9,58 +9,26 @@ There is no Windows here. Its tasks are answered by this process, which sends th
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 import urllib.error
 import urllib.request
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.sites.requirements import lacking
+from tools.sites.ansible_windows import documented_options, mistakes
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
-_WANTED = ("plugins/modules/win_uri.py", "plugins/doc_fragments/web_request.py")
 POLICY = "name: all\ndescription: Passes.\nrule: {match: [{id: always, output: approve}]}\n"
 
 
 @pytest.fixture(scope="session")
 def documented(repository: Path) -> dict[str, Any]:
-    """Return the options that win_uri documents, from PyPI's ansible package, of which two files are kept."""
-    kept = repository / ".cache" / "ansible.windows"
-    if not all((kept / Path(name).name).exists() for name in _WANTED):
-        kept.mkdir(parents=True, exist_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "ansible>=12,<13",
-        ]
-        process = subprocess.run([*command, "--dest", str(kept)], capture_output=True, text=True, check=False)
-        if process.returncode:
-            lacking("programs", f"PyPI's ansible package, for its win_uri, cannot be had: {process.stderr[-300:]}")
-        (wheel,) = kept.glob("ansible-*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            for name in _WANTED:
-                content = archive.read(f"ansible_collections/ansible/windows/{name}")
-                (kept / Path(name).name).write_bytes(content)
-        wheel.unlink()
-    options: dict[str, Any] = {}
-    for name in _WANTED:
-        text = (kept / Path(name).name).read_text().partition("DOCUMENTATION = r'''")[2].partition("'''")[0]
-        for option, description in yaml.safe_load(text)["options"].items():
-            options.setdefault(option, {}).update(description)
+    """Return the options that win_uri documents."""
+    options = documented_options(repository)["win_uri"]
     assert options["url_method"] == {**options["url_method"], "default": "GET", "type": "str"}
     return options
 
@@ -148,12 +116,8 @@ def test_it_reads_decides_and_approves(
     post = control.tasks[-1]
     assert (post["url_method"], post["content_type"]) == ("POST", "application/json")
     assert post["body"] == f'{{"StartRequests": [{{"EventId": "{event_id}"}}]}}'
-    types = {"str": str, "bool": bool, "dict": dict, "int": int, "raw": str, "list": list}
     for task in control.tasks:
-        for name, value in task.items():
-            assert name in documented, f"win_uri has no option {name}"
-            assert isinstance(value, types[documented[name]["type"]])
-            assert value in documented[name].get("choices", [value])
+        assert mistakes("win_uri", task, documented) == []
         assert task["headers"] == {"Metadata": "true"}
         assert (task["use_proxy"], task["follow_redirects"], task["return_content"]) == (False, "none", True)
 

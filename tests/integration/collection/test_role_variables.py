@@ -104,6 +104,7 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
         ['{"etcd":["https://etcd-1:2379"],"user":"me","password":{"file":"/etc/etcd"}}'],
     ),
     "forewarn_group_files": ({"ca_file": "/srv/ca.pem"}, ['{"ca_file":"/srv/ca.pem"}', "ca_file=/srv/ca.pem"]),
+    "forewarn_windows_python": ({"zip": "p.zip", "sha256": "0"}, ['{"zip":"p.zip","sha256":"0"}']),
     "forewarn_hooks": (["drain", "more"], ["drain,more", " drain , more"]),
 }
 # Options without which another one has no effect.

@@ -47,7 +47,7 @@ def test_every_variable_has_a_type_and_a_description(options: dict[str, dict[str
 
 
 def test_documented_variables_are_those_in_use(role: Path, options: dict[str, dict[str, Any]]) -> None:
-    files = [path for name in ("tasks", "templates", "vars", "handlers") for path in (role / name).iterdir()]
+    files = [path for name in ("tasks", "templates", "vars", "handlers") for path in (role / name).rglob("*.*")]
     used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())} - TAGS
     assert used == options.keys()
 
@@ -56,7 +56,7 @@ def test_every_variable_is_converted_in_vars_main(role: Path, options: dict[str,
     """The variables themselves may be texts: tasks and templates use what ``vars/main.yml`` makes of them."""
     variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
     assert {f"__{name}" for name in options} <= variables.keys()
-    for path in (path for name in ("tasks", "templates") for path in (role / name).iterdir()):
+    for path in (path for name in ("tasks", "templates") for path in (role / name).rglob("*.*")):
         code = "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith("#"))
         used = set(re.findall(r"(?<!_)\bforewarn_[a-z_]+", code)) & options.keys()
         assert used <= ({"forewarn_dry_run"} if path.name == "compare.yml" else set()), path  # whether it is said

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An Ansible connection to a VM with Windows that is not there, for the commands that plugins send without a module.
+
+WINDOWS_VMS names a directory with the state of each host, ``NAME.json`` (``tools.worlds.windows.host``).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from pathlib import Path
+
+from ansible.plugins.connection import ConnectionBase
+from tools.worlds.windows import runner
+from tools.worlds.windows.host import WindowsHost, opened
+
+DOCUMENTATION = """
+name: windows_vm
+short_description: A VM with Windows that is not there
+description: Answers from its state.
+author: Forewarn maintainers (@forewarn)
+options: {}
+"""
+_TEXT = "'((?:[^']|'')*)'"
+_REPORT = re.compile(
+    rf"if \(-not \(Test-Path -LiteralPath {_TEXT}\)\) \{{ exit 127 \}}; & '.+?' (.+); exit \$LASTEXITCODE"
+)
+_IN_USE = re.compile(
+    rf"if \(Test-Path -LiteralPath {_TEXT}\) \{{ \[IO.File\]::ReadAllText\({_TEXT}\); .+ exit 0", re.DOTALL
+)
+_READ = re.compile(rf"\[IO.File\]::ReadAllText\({_TEXT}\)")
+_BASE64 = re.compile(rf"\[Convert\]::ToBase64String\(\[IO.File\]::ReadAllBytes\({_TEXT}\)\)")
+
+
+class Connection(ConnectionBase):  # type: ignore[misc]  # ansible-core has no types
+    """What Ansible asks of a connection."""
+
+    transport = "windows_vm"
+    has_pipelining = False
+    allow_executable = False
+    module_implementation_preferences = (".ps1", "")
+    _shell_type = "powershell"
+
+    def _connect(self) -> Connection:
+        self._connected = True
+        return self
+
+    def close(self) -> None:
+        """Do nothing."""
+        self._connected = False
+
+    def put_file(self, in_path: str, out_path: str) -> None:
+        """Refuse: what is copied is simulated where the module is."""
+        raise NotImplementedError(f"{in_path} -> {out_path}")
+
+    def fetch_file(self, in_path: str, out_path: str) -> None:
+        """Refuse likewise."""
+        raise NotImplementedError(f"{in_path} -> {out_path}")
+
+    def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
+        """Answer one command."""
+        super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
+        path = Path(os.environ["WINDOWS_VMS"], f"{self._play_context.remote_addr}.json")
+        with opened(path) as host:
+            host.state["calls"].append({"command": cmd})
+            code, stdout, stderr = _answer(host, cmd)
+        return code, stdout.encode(), stderr.encode()
+
+
+def _answer(host: WindowsHost, cmd: str) -> tuple[int, str, str]:
+    match = _REPORT.fullmatch(cmd)
+    if match:
+        if not host.exists(match[1]):
+            return 127, "", ""
+        return runner.command(host, [match[1], *re.findall(_TEXT, match[2])], "")
+    match = _IN_USE.fullmatch(cmd)
+    if match:
+        return 0, _in_use(host, match[1]), ""
+    for pattern in (_READ, _BASE64):
+        match = pattern.fullmatch(cmd)
+        content = host.read(match[1]) if match else None
+        if content is not None:
+            return 0, content.decode() if pattern is _READ else base64.b64encode(content).decode(), ""
+    return 1, "", f"The term '{cmd}' is not recognized"
+
+
+def _in_use(host: WindowsHost, file: str) -> str:
+    content = host.read(file)
+    if content is None:
+        return json.dumps({}) + "\r\n"
+    policies = host.below(file.rpartition("\\")[0] + "\\policies")
+    digests = "".join(f"{host.digest(path)}  {path}\r\n" for path in policies if path.endswith(".json"))
+    return f"{content.decode()}\r\n{digests}"
