@@ -18,7 +18,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from forewarn.imds.client import Client
-from forewarn.imds.discovery import discover_endpoint
+from forewarn.system.discovery import discover_endpoint
 from forewarn.imds.errors import PassingFault
 
 now = [0.0]

@@ -27,7 +27,7 @@ from tools.sites.pythons import RUNNING, SUPPORTED, python
 from tools.suite import architecture
 from tools.suite.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, module_names
 
-MOST_BYTES = 600_000  # so that no library gets in by mistake
+MOST_BYTES = 650_000  # so that no library gets in by mistake
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_bundled_packages_contain_no_data_files(package: Path) -> None:
     packages = [path for name in CONTENTS if (path := package / name).is_dir()]
     found = [path for one in packages for path in one.rglob("*") if path.is_file()]
     files = [path for path in found if not any(one in path.parents for one in left_out)]
-    assert len(packages) == 5
+    assert len(packages) == 6
     assert [path for path in files if path.suffix not in (".py", ".pyc")] == []
 
 

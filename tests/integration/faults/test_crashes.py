@@ -28,8 +28,9 @@ from forewarn.runner.operator_pause import OperatorPause
 from forewarn.runner.tracker import Tracker
 from tools.judges.promises import BrokenPromise
 from tools.suite.sizes import NAME, SEED, SIZE, seeds
+from tools.worlds.crash_runner import Kill
 from tools.worlds.crash_scripts import HeldApprovals, Script, Silence, make_script
-from tools.worlds.crashes import EACH, CrashRun, Kill, play, some_kills
+from tools.worlds.crashes import EACH, CrashRun, play, some_kills
 from tools.worlds.runner_profiles import GENERATIONS, policies
 from tools.worlds.runner_world import World
 from tools.worlds.world_runner import WorldTransport

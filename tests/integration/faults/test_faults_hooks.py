@@ -142,7 +142,7 @@ def test_two_hundred_events_in_one_document(
     Each is prepared and approved once.
     """
     note = 'echo "{what} $FOREWARN_PHASE $FOREWARN_EVENT_ID" >> hooks'
-    script = f"{note.format(what='begin')}; sleep 0.02; {note.format(what='end')}"
+    script = f"{note.format(what='begin')}; sleep 0.05; {note.format(what='end')}"
     runner = run(script, script)
     with server.emulation.lock:  # in one document
         events = [

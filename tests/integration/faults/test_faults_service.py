@@ -38,7 +38,7 @@ def _every_fault() -> list[Fault]:
     how: dict[str, list[Fault]] = {
         "latency": [{"latency_seconds": 3.0}],
         "status": [
-            *({"status": status} for status in (403, 404, 410, 500, 503, *drawn)),
+            *({"status": status} for status in (400, 403, 404, 410, 500, 503, *drawn)),
             other_success,
             {"status": 429, "retry_after_seconds": 7.0},
         ],
@@ -98,12 +98,27 @@ def test_faults_singly_and_in_pairs(first: Fault, kind: str) -> None:
         yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"], 200.0)
         if kind == "get":
             _inject(world, faults, kind)
+        for _fault in faults:
+            yield from world.until(lambda: world.started(event_id) or refused(event_id), 200.0)
+            yield from world.wait(10.0 if refused(event_id) else 0.0)  # the next attempt may be under way
+            if not world.started(event_id):
+                yield from same_document(event_id)
+                world.emulator.cancel(world.emulator.schedule("Freeze", ["web_0"]))  # which makes another document
         yield from world.until(lambda: world.started(event_id), 200.0)
         if kind == "get":
             _inject(world, faults, kind)
         yield from world.until(lambda: world.over(event_id), 200.0)
         check_event(world, event_id)
         assert world.posts() - posts <= 1 + len(faults) * (kind == "post"), faults
+
+    def same_document(event_id: str) -> Story:
+        """Check that a refused approval is not sent again while the document is the same."""
+        sent = world.posts()
+        yield from world.wait(20.0)
+        assert (world.posts(), world.started(event_id)) == (sent, False)
+
+    def refused(event_id: str) -> bool:
+        return bool(world.lines("approval-failed", event_ids=[event_id], status=400))
 
     with memory() as directory, TimedRunner(directory) as world:
         world.play(story())

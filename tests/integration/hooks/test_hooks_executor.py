@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from forewarn.runner.hooks import executor as executor_module
 from forewarn.runner.hooks.executor import end_leftovers
-from forewarn.runner.hooks.process import OUTPUT_PART_BYTES, Output, identity
+from forewarn.runner.hooks.output import OUTPUT_PART_BYTES, Output
+from forewarn.system.posix import processes
+from forewarn.system.posix.process_groups import identity
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.fixtures.hook_bench import PATIENCE_SECONDS, Hooks, assert_gone, is_running, leftover, wait_for
@@ -146,7 +148,7 @@ def test_to_stop_ends_every_hook(hooks: Hooks) -> None:
 
 def test_a_process_that_outlives_sigkill(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that hangs on a lost file server: its outcome comes all the same, and it is reaped at last."""
-    monkeypatch.setattr(executor_module, "signal_group", lambda group, number: True)
+    monkeypatch.setattr(processes, "signal_group", lambda group, number: True)
     monkeypatch.setattr(executor_module, "_KILL_SECONDS", 0.1)
     started = hooks.shell(1, "sleep 20", timeout=0.05)
     outcome = hooks.wait(1)
@@ -160,7 +162,7 @@ def test_a_process_that_outlives_sigkill(hooks: Hooks, monkeypatch: pytest.Monke
 def test_defect_while_watching_is_a_failed_outcome(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _arguments: ended.set())
-    monkeypatch.setattr(executor_module, "exit_descriptor", None)
+    monkeypatch.setattr(processes.ChildProcess, "serve", None)
     started = hooks.shell(1, "sleep 20")
     outcome = hooks.wait(1)
     assert (outcome.result, outcome.reason) == ("failed", "it could not be watched, and was killed")

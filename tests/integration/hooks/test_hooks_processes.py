@@ -19,9 +19,9 @@ from forewarn.compiler.policies import load_policies
 from forewarn.events import Event, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from forewarn.runner.hooks import commands as hooks_module
 from forewarn.runner.hooks.commands import HookContext, HookSettings, command
 from forewarn.runner.hooks.executor import Executor, HookResult
+from forewarn.system.posix import programs
 from tools.servers.webhooks import HANG, Answer, Webhook, server_context
 from tools.sites.pythons import SUPPORTED, python
 from tools.sites.waiting import wait_until
@@ -110,7 +110,7 @@ def test_a_unit_is_waited_for(executor: Executor, tmp_path: Path, monkeypatch: p
         tmp_path / "systemctl",
         f'sleep 0.2; echo "$@" >> {tmp_path}/calls; [ "$4" = good.service ] && exit; echo "Job for $4 failed."; exit 1',
     )
-    monkeypatch.setattr(hooks_module, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(programs, "SEARCH_PATH", f"{tmp_path}:/usr/bin:/bin")
     outcome = outcome_of(executor, {"unit": "good.service", "action": "stop"})
     assert outcome.result == "succeeded"
     assert outcome.seconds >= 0.2

@@ -26,7 +26,7 @@ PARTS = ["Rights and rollout", "To see that it worked", "What can go wrong"]
 def test_the_list_names_every_recipe() -> None:
     names = re.findall(r"^\| \[[^]]+\]\(([\w-]+\.md)\)", (RECIPES / "README.md").read_text(), re.MULTILINE)
     assert sorted(names) == [page.name for page in PAGES]
-    assert len(names) == 8
+    assert len(names) == 11
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
@@ -43,13 +43,16 @@ def test_policy_has_no_finding_and_names_its_script(page: Path, tmp_path: Path) 
     (script,) = [name for name in files(page) if name.startswith("hooks/")]
     path = tmp_path / Path(policy[0]).name
     path.write_text(policy[1])
-    for command in (["check"], ["verify", "--strict"]):
+    windows = script.endswith(".cmd")
+    target = ["--target", "windows" if windows else "linux"]
+    for command in (["check", *target], ["verify", "--strict"]):
         done = in_process("policy", *command, path)
         assert done.returncode == 0, done.stdout + done.stderr
     (rule,) = [rule for rule in yaml.safe_load(policy[1])["rule"]["match"] if "prepare" in rule]
     for phase in ("prepare", "recover"):
         programs = [hook["run"][0] for hook in rule[phase] if "run" in hook]
-        assert programs == [f"/opt/forewarn/{script}"]
+        installed = rf"C:\Program Files\Forewarn\hooks\{Path(script).name}" if windows else f"/opt/forewarn/{script}"
+        assert programs == [installed]
         assert all("timeout" in next(iter(hook.values())) or "timeout" in hook for hook in rule[phase])
     assert f"forewarn_policies: [{policy[0]}]\nforewarn_hooks: [{script}]\n" in page.read_text()
 
@@ -68,6 +71,9 @@ def test_a_script_has_no_finding(page: Path, tmp_path: Path) -> None:
             assert text.startswith("#!/usr/bin/env python3\n")
             done = run_program(sys.executable, "-m", "ruff", "check", "--isolated", "--ignore=EXE", path)
             compile(text, name, "exec", dont_inherit=True)
+        elif name.endswith(".cmd"):
+            assert_labels_are_known(text)
+            continue
         elif name.endswith(".yml"):
             assert yaml.safe_load(text)
             continue
@@ -75,6 +81,15 @@ def test_a_script_has_no_finding(page: Path, tmp_path: Path) -> None:
             assert name.endswith(".sql")
             continue
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def assert_labels_are_known(script: str) -> None:
+    """Each label of a script for cmd.exe is there once. Nothing depends on a code page."""
+    labels = re.findall(r"^:(\w+)$", script, re.MULTILINE)
+    jumps = set(re.findall(r"(?:goto |call :)(\w+)", script))
+    assert script.isascii()
+    assert len(labels) == len(set(labels))
+    assert jumps <= {*labels}
 
 
 @pytest.fixture

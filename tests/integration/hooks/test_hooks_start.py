@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from forewarn.runner.hooks import process
+from forewarn.system.posix import processes
 from tools.fixtures.hook_bench import Hooks, wait_for
 
 
@@ -44,7 +44,7 @@ def test_hook_does_not_inherit_the_oom_protection(hooks: Hooks) -> None:
 def test_what_the_administrator_set_otherwise_is_inherited(
     hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, child: str | None
 ) -> None:
-    monkeypatch.setattr(process, "_OOM_SCORE", str(tmp_path / "{}"))
+    monkeypatch.setattr(processes, "_OOM_SCORE", str(tmp_path / "{}"))
     (tmp_path / "self").write_text(f"{own}\n")
     started = hooks.shell(1, "exit 0")
     hooks.wait(1)

@@ -25,6 +25,7 @@ PAGES = {
     "docs/guides/migrating.md": 10,
     "docs/guides/predicted-failures.md": 3,
     "docs/guides/shared-definitions.md": 6,
+    "docs/guides/windows.md": 6,
 }
 
 

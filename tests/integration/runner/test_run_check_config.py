@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from forewarn.cli.doctor import check as doctor_check
+from forewarn.cli.doctor.linux import machine as doctor_machine
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.policy.artifact import with_source
@@ -256,7 +256,7 @@ class Hooks:
 @pytest.fixture
 def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hooks:
     """Return a policy with hooks, on a machine without systemd."""
-    monkeypatch.setattr(doctor_check, "PATH", str(tmp_path / "no-systemd"))
+    monkeypatch.setattr(doctor_machine, "SEARCH_PATH", str(tmp_path / "no-systemd"))
     return Hooks(tmp_path)
 
 
@@ -354,7 +354,7 @@ def test_units_are_looked_up_where_there_is_systemd(
     asked = tmp_path / "asked"
     assert hooks.check("--credential", "pager", code=0)["hooks"][1]["problem"] is None
     assert not asked.exists()
-    monkeypatch.setattr(doctor_check, "PATH", str(systemctl.parent))
+    monkeypatch.setattr(doctor_machine, "SEARCH_PATH", str(systemctl.parent))
     said = hooks.check("--credential", "pager", code=0 if problem is None else 1)
     assert said["hooks"][1]["problem"] == problem
     assert asked.read_text() == "show --property=LoadState -- drained.service\n"

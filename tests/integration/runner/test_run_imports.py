@@ -22,8 +22,8 @@ rule:
     - {id: rest, output: hold}
 """
 IMPORTED = {
-    "": "cli errors events hook_kinds imds policy texts",
-    "cli": "early_signals output service_options",
+    "": "cli errors events hook_kinds imds policy system texts",
+    "cli": "output service_options",
     "cli.output": "console",
     "cli.run": "config group options service setup",
     "hook_kinds": "common",
@@ -37,17 +37,26 @@ IMPORTED = {
     "runner": (
         "approval_gate approvals assembly clocks controller decision_reporter drills event_record exchange groups "
         "hooks impact journal loop operator_pause options poll_schedule poller reconciler requester "
-        "shadow signals state telemetry tracker"
+        "shadow state telemetry tracker"
     ),
     "runner.drills": "drill runner store",
     "runner.groups": "obligations",
     "runner.hooks": (
         "commands credentials dry_run_reporter executor needs needs_watch notifications open_records plan "
-        "preparation process recovery recovery_requests run running_hooks scheduler"
+        "output preparation recovery recovery_requests run running_hooks scheduler"
     ),
     "runner.journal": "integrity lost_records null retention schema writer",
-    "runner.state": "directories dry_runs inbox machine_lock trust",
-    "runner.telemetry": "health heartbeat journald log log_writer metrics readiness recorder systemd",
+    "runner.state": "directories dry_runs inbox machine_lock",
+    "system": (
+        "account clock common console credentials early_signals files firmware locks log_destination paths posix "
+        "processes programs service_manager services signals trust"
+    ),
+    "system.common": "lock_held service_status stop_request untrusted",
+    "system.posix": (
+        "account clock console credentials early_signals files firmware leftovers locks log_destination paths "
+        "process_groups processes programs service_manager services signals trust"
+    ),
+    "runner.telemetry": "health heartbeat log log_writer metrics readiness recorder system_log",
 }
 
 

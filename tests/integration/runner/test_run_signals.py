@@ -101,7 +101,7 @@ def test_terminating_signal_leaves_no_traceback(
 )
 def test_sighup_ends_a_command_that_somebody_waits_for(command: str, waits: bool) -> None:
     program = (
-        "import sys; from forewarn.cli.early_signals import keep_reloads; keep_reloads(); "
+        "import sys; from forewarn.system.early_signals import keep_reloads; keep_reloads(); "
         "import signal; print(signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
     )
     assert run_program(sys.executable, "-c", program, *command.split()).stdout == f"{waits}\n"

@@ -61,8 +61,10 @@ def schema() -> str:
 def pages() -> dict[Path, str]:
     """Return the page of each kind by its path, and the page that lists them."""
     found = {PAGES / f"{kind.name}.md": _page(kind) for kind in hook_kinds.available()}
-    rows = [f"| [{kind.name}]({kind.name}.md) | {kind.summary} |" for kind in hook_kinds.available()]
-    table = "\n".join(["| Kind | What it does |", "| --- | --- |", *rows])
+    rows = [
+        f"| [{kind.name}]({kind.name}.md) | {kind.systems_text} | {kind.summary} |" for kind in hook_kinds.available()
+    ]
+    table = "\n".join(["| Kind | Runs on | What it does |", "| --- | --- | --- |", *rows])
     index = (PAGES / "README.md").read_text(encoding="utf-8")
     found[PAGES / "README.md"] = re.sub(
         r"(<!-- kinds: .* -->\n)(?:.*\n)*?(<!-- end of kinds -->)",
@@ -129,6 +131,7 @@ def _page(kind: HookKind) -> str:
         "",
         "| | |",
         "| --- | --- |",
+        f"| Runs on | {kind.systems_text} |",
         f"| Prepare | {kind.prepares} |",
         f"| Recover | {kind.recovers} |",
         f"| Effect | {kind.effect} |",
@@ -147,6 +150,7 @@ def _needs(kind: HookKind, needs: Requirements) -> str:
     parts = [f"the programs {programs}"] if programs else []
     parts += [f"the socket `{path}`" for path in needs.sockets]
     parts += [f"the unit `{unit}`" for unit in needs.units]
+    parts += [f"the service `{name}`" for name in needs.services]
     sandbox = " and ".join(f"`{name}`" for name in needs.sandbox)
     parts += [f"{sandbox} in the [sandbox](README.md)"] if sandbox else []
     text = f"{', '.join(parts)}. " if parts else ""

@@ -72,13 +72,53 @@ def systemctl(state: State, words: list[str]) -> None:
 
 
 def sqlcmd(state: State, words: list[str]) -> None:
-    """Answer a query by the column it asks for; the first answer, until one is left."""
-    found = re.search(r"role_desc|COUNT\(|synchronization_health_desc", words[-1])
+    """Answer a query by the column it asks for; the first answer, until one is left. A failover makes a secondary."""
+    found = re.search(r"role_desc|COUNT\(|synchronization_health_desc|replica_server_name|FAILOVER", words[-1])
+    if found and found.group() == "FAILOVER":
+        state["role_desc"] = ["RESOLVING", "SECONDARY"]
+        return
     answers = state[found.group() if found else "none"]
     answer = answers.pop(0) if len(answers) > 1 else answers[0]
     if answer is None:
         _fail(state, "Sqlcmd: Error: Login timeout expired.")
     sys.stdout.write(f"{answer}\n")
+
+
+def appcmd(state: State, words: list[str]) -> None:
+    """Know one site of IIS, and requests that are under way: the first list, until none is left."""
+    verb, what = words[:2]
+    name = next(word.partition(":")[2] for word in words if word.startswith("/site.name:"))
+    if name != state["site"]:
+        if verb != "list":
+            sys.stdout.write(f'ERROR ( message:Cannot find SITE object with identifier "{name}". )\n')
+        _fail(state, "")
+    if what == "requests":
+        urls = state["requests"].pop(0) if len(state["requests"]) > 1 else state["requests"][0]
+        sys.stdout.writelines(f"{url}\n" for url in urls)
+        if not urls:
+            _fail(state, "")
+    elif verb == "list":
+        sys.stdout.write(f"{state['state']}\n")
+    else:
+        state["state"] = {"start": "Started", "stop": "Stopped"}[verb]
+        sys.stdout.write(f'"{name}" successfully {verb}ed.\n')
+
+
+def powershell(state: State, words: list[str]) -> None:
+    """Know one node of a failover cluster. A drain goes on until its state has been asked for once."""
+    script = words[words.index("-Command") + 1]
+    if state["refuses"]:
+        _fail(state, "Suspend-ClusterNode : Access is denied.")
+    if "Suspend-ClusterNode" in script:
+        state["node"] = ["Paused", "InProgress"]
+    elif "Resume-ClusterNode" in script:
+        state["node"] = ["Up"] if state["node"][0] == "Paused" else state["node"]
+    else:
+        sys.stdout.write(f"{' '.join(state['node'])}\n")
+        if state["node"] == ["Down"]:
+            state["node"] = ["Paused", "Completed"]  # the service of the cluster has started
+        elif state["node"] == ["Paused", "InProgress"] and state["drains"]:
+            state["node"][1] = "Completed"
 
 
 def _fail(state: State, message: str, code: int = 1) -> None:
@@ -98,6 +138,8 @@ PROGRAMS = {
     "kafka-leader-election.sh": kafka_leader_election,
     "systemctl": systemctl,
     "sqlcmd": sqlcmd,
+    "appcmd": appcmd,
+    "powershell": powershell,
 }
 
 

@@ -55,20 +55,13 @@ def approvals(emulator: EmulatorClient) -> list[list[str]]:
     return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
 
 
-class Process:
-    """A runner that logs JSON. ``quick``: it looks, and tries again, more often than one does (``quick_vm``)."""
+class LoggingProcess:
+    """A runner that logs JSON, one way or another a process of this machine, whose pipes carry texts."""
 
-    def __init__(self, *arguments: str, endpoint: str, state: Path, quick: bool = False) -> None:
-        # A VM gets an artifact: --policy compiles, as a control node does.
-        command = vm_command(quick=quick, compiles="--policy" in arguments)
-        self.process = subprocess.Popen(
-            [*command, "run", "--log-format", "json", *arguments],
-            env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self.lines: list[dict[str, Any]] = []
+        self._over = False
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -79,6 +72,9 @@ class Process:
             with self._news:
                 self.lines.append(json.loads(line))
                 self._news.notify_all()
+        with self._news:
+            self._over = True
+            self._news.notify_all()
 
     def wait_for(self, name: str, timeout: float = PATIENCE_SECONDS, count: int = 1, **fields: Any) -> dict[str, Any]:
         """Wait for the ``count``-th line of that name and with these fields; return it."""
@@ -89,7 +85,8 @@ class Process:
             return lines[count - 1] if len(lines) >= count else None
 
         with self._news:
-            line = self._news.wait_for(found, timeout)
+            self._news.wait_for(lambda: self._over or found(), timeout)
+            line = found()
         assert line, f"no {name} {fields} in {self.lines}"
         return line
 
@@ -104,6 +101,22 @@ class Process:
         """Send a signal, and do as ``end``."""
         self.process.send_signal(number)
         return self.end()
+
+
+class Process(LoggingProcess):
+    """A runner of this machine. ``quick``: it looks, and tries again, more often than one does (``quick_vm``)."""
+
+    def __init__(self, *arguments: str, endpoint: str, state: Path, quick: bool = False) -> None:
+        # A VM gets an artifact: --policy compiles, as a control node does.
+        command = vm_command(quick=quick, compiles="--policy" in arguments)
+        process = subprocess.Popen(
+            [*command, "run", "--log-format", "json", *arguments],
+            env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        super().__init__(process)
 
 
 Start = Callable[..., Process]

@@ -19,25 +19,37 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     part: frozenset(below.split())
     for part, below in {
         "errors": "",
-        "atomic_file": "errors",
+        "atomic_file": "errors system",
         "events": "errors",
         "texts": "",
-        "adhoc": "errors events texts imds policy",
+        "system": "errors texts",
+        "adhoc": "errors events system texts imds policy",
         "pages": "texts",
-        "imds": "errors events texts",
-        "policy": "errors events texts",
-        "hook_kinds": "errors texts atomic_file",
-        "compiler": "errors events texts policy hook_kinds",
-        "runner": "errors events texts policy imds hook_kinds",
-        "emulator": "errors events",
+        "imds": "errors events system texts",
+        "policy": "errors events system texts",
+        "hook_kinds": "errors system texts atomic_file",
+        "compiler": "errors events system texts policy hook_kinds",
+        "runner": "errors events system texts policy imds hook_kinds",
+        "emulator": "errors events system",
         "analysis": "errors events texts policy compiler pages",
         "bundle": "errors atomic_file",
-        "fleet": "errors events texts atomic_file policy hook_kinds compiler analysis bundle pages",
-        "cli": "errors events texts atomic_file policy hook_kinds imds compiler runner emulator analysis bundle",
+        "fleet": "errors events system texts atomic_file policy hook_kinds compiler analysis bundle pages",
+        "cli": "errors events system texts atomic_file policy hook_kinds imds compiler runner emulator analysis bundle",
     }.items()
 }
 # What a VM runs, without what is left out of it.
-STANDARD_LIBRARY_ONLY = ("atomic_file", "errors", "events", "texts", "hook_kinds", "imds", "policy", "runner", "cli")
+STANDARD_LIBRARY_ONLY = (
+    "atomic_file",
+    "errors",
+    "events",
+    "texts",
+    "system",
+    "hook_kinds",
+    "imds",
+    "policy",
+    "runner",
+    "cli",
+)
 LEFT_OUT = ("cli.policy", "cli.emulate", "cli.bundle", "cli.completion")
 SENT_BY_ANSIBLE = ("adhoc.task",)  # to a VM, with its own modules: not part of the runner
 # The standard library of the Python that runs the tests, less what not every Python from 3.8 to 3.13 has.

@@ -9,6 +9,7 @@ import pytest
 
 # Files of integration and of lab that take longest, by the reports of .ci/run. All others follow by their names.
 LONGEST_FIRST = (
+    "integration/windows/test_windows_crashes.py",
     "integration/groups/test_groups_simulated.py",
     "integration/faults/test_crashes.py",
     "integration/collection/test_role_build.py",

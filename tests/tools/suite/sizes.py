@@ -56,6 +56,7 @@ class Sizes:
     group_members: int  # of a group with up to twenty events at once
     group_policies: int  # random ones with groups and limits
     runner_crashes: int  # in scenarios of virtual time
+    windows_kills: int  # of runners on Windows, in such scenarios
     hypothesis_percent: int  # of the examples that each property test asks for
 
 
@@ -89,6 +90,7 @@ SMALL = Sizes(
     group_members=30,
     group_policies=60,
     runner_crashes=36,
+    windows_kills=100,
     hypothesis_percent=15,
 )
 FULL = Sizes(
@@ -121,6 +123,7 @@ FULL = Sizes(
     group_members=100,
     group_policies=240,
     runner_crashes=216,
+    windows_kills=360,
     hypothesis_percent=100,
 )
 

@@ -49,6 +49,7 @@ _PROGRAMS = {
     "prometheus-alertmanager": "prometheus-alertmanager",
     "promtool": "prometheus",
     "redis-server": "redis-server",
+    "wine": "wine wine64",
 }
 
 

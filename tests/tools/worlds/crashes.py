@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import random
 import signal
@@ -28,51 +27,23 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 import forewarn.runner.drills.drill  # noqa: F401 - imported once, not by each child
-import pytest
-from forewarn.imds.client import READ_TIMEOUT_SECONDS
-from forewarn.imds.retry import LONGEST_DELAY_SECONDS
-from forewarn.runner.drills.store import DrillRecord, DrillStore
 from forewarn.runner.journal.reader import JournalReader
 from tools.judges.promises import BrokenPromise, Judge
 from tools.judges.promptness import act_promptly
 from tools.judges.waiting_promises import NobodyWaits
-from tools.worlds import pauses
-from tools.worlds.crash_scripts import Script, make_script, world_of
+from tools.worlds.crash_runner import NOT_ENDED, CrashRunner, Files, Kill
+from tools.worlds.crash_scripts import Script, make_script
 from tools.worlds.runner_profiles import GENERATIONS, policies
-from tools.worlds.runner_world import Entry, World
-from tools.worlds.watched_journals import WatchedJournal
-from tools.worlds.world_runner import Instance, leftovers_in, new_runner
+from tools.worlds.runner_world import Entry
 
-LONGEST_SECONDS = 1200.0
 EACH = 12  # ways to kill one scenario, before the next
 MOST_BROKEN = 5  # then there is enough to look at
 _REPORT_SECONDS = 10.0
-_NOT_ENDED = 3  # exit code of a runner that has not come to rest
-
-
-class Kill(NamedTuple):
-    """At which point, for how long no runner runs then, and whether the machine boots meanwhile."""
-
-    point: int
-    down: float = 0.0
-    reboot: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.point}:{self.down:g}" + (":reboot" if self.reboot else "")
-
-    @classmethod
-    def of(cls, text: str) -> Kill:
-        """Return what ``str`` wrote. Raises ValueError for anything else."""
-        point, _, rest = text.partition(":")
-        down, _, boot = rest.partition(":")
-        if boot not in ("", "reboot"):
-            raise ValueError(f"{text} is not a POINT[:SECONDS[:reboot]]")
-        return cls(int(point), float(down or 0), boot == "reboot")
 
 
 class Scene:
@@ -80,15 +51,9 @@ class Scene:
 
     def __init__(self, script: Script, directory: Path) -> None:
         self.script = script
-        self.state = directory / "state"
-        self.state.mkdir(mode=0o700)
-        self._file = directory / "ledger"
-        self._file.touch()
-        self._points = directory / "points"
-
-    def ledger(self) -> list[Entry]:
-        """Return the entries so far."""
-        return [Entry(*json.loads(line)) for line in self._file.read_text().splitlines()]
+        self.files = Files(directory)
+        self.files.state.mkdir(mode=0o700)
+        self.files.ledger.touch()
 
     def run(self, kill: Kill | None = None, before: Kill | None = None) -> bool:
         """Run a runner in a process of its own, after the one that ``before`` ended; return whether it was killed.
@@ -100,7 +65,7 @@ class Scene:
         if child == 0:
             code = 1
             try:
-                code = self._work(kill, before)
+                code = CrashRunner(self.script, self.files, _die).run(kill, before)
             except BaseException:  # a child must never return into its parent's frames
                 traceback.print_exc()
             finally:
@@ -111,109 +76,13 @@ class Scene:
             return True
         if status:
             code = os.waitstatus_to_exitcode(status)
-            why = "has not come to rest" if code == _NOT_ENDED else f"ended with status {code}"
+            why = "has not come to rest" if code == NOT_ENDED else f"ended with status {code}"
             raise BrokenPromise(f"a runner {why}")
         return False
 
-    def points(self) -> int:
-        """Return how many points the last runner that was not killed came to."""
-        return int(self._points.read_text())
 
-    def _work(self, kill: Kill | None, before: Kill | None) -> int:
-        random.seed(self.script.seed)  # what the runner leaves to chance
-        file = os.open(self._file, os.O_WRONLY | os.O_APPEND)
-        world = world_of(self.script, self.ledger(), lambda entry: _append(file, entry))
-        if before is not None:
-            if before.reboot:
-                world.reboot(before.down)
-            else:
-                world.clock.advance(before.down)
-        reached = 0
-
-        def at_point(_what: str) -> None:
-            nonlocal reached
-            reached += 1
-            if kill is not None and reached == kill.point:
-                world.kill()
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        world.at_point = at_point
-        made: list[Instance] = []
-        new = new_runner(
-            world,
-            str(self.state),
-            self.script.vm,
-            lambda directory, clocks: WatchedJournal(world, directory, clocks),
-            lambda: self._look(world, made[0]),
-        )
-        made.append(new)
-        with leftovers_in(world), _points_of_drills(world), world.driven():
-            new.runner.run(1.0)
-        self._points.write_text(str(reached))
-        return 0 if _at_rest(world, new, self.script) else _NOT_ENDED
-
-    def _look(self, world: World, instance: Instance) -> bool:
-        """Do what is due outside the runner; return whether everything is over."""
-        for drill in self.script.drills:
-            requested = any(entry.kind == "rehearse" for entry in world.ledger)
-            if world.now >= drill.at and not requested:
-                world.note("rehearse", event=drill.event_id)
-                store = DrillStore(str(self.state))
-                store.inbox.path.mkdir(mode=0o700, exist_ok=True)
-                _hand_over(store, drill.event_id, DrillRecord(drill.request, instance.clocks.stamp()))
-        for held in self.script.pauses:
-            done = [entry.kind for entry in world.ledger if entry.kind in ("pause", "resume")]
-            if world.now >= held.at and not done:
-                if held.seconds is None:
-                    pauses.damage(world, str(self.state))
-                else:
-                    pauses.pause(world, str(self.state), held.seconds)
-            if held.resume_at is not None and world.now >= held.resume_at and "resume" not in done:
-                pauses.resume(world, str(self.state))
-        wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
-        if world.generation != wanted:
-            world.generation = wanted
-            instance.stop.reload = True
-        return _at_rest(world, instance, self.script) or world.now > LONGEST_SECONDS
-
-
-_hand_over = DrillStore.write  # the original, without points
-
-
-@contextmanager
-def _points_of_drills(world: World) -> Iterator[None]:
-    """Make changes of drills' files points, too."""
-
-    def around(work: Callable[..., None]) -> Callable[..., None]:
-        def watched(*arguments: Any) -> None:
-            world.at_point("before a drill's file changes")
-            work(*arguments)
-            world.at_point("after a drill's file has changed")
-
-        return watched
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DrillStore, "write", around(DrillStore.write))
-        patch.setattr(DrillStore, "remove", around(DrillStore.remove))
-        yield
-
-
-def _append(file: int, entry: Entry) -> None:
-    os.write(file, json.dumps(entry).encode() + b"\n")
-
-
-def _at_rest(world: World, instance: Instance, script: Script) -> bool:
-    scheduler = instance.runner.scheduler
-    pending = [planned.at for planned in script.events] + [drill.at + 2.0 for drill in script.drills]
-    longest = LONGEST_DELAY_SECONDS + READ_TIMEOUT_SECONDS
-    pending += [silence.at + silence.seconds + longest for silence in script.silences]
-    return (
-        world.now > max(pending) + 2.0
-        and not any(record.listed for record in world.model.events.values())
-        and not scheduler.records
-        and scheduler.idle()
-        and world.now > max((reload[0] for reload in script.reloads), default=0.0)
-    )
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CrashRun(NamedTuple):
@@ -224,11 +93,21 @@ class CrashRun(NamedTuple):
     ledger: list[Entry]
 
 
-def play(script: Script, kills: Sequence[Kill] = ()) -> CrashRun:
-    """Play a scenario with these kills, and to its end. Raises BrokenPromise, with the command that does it again."""
+@contextmanager
+def forked(script: Script) -> Iterator[Scene]:
+    """Yield a scenario whose runners are forks of this process."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # SIGKILL loses nothing that a disk would keep
     with tempfile.TemporaryDirectory(prefix="forewarn-crash-", dir=memory) as directory:
-        scene = Scene(script, Path(directory))
+        yield Scene(script, Path(directory))
+
+
+def play(
+    script: Script,
+    kills: Sequence[Kill] = (),
+    place: Callable[[Script], AbstractContextManager[Scene]] = forked,
+) -> CrashRun:
+    """Play a scenario with these kills, and to its end. Raises BrokenPromise, with the command that does it again."""
+    with place(script) as scene:
         before, killed = None, 0
         try:
             try:
@@ -240,19 +119,19 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> CrashRun:
                 else:
                     scene.run(None, before)
             finally:  # if it did not end well, the ledger may show why
-                ledger = scene.ledger()
+                ledger = scene.files.entries()
                 judge = Judge(script.vm).read(ledger)
                 NobodyWaits().read(ledger)
             judge.over()
             if script.answers:
                 act_promptly(judge)
-            left = JournalReader(str(scene.state)).records(open_only=True)
+            left = JournalReader(str(scene.files.state)).records(open_only=True)
             if left:
                 raise BrokenPromise(f"the journal has open records in the end: {left}")
         except (BrokenPromise, AssertionError) as error:
             again = " ".join(["python -m tools.worlds.crashes --seed", str(script.seed), "--kill", *map(str, kills)])
             raise BrokenPromise(f"{error}\nAgain, in tests/: {again}") from error
-        return CrashRun(scene.points(), killed, ledger)
+        return CrashRun(int(scene.files.points.read_text()), killed, ledger)
 
 
 def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:

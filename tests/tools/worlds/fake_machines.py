@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from forewarn.cli.doctor.check import CommandResult, Machine
+from forewarn.cli.doctor.linux.machine import CommandResult, Machine
 
 UNIT = "forewarn.service"
 HEALTHY = {

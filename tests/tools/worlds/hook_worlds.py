@@ -16,10 +16,11 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from forewarn.hook_kinds import checkpoint, haproxy_api, systemd, systemd_blocks
+from forewarn.hook_kinds import checkpoint, haproxy_api, service_control, systemd, systemd_blocks
 from forewarn.hook_kinds.common import work
 from forewarn.hook_kinds.common.process import PREPARE, perform
 from forewarn.hook_kinds.common.work import HttpReply, ProgramResult, Work
+from tools.worlds.fake_services import FakeService, FakeServices
 from tools.worlds.fake_systemd import FakeSystemd, FakeUnit
 
 EVENT = {"EventId": "E1", "EventType": "Reboot"}
@@ -370,6 +371,49 @@ class Pacemaker(World):
         where = "p1" if self.busy or not self.standby else "p2"
         resource = f'<resource id="web" managed="true"><node name="{where}"/></resource>'
         return f"<x><nodes>{nodes}</nodes><resources>{resource}</resources></x>"
+
+
+class Service(World):
+    """A service, what needs it, what needs that, and one that does not run. Somebody starts what has stopped."""
+
+    kind = "service"
+    options: ClassVar = {"name": "App"}
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        chain = FakeService("App", stops_within=_LASTS), FakeService("Web", ("App",)), FakeService("Report", ("Web",))
+        self.manager = FakeServices(*chain, FakeService("Idle", ("App",), "stopped"))
+
+    def undo(self) -> None:
+        self._order("start")
+
+    def holds(self) -> bool:
+        return set(self._states().values()) == {"stopped"}
+
+    def again(self) -> None:
+        self._order("stop")
+
+    def recovered(self) -> bool:
+        return self._states() == {"App": "running", "Web": "running", "Report": "running", "Idle": "stopped"}
+
+    def patch(self, patch: pytest.MonkeyPatch) -> None:
+        def step() -> None:
+            self.manager.now = self.now
+            self.step()
+
+        self.manager.step = step
+        patch.setattr(service_control, "services", self.manager)
+
+    def _order(self, verb: str) -> None:
+        """Start or stop all but what was not running, as somebody else may: without a step of the hook."""
+        step, self.manager.step = self.manager.step, lambda: None
+        for name in ("App", "Web", "Report") if verb == "start" else ("Report", "Web", "App"):
+            getattr(self.manager, verb)(name)
+        self.manager.step = step
+
+    def _states(self) -> dict[str, str]:
+        self.manager.now = self.now
+        return self.manager.states()
 
 
 WORLDS: dict[str, type[World]] = {world.kind: world for world in World.__subclasses__()}

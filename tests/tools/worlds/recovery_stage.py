@@ -15,7 +15,7 @@ from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.health import HealthReporter
 from forewarn.runner.telemetry.readiness import Readiness
-from forewarn.runner.telemetry.systemd import Notifier
+from forewarn.system.service_manager import ServiceNotifier
 from tools.worlds.stage import Stage
 
 KINDS = ("recovery-again", "recovery-dealt-with", "recovery-refused")
@@ -38,7 +38,7 @@ class Machine(Stage):
             self.scheduler,
             self.recorder,
             self.world.clocks(),
-            notifier=Notifier({}, self.world.clocks()),
+            notifier=ServiceNotifier({}, self.world.clocks().monotonic),
             readiness=self.readiness,
         )
         self.recoveries = RecoveryRequests(str(self.state), self.scheduler.records, self.recorder)

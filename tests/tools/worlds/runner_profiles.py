@@ -9,8 +9,8 @@ from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
+from forewarn.policy.artifact import load
 from forewarn.policy.engine import PolicySet
-from tools.fixtures.policy_data import policy, policy_set
 
 # The real checks of hook programs apply to it; nobody runs it.
 PROGRAM = "/bin/true"
@@ -184,6 +184,13 @@ def policies(generation: int = 0, *, timed: bool = True) -> PolicySet:
     """Return the policies of all profiles, before or after they were changed; of those that do not depend on the time
     alone, unless ``timed``.
     """
+    return PolicySet(load(artifact(generation, timed=timed)))
+
+
+def artifact(generation: int = 0, *, timed: bool = True) -> dict[str, Any]:
+    """Return the artifact of ``policies``."""
+    from tools.fixtures.policy_data import artifact_data, policy  # here: a VM has no compiler
+
     matches: dict[str, list[dict[str, Any]]] = {"web": [], "db": []}
     suffix = "-renamed" if generation else ""
     for profile in GENERATIONS[generation].values():
@@ -197,7 +204,7 @@ def policies(generation: int = 0, *, timed: bool = True) -> PolicySet:
                 held: dict[str, Any] = {"id": f"{profile.name}-early", "condition": early, "output": "hold"}
                 matches[stage.policy].append({**match, **held} if profile.early else held)
             matches[stage.policy].append(match)
-    return policy_set(*(policy(*found, name=name) for name, found in matches.items()))
+    return artifact_data(*(policy(*found, name=name) for name, found in matches.items()))
 
 
 def _match(rule: str, condition: str, stage: Stage) -> dict[str, Any]:

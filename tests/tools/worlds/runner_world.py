@@ -114,6 +114,7 @@ class World:
         self.dry_run = False  # a runner that starts only says what it would do
         self.not_startable = False  # the next hook cannot be started
         self.failed_starts = 0
+        self.job = False  # hooks end with their runner, as on Windows
         self.at_point: Callable[[str], None] = lambda what: None
         self._plan = plan
         self._keep = keep
@@ -179,9 +180,13 @@ class World:
         return found
 
     def kill(self) -> None:
-        """Note that the runner was killed. Its hooks go on, and nobody ends them when their time is over."""
+        """Note that the runner was killed. Its hooks go on, and nobody ends them when their time is over, or it is a
+        ``job`` that ends them.
+        """
         for hook in self.running():
             hook.timeout_at = NEVER
+            if self.job:
+                hook.over, hook.over_at = ENDED, self.now
         self.note_exits()
         self.note("kill")
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import pytest
 from forewarn.emulator.lifecycle import UnknownNameError
 from forewarn.events import Document, Event, Vm
 from forewarn.imds.client import READ_TIMEOUT_SECONDS, Client
@@ -35,6 +34,7 @@ from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
 from tools.fixtures.clocks import ScriptedClocks
 from tools.fixtures.logs import Lines
+from tools.fixtures.replaced import replaced
 from tools.worlds.runner_world import FIRST_PID, NEVER, TICK, Hook, World
 
 
@@ -361,9 +361,10 @@ def new_runner(
         world.note("reload", generation=world.generation)
         return Configuration(world.policies(world.generation), None, 1.0)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Executor", lambda *args, **options: executor)
-        patch.setattr(assembly, "Journal", journal)
+    with (
+        replaced(assembly, "Executor", lambda *args, **options: executor),
+        replaced(assembly, "Journal", journal),
+    ):
         identity = VmIdentity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         if identity.vm.name is not None:
             world.note("known")
@@ -404,6 +405,5 @@ def _show_drills(world: World, reconciler: Reconciler) -> Any:
 @contextmanager
 def leftovers_in(world: World) -> Iterator[None]:
     """Let the scheduler look for the hooks of an earlier runner in the world."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scheduler, "end_leftovers", world.end_leftovers)
+    with replaced(scheduler, "end_leftovers", world.end_leftovers):
         yield
