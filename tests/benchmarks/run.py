@@ -33,6 +33,7 @@ from benchmarks import (
     rules,
     startup,
     waiting,
+    windows,
 )
 
 BENCHMARKS = {
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "proving": proving.run,
     "role": role.run,
     "fleet": fleet.run,
+    "windows": windows.run,
 }
 
 
