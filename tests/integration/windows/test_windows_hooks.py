@@ -131,3 +131,20 @@ def test_credential_reaches_a_hook_decrypted(vm: WindowsVm) -> None:
     ended = runner.wait_for("hook-ended", phase="prepare")
     assert ended["result"] == "succeeded", ended
     assert vm.said() == ["open sesame"]
+    assert list((vm.state / "hooks").rglob("token")) == []
+
+
+def test_no_credential_copy_outlives_a_killed_runner(vm: WindowsVm) -> None:
+    """The event is over before the next runner starts, which has no hook to lend a credential to."""
+    assert vm.forewarn("credential", "token", stdin=b"open sesame").returncode == 0
+    vm.wine.path(rf"{DATA}\credentials\token").chmod(0o600)  # under Wine a file does not inherit who may read it
+    hook = vm.hook("secret", r"ping -n 300 127.0.0.1 >nul")
+    vm.policy(policy(f"['{hook}']", credentials="[token]", timeout="5m"))
+    first = vm.start()
+    event = vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600)
+    wait_until(lambda: vm.processes("127.0.0.1"), pause=0.05)
+    assert [file.read_bytes() for file in (vm.state / "hooks").rglob("token")] == [b"open sesame"]
+    vm.kill(first)
+    vm.emulator.cancel(event)
+    vm.start().wait_for("document")
+    assert list((vm.state / "hooks").rglob("token")) == []

@@ -6,8 +6,8 @@
 import sys
 
 if sys.platform == "win32":
-    from .windows.credentials import PROVIDE, hand_over, protect, read, take_back
+    from .windows.credentials import PROVIDE, hand_over, protect, read, remove_leftovers, take_back
 else:
-    from .posix.credentials import PROVIDE, hand_over, protect, read, take_back
+    from .posix.credentials import PROVIDE, hand_over, protect, read, remove_leftovers, take_back
 
-__all__ = ["PROVIDE", "hand_over", "protect", "read", "take_back"]
+__all__ = ["PROVIDE", "hand_over", "protect", "read", "remove_leftovers", "take_back"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...policy.decision import Verdict
+from ...system import credentials
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
@@ -34,6 +35,7 @@ class HookScheduler:
         self._executor = executor
         self._journal, self._log, _metrics = recorder
         self._clocks = clocks
+        self._settings = settings
         self.records = records = OpenRecords(recorder, clocks, settings)
         self._running = RunningHooks(executor, records, self._journal, clocks, settings)
         self.preparation = Preparation(records, self._running, self._journal, clocks)
@@ -52,6 +54,8 @@ class HookScheduler:
     def resume(self) -> None:
         """Resume the open records of the journal, as the previous runner left them."""
         self.resume_records(self._journal.open())
+        if self._settings.memory_directory is not None:
+            credentials.remove_leftovers(self._settings.memory_directory)
 
     def close(self) -> None:
         """End all hooks that run. The journal still has them as running, so the next runner runs them again."""

@@ -48,3 +48,7 @@ def hand_over(paths: Mapping[str, str], below: str) -> str:
 
 def take_back(place: str) -> None:
     """Leave the links for the next hook."""
+
+
+def remove_leftovers(below: str) -> None:
+    """Leave the links of an earlier runner, too."""

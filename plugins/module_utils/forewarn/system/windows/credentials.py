@@ -16,7 +16,6 @@ from pathlib import Path
 
 from . import security
 from .api import DWORD, crypt32, error, kernel32
-from .children.process_identity import exists
 from .files import open_to_read
 
 PROVIDE = "run forewarn credential {} as an administrator, or list it in forewarn_credentials"  # for sentences
@@ -62,8 +61,7 @@ def _crypt(function: object, content: bytes) -> bytes:
 def hand_over(paths: Mapping[str, str], below: str) -> str:
     """Return a new directory with copies of the secrets of ``paths``, by their names. Raises OSError."""
     Path(below).mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(Path(below))
-    place = Path(below, f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}")
+    place = Path(below, f"{_PREFIX}{os.urandom(4).hex()}")
     security.create_directory(str(place))
     try:
         for name, where in paths.items():
@@ -79,9 +77,7 @@ def take_back(place: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def _remove_leftovers(below: Path) -> None:
-    """Remove the copies of runners that were killed."""
-    for place in below.glob(f"{_PREFIX}*"):
-        pid = place.name[len(_PREFIX) :].partition("-")[0]
-        if not (pid.isdecimal() and exists(int(pid))):
-            shutil.rmtree(place, ignore_errors=True)
+def remove_leftovers(below: str) -> None:
+    """Remove the copies of a runner that was killed, when its hooks have ended. Raises nothing."""
+    for place in Path(below).glob(f"{_PREFIX}*"):
+        take_back(str(place))
