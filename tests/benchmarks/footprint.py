@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from benchmarks.processes import PYTHON, RUNNER, artifact_of, emulator, started
@@ -50,6 +52,37 @@ class Subject:
         return Reading(cpu, memory, len(polls))
 
 
+class Usage(NamedTuple):
+    """What the runner and the loop used: resident memory (MiB), CPU (ms per poll), polls."""
+
+    memory: list[float]
+    cpu: list[float]
+    polls: list[int]
+
+
+def measure(
+    client: EmulatorClient,
+    runner: subprocess.Popen[bytes],
+    loop: subprocess.Popen[bytes],
+    warm_up_seconds: float,
+    seconds: float,
+) -> Usage:
+    """Return what the VMs ``runner`` and ``loop`` use side by side in so many seconds after the warm-up."""
+    # Both see both events. The runner decides them at every poll: a rule of the policy looks at the notice.
+    client.schedule("Freeze", ["loop"], duration_seconds=30, notice_seconds=3600)
+    client.schedule("Freeze", ["runner", "loop"], duration_seconds=-1, notice_seconds=3600)
+    subjects = (Subject(runner.pid, "runner"), Subject(loop.pid, "loop"))
+    time.sleep(warm_up_seconds)  # what is measured is the steady state
+    before = [subject.read(client) for subject in subjects]
+    time.sleep(seconds)  # the time that is measured
+    after = [subject.read(client) for subject in subjects]
+    if runner.poll() is not None or loop.poll() is not None:
+        raise AssertionError("one of the two ended by itself")
+    polls = [late.polls - early.polls for early, late in zip(before, after)]
+    cpu = [(late.cpu - early.cpu) / count * 1e3 for early, late, count in zip(before, after, polls)]
+    return Usage([late.memory for late in after], cpu, polls)
+
+
 def with_many_events() -> float:
     """Return the runner's peak resident memory (MiB) with a document of MANY_EVENTS."""
     events = [
@@ -76,23 +109,11 @@ def with_many_events() -> float:
 def run() -> Report:
     """Let both poll side by side and compare what they used between two readings."""
     with artifact_of(POLICY) as artifact, emulator(["runner", "loop"]) as client:
-        # Both see both events. The runner decides them at every poll: a rule of the policy looks at the notice.
-        client.schedule("Freeze", ["loop"], duration_seconds=30, notice_seconds=3600)
-        client.schedule("Freeze", ["runner", "loop"], duration_seconds=-1, notice_seconds=3600)
         runner_command = [*RUNNER, str(artifact), "--endpoint", client.vm_endpoint("runner")]
         loop_command = [*PYTHON, str(LOOP), client.vm_endpoint("loop")]
         with started(runner_command) as runner, started(loop_command) as loop:
-            subjects = (Subject(runner.pid, "runner"), Subject(loop.pid, "loop"))
-            time.sleep(WARM_UP_SECONDS)  # what is measured is the steady state
-            before = [subject.read(client) for subject in subjects]
-            time.sleep(SECONDS)  # the time that is measured
-            after = [subject.read(client) for subject in subjects]
-            if runner.poll() is not None or loop.poll() is not None:
-                raise AssertionError("one of the two ended by itself")
+            memory, cpu, polls = measure(client, runner, loop, WARM_UP_SECONDS, SECONDS)
     many = with_many_events()
-    polls = [late.polls - early.polls for early, late in zip(before, after)]
-    cpu = [(late.cpu - early.cpu) / count * 1e3 for early, late, count in zip(before, after, polls)]
-    memory = [late.memory for late in after]
     return Report(
         "Memory and CPU of the runner",
         [

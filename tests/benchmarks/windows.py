@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import forewarn as forewarn_package
-from benchmarks.footprint import Subject
+from benchmarks.footprint import Usage, measure
 from benchmarks.processes import artifact_of, bare_socket, emulator
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
@@ -65,25 +65,13 @@ def run() -> Report:
     )
 
 
-def _side_by_side(windows: Wine) -> tuple[list[float], list[float], list[int]]:
-    """Return memory (MiB), CPU (ms per poll) and polls, of the runner and of the loop."""
-    with emulator(["runner", "loop"]) as client:
-        client.schedule("Freeze", ["loop"], duration_seconds=30, notice_seconds=3600)
-        client.schedule("Freeze", ["runner", "loop"], duration_seconds=-1, notice_seconds=3600)
-        with (
-            _started(windows, *_runner(client.vm_endpoint("runner"), "side")) as runner,
-            _started(windows, PYTHON, _LOOP, client.vm_endpoint("loop")) as loop,
-        ):
-            subjects = (Subject(runner.pid, "runner"), Subject(loop.pid, "loop"))
-            time.sleep(WARM_UP_SECONDS)  # what is measured is the steady state
-            before = [subject.read(client) for subject in subjects]
-            time.sleep(SECONDS)  # the time that is measured
-            after = [subject.read(client) for subject in subjects]
-            if runner.poll() is not None or loop.poll() is not None:
-                raise AssertionError("one of the two ended by itself")
-    polls = [late.polls - early.polls for early, late in zip(before, after)]
-    cpu = [(late.cpu - early.cpu) / count * 1e3 for early, late, count in zip(before, after, polls)]
-    return [late.memory for late in after], cpu, polls
+def _side_by_side(windows: Wine) -> Usage:
+    with (
+        emulator(["runner", "loop"]) as client,
+        _started(windows, *_runner(client.vm_endpoint("runner"), "side")) as runner,
+        _started(windows, PYTHON, _LOOP, client.vm_endpoint("loop")) as loop,
+    ):
+        return measure(client, runner, loop, WARM_UP_SECONDS, SECONDS)
 
 
 def _starts(windows: Wine) -> tuple[float, float]:

@@ -14,7 +14,7 @@ import os
 import re
 from pathlib import Path
 
-from ansible.plugins.connection import ConnectionBase
+from tools.sites.connection import scripted_vm
 from tools.worlds.windows import runner
 from tools.worlds.windows.host import WindowsHost, opened
 
@@ -36,34 +36,16 @@ _READ = re.compile(rf"\[IO.File\]::ReadAllText\({_TEXT}\)")
 _BASE64 = re.compile(rf"\[Convert\]::ToBase64String\(\[IO.File\]::ReadAllBytes\({_TEXT}\)\)")
 
 
-class Connection(ConnectionBase):  # type: ignore[misc]  # ansible-core has no types
+class Connection(scripted_vm.Connection):
     """What Ansible asks of a connection."""
 
     transport = "windows_vm"
-    has_pipelining = False
     allow_executable = False
     module_implementation_preferences = (".ps1", "")
     _shell_type = "powershell"
 
-    def _connect(self) -> Connection:
-        self._connected = True
-        return self
-
-    def close(self) -> None:
-        """Do nothing."""
-        self._connected = False
-
-    def put_file(self, in_path: str, out_path: str) -> None:
-        """Refuse: what is copied is simulated where the module is."""
-        raise NotImplementedError(f"{in_path} -> {out_path}")
-
-    def fetch_file(self, in_path: str, out_path: str) -> None:
-        """Refuse likewise."""
-        raise NotImplementedError(f"{in_path} -> {out_path}")
-
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """Answer one command."""
-        super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         path = Path(os.environ["WINDOWS_VMS"], f"{self._play_context.remote_addr}.json")
         with opened(path) as host:
             host.state["calls"].append({"command": cmd})
