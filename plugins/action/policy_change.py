@@ -25,7 +25,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.stat
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import Artifact, load, load_file
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
 from ansible_collections.forewarn.azure.plugins.plugin_utils._host_files import FileCommands, file_commands
-from ansible_collections.forewarn.azure.plugins.plugin_utils._windows import is_windows
+from ansible_collections.forewarn.azure.plugins.plugin_utils._windows import command_of, is_windows
 
 _OPTIONS = {
     "artifact": {"type": "str", "default": ""},
@@ -104,7 +104,9 @@ class ActionModule(ActionBase):
         """Return what is in use, None if there is nothing."""
         code, stdout = self._ran(self._commands.in_use(file))
         text, rest = json_in(stdout)
-        if code or text == "{}":
+        if code:
+            return _InUse({}, None, f"{file} cannot be read: the command for it ended with exit code {code}")
+        if text == "{}":
             return None
         if text is None:
             return _InUse({}, None, f"{file} is damaged")
@@ -132,8 +134,10 @@ class ActionModule(ActionBase):
         return file_commands(is_windows(self._connection))
 
     def _ran(self, command: str) -> tuple[int, str]:
-        # On Windows whoever logs in is an administrator.
-        result = self._low_level_execute_command(command, sudoable=not is_windows(self._connection))
+        if is_windows(self._connection):  # whoever logs in there is an administrator
+            result = self._low_level_execute_command(command_of(self._connection, command), sudoable=False)
+        else:
+            result = self._low_level_execute_command(command)
         return int(result.get("rc") or 0), str(result.get("stdout") or "")
 
 

@@ -21,7 +21,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.host
     one_line,
 )
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import options_of
-from ansible_collections.forewarn.azure.plugins.plugin_utils._windows import is_windows, quoted
+from ansible_collections.forewarn.azure.plugins.plugin_utils._windows import command_of, is_windows, quoted
 
 ARGUMENTS = {"since": {"type": "str"}}
 
@@ -60,6 +60,7 @@ class ActionModule(ActionBase):
             command = (
                 f"if (-not (Test-Path -LiteralPath {program})) {{ exit 127 }}; & {program} {words}; exit $LASTEXITCODE"
             )
+            command = command_of(self._connection, command)
             result = self._low_level_execute_command(command, sudoable=False)  # whoever logs in is an administrator
         else:
             result = self._low_level_execute_command(f"{PROGRAM} {' '.join(map(quote, arguments))}")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any
@@ -16,6 +17,8 @@ from ..module_utils.forewarn.imds.transport import ImdsRequest, Response, Transp
 
 MODULE = "ansible.windows.win_uri"
 INSTALL = "ansible-galaxy collection install ansible.windows"
+# Each of these ends a literal of PowerShell, in which two of them are one.
+_QUOTES = re.compile("(['\u2018\u2019\u201a\u201b])")
 # Every status is an answer; the client interprets it.
 _STATUSES = list(range(200, 600))
 
@@ -27,7 +30,17 @@ def is_windows(connection: Any) -> bool:
 
 def quoted(text: str) -> str:
     """Return a text as a literal of PowerShell."""
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + _QUOTES.sub(r"\1\1", text) + "'"
+
+
+def command_of(connection: Any, script: str) -> str:
+    """Return the command that runs a script of PowerShell on the host of a connection.
+
+    Over SSH it is read by the host's default shell, which is cmd.exe unless it was changed.
+    """
+    # As Ansible's own modules are run, so that WinRM and PSRP do not start another PowerShell for it.
+    command: str = connection._shell._encode_script(script, strict_mode=False, preserve_rc=False)
+    return command
 
 
 class WindowsTransport(Transport):

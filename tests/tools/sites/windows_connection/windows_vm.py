@@ -25,6 +25,11 @@ description: Answers from its state.
 author: Forewarn maintainers (@forewarn)
 options: {}
 """
+# Over SSH, cmd.exe reads what is sent.
+_ENCODED = re.compile(
+    r"powershell(?:\.exe)? (?:-\w+ (?:Unrestricted )?)*-EncodedCommand ([A-Za-z0-9+/=]+)", re.IGNORECASE
+)
+_NO_POWERSHELL = (255, "", "-LiteralPath was unexpected at this time.")
 _TEXT = "'((?:[^']|'')*)'"
 _REPORT = re.compile(
     rf"if \(-not \(Test-Path -LiteralPath {_TEXT}\)\) \{{ exit 127 \}}; & '.+?' (.+); exit \$LASTEXITCODE"
@@ -48,8 +53,11 @@ class Connection(scripted_vm.Connection):
         """Answer one command."""
         path = Path(os.environ["WINDOWS_VMS"], f"{self._play_context.remote_addr}.json")
         with opened(path) as host:
-            host.state["calls"].append({"command": cmd})
-            code, stdout, stderr = _answer(host, cmd)
+            match = _ENCODED.fullmatch(cmd)
+            script = base64.b64decode(match[1]).decode("utf-16-le") if match else ""
+            host.state["calls"].append({"command": script or cmd})
+            answers = match and not host.state["shell_fails"]
+            code, stdout, stderr = _answer(host, script) if answers else _NO_POWERSHELL
         return code, stdout.encode(), stderr.encode()
 
 

@@ -34,6 +34,8 @@ _NEW = {
     "deaf_interval": None,  # a runner with this interval is never answered
     "refusal": "",  # why the runner refuses any configuration
     "time": 0,
+    "failing_scripts": {},  # name of a script of the role -> what Windows says
+    "shell_fails": False,  # commands that come without a module
     "calls": [],
 }
 
