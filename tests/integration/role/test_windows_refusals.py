@@ -45,6 +45,11 @@ THERE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"forewarn_windows_python": "C:\\P\\python.exe"},
         "The runner needs Python 3.8 or newer, and C:\\P\\python.exe is Python 3.7.",
     ),
+    "shell": (
+        {"failing_scripts": {"look": "Access to the CIM resource was denied."}},
+        {},
+        "Ansible cannot work on this VM: Access to the CIM resource was denied. Log in there as an administrator",
+    ),
     "narrow": (
         {"python": {"C:\\P\\python.exe": "3.12 win32"}},
         {"forewarn_windows_python": "C:\\P\\python.exe"},
@@ -66,7 +71,7 @@ def refused(plays: WindowsPlays, given: dict[str, Any]) -> PlaybookRun:
 def said(played: PlaybookRun, host: str) -> str:
     """Return the message of a host that has failed."""
     mark = f"fatal: [{host}]: FAILED! => "
-    result, _end = json.JSONDecoder().raw_decode(played.text, played.text.index(mark) + len(mark))
+    result, _end = json.JSONDecoder().raw_decode(played.text, played.text.rindex(mark) + len(mark))
     return str(result["msg"])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tools.sites.windows_plays import PlaybookRun, WindowsPlays, embeddable
-from tools.worlds.windows.host import ADMINISTRATORS, DATA, INSTALL, WindowsHost
+from tools.worlds.windows.host import ADMINISTRATORS, DATA, INSTALL, WindowsHost, opened
 
 pytestmark = pytest.mark.in_turn(3)
 
@@ -72,7 +72,8 @@ def test_first_rollout_installs_and_starts_service(plays: WindowsPlays, first: P
 
 def test_only_administrators_own_and_change_files(plays: WindowsPlays, first: PlaybookRun) -> None:
     host = plays.vm("vm")
-    owned = [*host.below(INSTALL), *host.below(f"{DATA}\\policies"), DATA, CONFIG]
+    below = [path for part in ("policies", "state", "credentials", "log") for path in host.below(f"{DATA}\\{part}")]
+    owned = [*host.below(INSTALL), *below, DATA, CONFIG]
     assert {host.files[path]["owner"] for path in owned} == {ADMINISTRATORS}
     everything = [["S-1-5-18", "FullControl"], [ADMINISTRATORS, "FullControl"]]
     assert host.state["permissions"] == {INSTALL: [*everything, ["S-1-5-32-545", "ReadAndExecute"]], DATA: everything}
@@ -144,7 +145,9 @@ def test_failing_health_restores_the_former_runner(plays: WindowsPlays, given: d
     host = plays.vm(vm)
     for name in ("service", "process", "links"):
         assert host.state[name] == before.state[name], name
-    assert config(host) == config(before)
+    for path in (CONFIG, f"{INSTALL}\\forewarn.cmd"):
+        assert host.read(path) == before.read(path)
+        assert host.files[path]["owner"] == ADMINISTRATORS
 
 
 def test_refused_configuration_is_never_in_use(plays: WindowsPlays, given: dict[str, Any], vm: str) -> None:
@@ -155,6 +158,33 @@ def test_refused_configuration_is_never_in_use(plays: WindowsPlays, given: dict[
     assert "the state directory is on a full disk. The previous files were not replaced." in played.text
     host = plays.vm(vm)
     assert (config(host), host.state["process"]) == (config(before), before.state["process"])
+    assert not host.exists(f"{DATA}\\new.json")
+
+
+def test_failing_script_is_told_by_its_message(plays: WindowsPlays, given: dict[str, Any], vm: str) -> None:
+    """win_powershell fails without a message of its own."""
+    plays.change(vm, failing_scripts={"write": "There is not enough space on the disk."})
+    played = plays.play(ROLLOUT, limit=vm, **{**given, "forewarn_interval": 7})
+    assert played.code == 2
+    assert '"There is not enough space on the disk. The previous files were not replaced."' in played.text
+
+
+def test_policies_that_nobody_can_read_are_doubt(plays: WindowsPlays, given: dict[str, Any], vm: str) -> None:
+    """A command that fails does not mean that nothing is in use."""
+    plays.change(vm, shell_fails=True)
+    unnamed = {name: value for name, value in given.items() if name != "forewarn_policies"}
+    played = plays.play(ROLLOUT, limit=vm, **unnamed)
+    assert played.code == 2
+    assert "In use is policies that cannot be read. No policies are named" in played.text
+
+
+def test_damaged_interpreter_is_brought_again(plays: WindowsPlays, given: dict[str, Any], vm: str) -> None:
+    with opened(plays.vms / f"{vm}.json") as host:
+        (path,) = (path for path in host.files if path.endswith(r"\pythonw.exe"))
+        host.remove(path)
+    played = plays.play(ROLLOUT, limit=vm, **given)
+    assert played.code == 0, played.text[-4000:]
+    assert plays.vm(vm).exists(path)
 
 
 def test_a_failed_first_rollout_leaves_nothing_running(plays: WindowsPlays, given: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@
 param(
     [Parameter(Mandatory)] [string] $ConfigFile,
     [Parameter(Mandatory)] [string] $PreviousFile,
+    [Parameter(Mandatory)] [string] $Command,
     [Parameter(Mandatory)] [string] $CredentialsDirectory,
     [Parameter(Mandatory)] [string] $HooksLink,
     [AllowEmptyString()] [string] $InstalledPython,
@@ -26,14 +27,16 @@ $image = if ($service) { $service.PathName } else { '' }
 $python = ''
 if ($InstalledPython -and (Test-Path -LiteralPath $InstalledPython -PathType Leaf)) {
     $code = 'import sys, sysconfig; print(str(sys.version_info[0]) + chr(46) + str(sys.version_info[1]), sysconfig.get_platform())'
-    $python = "$(& $InstalledPython -I -S -c $code)"
+    # One that this Windows cannot run, such as one for other processors, is no working Python.
+    try { $python = "$(& $InstalledPython -I -S -c $code)" } catch { $python = '' }
 }
 $windowed = $InstalledPython -and (Test-Path -LiteralPath (Join-Path (Split-Path $InstalledPython) 'pythonw.exe') -PathType Leaf)
 $brought = $PythonDirectory -and (Test-Path -LiteralPath (Join-Path $PythonDirectory 'pythonw.exe') -PathType Leaf)
 
 $hooks = ''
 if (Test-Path -LiteralPath $HooksLink) {
-    $hooks = Split-Path -Leaf "$(@((Get-Item -LiteralPath $HooksLink -Force).Target)[0])"
+    $target = "$(@((Get-Item -LiteralPath $HooksLink -Force).Target)[0])"
+    if ($target) { $hooks = Split-Path -Leaf $target }
 }
 $credentials = @()
 if (Test-Path -LiteralPath $CredentialsDirectory) {
@@ -49,6 +52,7 @@ $Ansible.Result = @{
     image = "$image"
     config = Read-Base64 $ConfigFile
     previous = Read-Base64 $PreviousFile
+    command = Read-Base64 $Command
     credentials = $credentials
     hooks = $hooks
 }

@@ -72,12 +72,7 @@ def _win_owner(host: WindowsHost, options: Options, check: bool) -> Result:
 
 
 def _win_copy(host: WindowsHost, options: Options, check: bool) -> Result:
-    if options.get("remote_src"):
-        content = host.read(options["src"])
-        if content is None:
-            return _failed(f"Cannot copy src file: '{options['src']}' as it does not exist")
-    else:
-        content = Path(options["src"]).read_bytes()
+    content = Path(options["src"]).read_bytes()
     changed = host.read(options["dest"]) != content
     if changed and not check:
         host.write(options["dest"], content)

@@ -83,8 +83,8 @@ def _check_config(host: WindowsHost, arguments: list[str]) -> Answer:
     content = host.read(path) or b"{}"
     artifact = json.loads(content).get("artifact", "")
     error = host.state["refusal"]
-    for each in (path, artifact):
-        if host.read(each) is None:
+    for each in (path, artifact, f"{DATA}\\state", f"{DATA}\\credentials"):
+        if not host.exists(each):
             error = f"there is no {each}"
         elif host.files[each]["owner"] != ADMINISTRATORS:
             error = f"{each} belongs to {host.files[each]['owner']}"

@@ -24,6 +24,8 @@ Result = dict[str, Any]
 def run(host: WindowsHost, script: str, parameters: Mapping[str, Any], check: bool) -> Result:
     """Run a script with its parameters, in check mode or not."""
     name = next(path.stem for path in SCRIPTS.glob("*.ps1") if path.read_text().strip() == script.strip())
+    if name in host.state["failing_scripts"]:  # as win_powershell fails: without a msg
+        return {"failed": True, "error": [{"exception": {"message": host.state["failing_scripts"][name]}}]}
     result: Result = globals()[f"_{name}"](host, parameters, check)
     return {"changed": False, "result": {}, **result}
 
@@ -42,6 +44,7 @@ def _look(host: WindowsHost, parameters: Mapping[str, Any], _check: bool) -> Res
             "brought": bool(brought) and host.exists(f"{brought}\\pythonw.exe"),
             "image": service.get("path", ""),
             "config": base64.b64encode(host.read(parameters["ConfigFile"]) or b"").decode(),
+            "command": base64.b64encode(host.read(parameters["Command"]) or b"").decode(),
             "previous": base64.b64encode(host.read(parameters["PreviousFile"]) or b"").decode(),
             "credentials": [PureWindowsPath(path).name for path in host.below(credentials) if path != credentials],
             "hooks": PureWindowsPath(host.state["links"].get(parameters["HooksLink"], "")).name,
@@ -63,11 +66,12 @@ def _write(host: WindowsHost, parameters: Mapping[str, Any], check: bool) -> Res
 
 def _expand(host: WindowsHost, parameters: Mapping[str, Any], check: bool) -> Result:
     directory = parameters["Directory"]
-    if host.exists(directory):
+    if host.exists(f"{directory}\\pythonw.exe"):
         return {}
     if not check:
         content = host.read(parameters["Zip"])
         assert content is not None
+        host.remove(directory)
         host.make_directory(directory)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for name in archive.namelist():
