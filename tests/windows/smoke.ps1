@@ -8,7 +8,8 @@ Tries on a real Windows what tests under Wine cannot show, in five minutes, and 
 It asks and approves at an emulator on 127.0.0.1 alone, never at Azure's service. It uses a service named forewarn-smoke and the
 directory C:\ProgramData\Forewarn-smoke, and removes both in the end. The exit code is the number of checks that failed.
 .PARAMETER Python
-A Python 3.11 or newer that SYSTEM may run too, with a pythonw.exe beside it; by default the one that is found first.
+A Python 3.11 or newer that SYSTEM may run too, with the package requests, and a pythonw.exe beside it; by default the one that
+is found first. Only administrators may be able to change it, as one that was installed for all users.
 #>
 #Requires -Version 5.1
 #Requires -RunAsAdministrator
@@ -25,6 +26,7 @@ $event1, $event2 = 'C7061BAC-AFDC-4513-B24B-AA5F13A16123', '49871F13-3B97-4705-9
 $bundle, $config, $artifact = "$here\forewarn.pyz", "$here\config.json", "$here\policy.json"
 $state, $ready = "$here\state", "$here\endpoint"
 $script:failed = 0
+$script:registered = $false
 $emulator = $null
 
 # Without it a mistake here could send a request to Azure's service.
@@ -44,11 +46,11 @@ function Test-Step([string] $What, [scriptblock] $Check) {
     }
 }
 
-# Runs the command with what a checkout has, or, with -Bundle, what a VM gets; returns its output, throws if it fails.
-function Invoke-Forewarn([string[]] $Words, [switch] $Bundle) {
+# Runs the command with what a checkout has, or, with -AsOnVm, what a VM gets; returns its output, throws if it fails.
+function Invoke-Forewarn([string[]] $Words, [switch] $AsOnVm) {
     $ErrorActionPreference = 'Continue' # what a program writes to standard error is no error of this script
-    $output = if ($Bundle) { & $Python -I -S -X utf8 $bundle @Words 2>&1 } else { & $Python -X utf8 -m forewarn.cli.main @Words 2>&1 }
-    $text = ($output | Out-String).Trim()
+    $output = if ($AsOnVm) { & $Python -I -S -X utf8 $bundle @Words 2>&1 } else { & $Python -X utf8 -m forewarn.cli.main @Words 2>&1 }
+    $text = (@($output | ForEach-Object { "$_" }) -join "`n").Trim()
     if ($LASTEXITCODE -ne 0) { throw "forewarn $($Words -join ' ') ended with $LASTEXITCODE`: $text" }
     $text
 }
@@ -72,6 +74,7 @@ function Remove-All {
         & sc.exe delete $name | Out-Null
     }
     if ($script:emulator -and -not $script:emulator.HasExited) { Stop-Process -Id $script:emulator.Id -Force }
+    if ($script:registered) { Remove-EventLog -Source forewarn }
     if (Test-Path -LiteralPath $here) { Remove-Item -LiteralPath $here -Recurse -Force -ErrorAction SilentlyContinue }
 }
 
@@ -81,9 +84,8 @@ Remove-All
 
 try {
     Test-Step 'a directory that only SYSTEM and administrators may change' {
-        New-Item -ItemType Directory $here, "$here\hooks" | Out-Null
+        New-Item -ItemType Directory $here, "$here\hooks", "$here\credentials" | Out-Null
         & icacls.exe $here /inheritance:r /grant '*S-1-5-18:(OI)(CI)F' '*S-1-5-32-544:(OI)(CI)F' /Q | Out-Null
-        & icacls.exe $here /setowner '*S-1-5-32-544' /T /Q | Out-Null
         $LASTEXITCODE -eq 0
     }
     Test-Step 'build the runner' { Invoke-Forewarn @('bundle', '--output', $bundle) }
@@ -106,17 +108,18 @@ Add-Content -LiteralPath "$PSScriptRoot\said" -Value "$env:FOREWARN_PHASE $env:F
     $control = @('--control', $script:endpoint)
     $options = @{ artifact = $artifact; endpoint = $script:endpoint; state = $state; vm_name = 'web_0' }
     [IO.File]::WriteAllText($config, ($options | ConvertTo-Json))
+    & icacls.exe $here /setowner '*S-1-5-32-544' /T /Q | Out-Null
 
-    Test-Step 'the configuration is right' { Invoke-Forewarn @('run', '--check-config', '--config', $config) -Bundle }
+    Test-Step 'the configuration is right' { Invoke-Forewarn @('run', '--check-config', '--config', $config) -AsOnVm }
     Test-Step 'a policy that everybody may change is refused, and the icacls of the refusal mends it' {
         & icacls.exe $artifact /grant '*S-1-1-0:(W)' /Q | Out-Null
         $refusal = ''
-        try { Invoke-Forewarn @('run', '--check-config', '--config', $config) -Bundle | Out-Null } catch { $refusal = "$_" }
+        try { Invoke-Forewarn @('run', '--check-config', '--config', $config) -AsOnVm | Out-Null } catch { $refusal = "$_" }
         if (-not $refusal) { throw 'it was not refused' }
         $command = [regex]::Match($refusal, '(?im)\b(icacls|takeown)(\.exe)? .*$').Value.Trim()
         if (-not $command) { throw "there is no command in it: $refusal" }
         & cmd.exe /d /c $command | Out-Null
-        Invoke-Forewarn @('run', '--check-config', '--config', $config) -Bundle | Out-Null
+        Invoke-Forewarn @('run', '--check-config', '--config', $config) -AsOnVm | Out-Null
         $command
     }
     Test-Step 'a secret is encrypted, and only SYSTEM and administrators may read it' {
@@ -131,6 +134,11 @@ Add-Content -LiteralPath "$PSScriptRoot\said" -Value "$env:FOREWARN_PHASE $env:F
     }
 
     Test-Step 'the service starts, and RUNNING means that it has begun' {
+        # Without a registered source nobody can ask for its lines. One that the role has registered stays.
+        if (-not [Diagnostics.EventLog]::SourceExists('forewarn')) {
+            New-EventLog -LogName Application -Source forewarn -MessageResourceFile "$env:SystemRoot\System32\EventCreate.exe"
+            $script:registered = $true
+        }
         $pythonw = Join-Path (Split-Path $Python) 'pythonw.exe'
         $image = "`"$pythonw`" -I -S `"$bundle`" run --service --config `"$config`""
         New-Service $name -BinaryPathName $image -StartupType Manual | Out-Null
@@ -155,9 +163,13 @@ Add-Content -LiteralPath "$PSScriptRoot\said" -Value "$env:FOREWARN_PHASE $env:F
         if (($said -join ',') -ne 'prepare Reboot two words,recover Reboot two words') { throw "the hooks said: $($said -join ', ')" }
     }
     Test-Step 'status, history and doctor work beside it' {
-        Invoke-Forewarn @('status', '--state', $state) -Bundle | Out-Null
-        $history = Invoke-Forewarn @('history', '--state', $state, '--json') -Bundle | ConvertFrom-Json
+        Invoke-Forewarn @('status', '--state', $state) -AsOnVm | Out-Null
+        $history = Invoke-Forewarn @('history', '--state', $state, '--json') -AsOnVm | ConvertFrom-Json
         if (@($history.events).Count -ne 2) { throw "history has $(@($history.events).Count) events" }
+        # What doctor finds wrong depends on this machine. To be read by a person.
+        $words = 'doctor', '--config', $config, '--unit', $name, '--json'
+        $doctor = (& $Python -I -S -X utf8 $bundle @words) -join "`n" | ConvertFrom-Json
+        @($doctor.checks | Where-Object { $_.state -ne 'ok' } | ForEach-Object { "doctor: $($_.name): $($_.text)" })
     }
     Test-Step 'a hook that takes too long ends, with all of its processes' {
         Invoke-Forewarn (@('emulate', 'publish') + $control + @('--type', 'Redeploy')) | Out-Null
@@ -174,7 +186,7 @@ Add-Content -LiteralPath "$PSScriptRoot\said" -Value "$env:FOREWARN_PHASE $env:F
         Stop-Process -Id $process -Force
         Wait-For 'it does not come back' { $now = Get-CimInstance Win32_Service -Filter "Name='$name'"
             $now.State -eq 'Running' -and $now.ProcessId -ne $process }
-        $history = Invoke-Forewarn @('history', '--state', $state, '--json') -Bundle | ConvertFrom-Json
+        $history = Invoke-Forewarn @('history', '--state', $state, '--json') -AsOnVm | ConvertFrom-Json
         @($history.events).Count -eq 3
     }
     Test-Step 'the service stops in time, with exit code 0' {
