@@ -45,7 +45,7 @@ options:
     default: []
   stdin:
     description:
-      - What the command reads from its standard input, for example a secret.
+      - What the command reads from its standard input. With a secret, set C(no_log) for the task.
     type: str
 """
 
