@@ -248,7 +248,7 @@ def test_vm_receives_only_the_client(adhoc: AdHoc, emulator: EmulatorClient) -> 
     files = {path.relative_to(root).as_posix() for path in root.rglob("*.py")}
     ours = {name.removeprefix("plugins/module_utils/forewarn/") for name in files if "module_utils/forewarn/" in name}
     packages = {name.partition("/")[0] for name in ours}
-    assert packages == {"__init__.py", "adhoc", "errors.py", "events.py", "imds", "policy", "texts.py"}
+    assert packages == {"__init__.py", "adhoc", "errors.py", "events.py", "imds", "policy", "system", "texts.py"}
     assert {name for name in ours if name.startswith("adhoc/")} == {"adhoc/__init__.py", "adhoc/task.py"}
     assert {"imds/client.py", "system/discovery.py", "system/posix/discovery.py", "imds/transport.py"} <= ours
     others = files - {f"plugins/module_utils/forewarn/{name}" for name in ours}

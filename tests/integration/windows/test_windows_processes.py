@@ -37,6 +37,22 @@ TREE = """
 import subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(90)", sys.argv[1]])
 """
+# Another process, looked at by its start, by another start, and before and after it is killed.
+LEFTOVER = """
+import subprocess, sys
+sys.path.append(sys.argv[1])
+from forewarn.system.processes import LeftoverProcess
+from forewarn.system.windows.children.process_identity import created
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(90)"])
+started = created(int(child._handle))
+left, other = LeftoverProcess(child.pid, started), LeftoverProcess(child.pid, started + 1)
+print(left.found(), other.found())
+other.kill()
+print(child.poll() is None)
+left.kill()
+child.wait()
+print(left.remains(True))
+"""
 # A hook that ends when it is asked to.
 LISTENER = """
 import ctypes, os
@@ -147,6 +163,27 @@ def test_hook_ends_at_the_event(windows: Windows) -> None:
     result = python(windows, LISTENER, timeout=2.0)
     assert (result.result, result.exit_code, result.output) == ("timed-out", 0, "bye\n")
     assert result.reason == "it took longer than 2 s"
+
+
+def test_child_of_an_obedient_hook_is_killed(windows: Windows) -> None:
+    marker = uuid.uuid4().hex
+    result = python(windows, TREE + LISTENER, marker, timeout=2.0)
+    assert (result.result, result.exit_code, result.output) == ("timed-out", 0, "bye\n")
+    assert result.reason == "it took longer than 2 s, and the request to end was not enough"
+    wait_until(lambda: count_running(marker) == 0)
+
+
+def test_child_that_is_ours_ends_when_asked(windows: Windows) -> None:
+    code = f"import sys, time; sys.path.append({PYZ!r}); from forewarn.system.processes import exit_at_request"
+    result = python(windows, f"{code}; exit_at_request(); print('on', flush=True); time.sleep(90)", timeout=2.0)
+    assert (result.result, result.output) == ("timed-out", "on\n")
+    assert result.reason == "it took longer than 2 s"
+
+
+def test_leftover_is_known_by_its_start(windows: Windows) -> None:
+    """What a runner that died right after CreateProcess has left: a process in no job."""
+    found = windows.wine.run(PYTHON, "-c", LEFTOVER, PYZ)
+    assert found.stdout.split() == ["True", "False", "True", "False"], found
 
 
 def test_what_a_hook_leaves_behind_stays(windows: Windows) -> None:

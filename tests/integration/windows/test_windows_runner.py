@@ -61,10 +61,11 @@ def test_reboot_is_prepared_approved_and_recovered(vm: WindowsVm) -> None:
 def test_second_runner_is_refused(vm: WindowsVm) -> None:
     """By the lock of the directory, and, with a directory of its own, by the machine's."""
     vm.start().wait_for("started")
-    for state in (STATE, rf"{DATA}\other"):
+    for state, says in ((STATE, f"{STATE} is in use by"), (rf"{DATA}\other", "both would run the hooks")):
         again = vm.forewarn("run", "--artifact", ARTIFACT, "--state", state)
         assert again.returncode != 0
         assert "another runner" in again.stderr
+        assert says in again.stderr
 
 
 def test_commands_work_beside_a_runner(vm: WindowsVm) -> None:

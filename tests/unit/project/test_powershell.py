@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import tree_sitter
 import tree_sitter_powershell
+from tools.worlds.windows import scripts
+from tools.worlds.windows.host import opened
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
 _VARIABLE = re.compile(r"\$(\w+)")
@@ -60,3 +62,14 @@ def test_mistakes_are_found(text: str) -> None:
 def test_hidden_variables_are_found() -> None:
     script = "$bundle, $b = 'x', 'y'\nfunction f([string] $Words, [switch] $Bundle) { & $bundle @Words }\n"
     assert hidden(script) == {"bundle"}
+
+
+@pytest.mark.parametrize("name", ["look", "service", "log"])
+def test_simulated_script_answers_under_the_same_names(name: str, tmp_path: Path) -> None:
+    """The role reads them, and its tests read those of the simulation."""
+    text = (scripts.SCRIPTS / f"{name}.ps1").read_text()
+    parameters = dict.fromkeys(_VARIABLE.findall(text.partition("param(")[2].partition("\n)")[0]), "")
+    result = re.findall(r"(?m)^    (\w+) = ", text.partition("$Ansible.Result = @{")[2].partition("\n}")[0])
+    inline = re.findall(r"\$Ansible\.Result = @\{ (\w+) = ", text)
+    with opened(tmp_path / "vm.json") as host:
+        assert {*result, *inline} == scripts.run(host, text, parameters, False)["result"].keys()

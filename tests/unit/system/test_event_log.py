@@ -6,9 +6,12 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from forewarn.system.windows.event_log import EVENT_IDS, LONGEST_TEXT, event_text
+from forewarn.system.windows import api
+from forewarn.system.windows.event_log import EVENT_IDS, LONGEST_TEXT, EventLog, event_text
 
 NOT_LINES = {"fault"}
 
@@ -72,3 +75,64 @@ def test_long_text_is_cut_between_two_letters(letter: str) -> None:
 def test_viewer_finds_nothing_to_replace(text: str, shown: str) -> None:
     assert event_text(text) == shown
     assert not re.search(r"%[%0-9]", event_text(text))
+
+
+class FakeLibrary:
+    """advapi32 with an event log, as the Windows API reference has its functions."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, str]] = []  # type, id, text
+        self.sources = 0
+        self.full = False
+
+    def register(self, server: None, source: str) -> int:
+        assert (server, source) == (None, "forewarn")
+        self.sources += 1
+        return self.sources
+
+    def deregister(self, _handle: int) -> int:
+        return 1
+
+    def report(self, handle: int, kind: int, category: int, number: int, *rest: Any) -> int:
+        sid, count, size, strings, data = rest
+        assert (handle, category, sid, count, size, data) == (self.sources, 0, None, 1, 0, None)
+        if not self.full:
+            self.events.append((kind, number, strings[0]))
+        return int(not self.full)
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
+    fake = FakeLibrary()
+    functions = {
+        "RegisterEventSourceW": fake.register,
+        "DeregisterEventSource": fake.deregister,
+        "ReportEventW": fake.report,
+    }
+    monkeypatch.setattr(api, "advapi32", SimpleNamespace(**functions))
+    monkeypatch.setattr(api, "error", lambda: OSError(1502, "The event log file is full."))
+    return fake
+
+
+def test_event_has_the_lines_level_and_kind(library: FakeLibrary) -> None:
+    log = EventLog()
+    for level, name in (("error", "fault"), ("warning", "approval-failed"), ("info", "approved"), ("info", "other")):
+        log.write(level, name, f"{name} 100%")
+    # EVENTLOG_ERROR_TYPE, EVENTLOG_WARNING_TYPE, EVENTLOG_INFORMATION_TYPE
+    assert library.events == [
+        (1, 1, "fault 100%"),
+        (2, 42, "approval-failed 100%"),
+        (4, 40, "approved 100%"),
+        (4, 1000, "other 100%"),
+    ]
+    assert library.sources == 1
+
+
+def test_log_that_failed_is_opened_again(library: FakeLibrary) -> None:
+    log = EventLog()
+    library.full = True
+    with pytest.raises(OSError, match="full"):
+        log.write("info", "started", "started")
+    library.full = False
+    log.write("info", "started", "started")
+    assert (len(library.events), library.sources) == (1, 2)

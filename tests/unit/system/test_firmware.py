@@ -3,8 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from forewarn.system.windows.firmware import chassis_asset_tag
+from forewarn.system.windows import api
+from forewarn.system.windows.firmware import asset_tag, chassis_asset_tag
 
 TAG = "7783-7084-3265-9085-8269-3286-77"
 
@@ -44,3 +48,19 @@ def test_table_may_be_cut_off_anywhere() -> None:
     table = BIOS + chassis(1, TAG) + END
     found = {chassis_asset_tag(table[:size]) for size in range(len(table))}
     assert found <= {None, TAG}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_table_follows_a_header(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    """RawSMBIOSData: four bytes of versions, the length, the structures. No firmware is no table."""
+    table = BIOS + chassis(1, TAG) + END
+    raw = bytes((0, 3, 1, 0)) + len(table).to_bytes(4, "little") + table if there else b""
+
+    def get(provider: int, table_id: int, place: Any, size: int) -> int:
+        assert (provider.to_bytes(4, "big"), table_id) == (b"RSMB", 0)
+        if size and place is not None:
+            place.raw = raw[:size]
+        return len(raw)
+
+    monkeypatch.setattr(api, "kernel32", SimpleNamespace(GetSystemFirmwareTable=get))
+    assert asset_tag("") == (TAG if there else None)

@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import struct
+import sys
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from forewarn.system.common.dhcp_lease import Lease
-from forewarn.system.windows.discovery import parse
+from forewarn.system.windows.discovery import discover_endpoint, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,3 +79,46 @@ def test_what_comes_last_counts(drawn: list[tuple[int, bytes, float]], cut: int)
 @given(st.binary(max_size=200))
 def test_garbage_raises_nothing(content: bytes) -> None:
     parse(content, NOW)
+
+
+INTERFACES = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
+
+
+def interface(host: bytes, obtained: int = 1, dhcp: int = 1) -> dict[str, object]:
+    """Return what the registry has of an interface."""
+    options = option(245, host, time.time() + 3600)
+    return {"DhcpInterfaceOptions": options, "LeaseObtainedTime": obtained, "EnableDHCP": dhcp}
+
+
+def discovered(monkeypatch: pytest.MonkeyPatch, *interfaces: dict[str, object]) -> str | None:
+    """Return the endpoint on a machine with these interfaces."""
+
+    def open_key(key: object, name: object) -> Any:
+        assert (key, name) == ("HKLM", INTERFACES) or key == "interfaces"
+        return nullcontext("interfaces" if key == "HKLM" else name)
+
+    def value(key: dict[str, object], name: str) -> tuple[object, int]:
+        if name not in key:
+            raise FileNotFoundError(name)
+        return key[name], 3
+
+    def enumerate_keys(_key: object, number: int) -> dict[str, object]:
+        if number >= len(interfaces):
+            raise OSError(259, "No more data is available")
+        return interfaces[number]
+
+    registry = SimpleNamespace(HKEY_LOCAL_MACHINE="HKLM", OpenKey=open_key, QueryValueEx=value, EnumKey=enumerate_keys)
+    monkeypatch.setitem(sys.modules, "winreg", registry)
+    return discover_endpoint()
+
+
+def test_last_lease_of_all_interfaces_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = bytes((10, 0, 0, 9))
+    assert discovered(monkeypatch) is None
+    assert discovered(monkeypatch, {}, interface(HOST)) == "http://168.63.129.16"
+    assert discovered(monkeypatch, interface(HOST, 2), {}, interface(other, 1)) == "http://168.63.129.16"
+    assert discovered(monkeypatch, interface(HOST, 1), interface(other, 2)) == "http://10.0.0.9"
+
+
+def test_lease_of_a_static_interface_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert discovered(monkeypatch, interface(HOST, dhcp=0)) is None

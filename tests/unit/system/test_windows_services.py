@@ -69,16 +69,20 @@ class FakeLibrary:
         return self._answer("QueryServiceStatusEx")
 
     def dependents_of(self, _s: int, state: int, buffer: Any, size: int, needed: Any, count: Any) -> int:
-        entry = services._DependentService
-        needed._obj.value = ctypes.sizeof(entry) * len(self.dependents)
+        width = 56  # of an ENUM_SERVICE_STATUSW: two pointers, seven DWORDs, and what fills it up
+        needed._obj.value = width * len(self.dependents)
         count._obj.value = 0
         if size < needed._obj.value:
             self.code = MORE_DATA
             return 0
         for number, name in enumerate(self.dependents):
-            self.texts.append(ctypes.create_unicode_buffer(name))
-            one = entry.from_buffer(buffer, number * ctypes.sizeof(entry))
-            one.name, one.status.state = ctypes.addressof(self.texts[-1]), 4
+            self.texts += [
+                ctypes.create_unicode_buffer(name),
+                ctypes.create_unicode_buffer(f"{name}, as people see it"),
+            ]
+            pointers = (ctypes.c_uint64 * 2).from_buffer(buffer, number * width)
+            pointers[:] = [ctypes.addressof(text) for text in self.texts[-2:]]
+            (ctypes.c_uint32 * 2).from_buffer(buffer, number * width + 16)[:] = [16, 4]  # its type, SERVICE_RUNNING
         count._obj.value = len(self.dependents)
         return self._answer("EnumDependentServicesW", state)
 

@@ -60,7 +60,11 @@ class WindowsScene(Scene):
         if at_point:
             return True
         if process.returncode:
-            why = "has not come to rest" if process.returncode == NOT_ENDED else f"ended: {problems}"
+            why = (
+                "has not come to rest"
+                if process.returncode == NOT_ENDED
+                else f"ended with {process.returncode}: {problems}"
+            )
             raise BrokenPromise(f"a runner {why}")
         return False
 

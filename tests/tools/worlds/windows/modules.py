@@ -45,7 +45,7 @@ def _win_acl(host: WindowsHost, options: Options, check: bool) -> Result:
     if not host.exists(options["path"]):
         return _failed(f"{options['path']} file or directory does not exist on the host")
     permissions = host.state["permissions"].setdefault(options["path"], [])
-    wanted = [options["user"], options["rights"]]
+    wanted = [options["user"], options["rights"] if options["type"] == "allow" else f"no {options['rights']}"]
     changed = wanted not in permissions
     if changed and not check:
         permissions.append(wanted)
@@ -55,8 +55,8 @@ def _win_acl(host: WindowsHost, options: Options, check: bool) -> Result:
 def _win_acl_inheritance(host: WindowsHost, options: Options, check: bool) -> Result:
     if not host.exists(options["path"]):
         return _failed(f"{options['path']} does not exist")
-    changed = options["path"] not in host.state["protected"]
-    if changed and not check:
+    changed = (options["path"] in host.state["protected"]) == (options.get("state") == "present")
+    if changed and not check and options.get("state") != "present":
         host.state["protected"].append(options["path"])
     return {"changed": changed}
 
