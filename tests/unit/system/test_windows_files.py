@@ -41,12 +41,10 @@ def test_reader_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.Mo
 def test_link_is_refused_unless_followed(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content")
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    for opened in (
-        lambda: files.open_to_write(tmp_path / "link"),
-        lambda: files.open_to_read(tmp_path / "link", follow=False),
-    ):
-        with pytest.raises(OSError, match="link"):
-            opened()
+    with pytest.raises(OSError, match="link"):
+        files.open_to_write(tmp_path / "link")
+    with pytest.raises(OSError, match="link"):
+        files.open_to_read(tmp_path / "link", follow=False)
     os.close(files.open_to_read(tmp_path / "link"))
 
 

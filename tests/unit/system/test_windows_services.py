@@ -69,7 +69,7 @@ class FakeLibrary:
         return self._answer("QueryServiceStatusEx")
 
     def dependents_of(self, _s: int, state: int, buffer: Any, size: int, needed: Any, count: Any) -> int:
-        width = 56  # of an ENUM_SERVICE_STATUSW: two pointers, seven DWORDs, and what fills it up
+        width = 48  # of an ENUM_SERVICE_STATUSW: two pointers, seven DWORDs, and what fills it up
         needed._obj.value = width * len(self.dependents)
         count._obj.value = 0
         if size < needed._obj.value:

@@ -8,29 +8,14 @@ import sys
 from .common.untrusted import UntrustedError
 
 if sys.platform == "win32":
-    from .windows.trust import (
-        check_directory,
-        check_file,
-        check_interpreter,
-        check_program,
-        check_secret,
-        is_private_directory,
-    )
+    from .windows.trust import check_directory, check_file, check_program, check_secret, is_private_directory
 else:
-    from .posix.trust import (
-        check_directory,
-        check_file,
-        check_interpreter,
-        check_program,
-        check_secret,
-        is_private_directory,
-    )
+    from .posix.trust import check_directory, check_file, check_program, check_secret, is_private_directory
 
 __all__ = [
     "UntrustedError",
     "check_directory",
     "check_file",
-    "check_interpreter",
     "check_program",
     "check_secret",
     "is_private_directory",

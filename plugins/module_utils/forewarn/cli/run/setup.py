@@ -67,7 +67,6 @@ def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
     args = argparse.Namespace(**given)
     params: dict[str, Any] = {}
     digest = None
-    trust.check_interpreter()
     if args.config is not None:
         trust.check_file(args.config, "configuration")
         config, digest = run_config.read_config(args.config)

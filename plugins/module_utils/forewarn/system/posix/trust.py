@@ -46,10 +46,6 @@ def check_program(path: str) -> None:
         raise InputError(f"{subject(what, path)} may not be executed.", f"Run: chmod +x {_quoted(path)}")
 
 
-def check_interpreter() -> None:
-    """Accept it: what a unit starts is for root to choose."""
-
-
 def check_directory(path: str, what: str, *, shared: bool = False) -> None:
     """Raise InputError unless ``path`` is a directory in which only root and the runner's user can change anything.
 

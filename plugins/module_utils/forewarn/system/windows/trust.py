@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 
@@ -61,12 +60,6 @@ def check_program(path: str) -> None:
     check_file(path, what)
     if PureWindowsPath(path).suffix.lower() not in _SUFFIXES:
         raise InputError(f"{subject(what, path)} is no program.", f"Its name has to end in {', '.join(_SUFFIXES)}.")
-
-
-def check_interpreter() -> None:
-    """Raise InputError unless only trusted users can change this Python, and what it loads from its directory."""
-    check_directory(str(PureWindowsPath(sys.executable).parent), "directory of the interpreter")
-    check_file(sys.executable, "interpreter")
 
 
 def check_directory(path: str, what: str, *, shared: bool = False) -> None:
