@@ -160,9 +160,7 @@ def _runner(directory: Path, service: StuckService) -> Process:
 def _end(runner: Process) -> None:
     runner.process.kill()
     runner.end()
-    for stream in (runner.process.stdout, runner.process.stderr):
-        if stream is not None:
-            stream.close()
+    runner.close()
 
 
 def _times(directory: Path, what: str) -> list[float]:

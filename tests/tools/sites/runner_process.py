@@ -63,8 +63,11 @@ class LoggingProcess:
         self.lines: list[dict[str, Any]] = []
         self._over = False
         self._news = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._problems = ""
+        # Neither is waited for without end: something of Wine itself may keep a pipe open.
+        self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read, self._read_problems)]
+        for reader in self._readers:
+            reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout
@@ -75,6 +78,11 @@ class LoggingProcess:
         with self._news:
             self._over = True
             self._news.notify_all()
+
+    def _read_problems(self) -> None:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self._problems += line
 
     def wait_for(self, name: str, timeout: float = PATIENCE_SECONDS, count: int = 1, **fields: Any) -> dict[str, Any]:
         """Wait for the ``count``-th line of that name and with these fields; return it."""
@@ -92,10 +100,17 @@ class LoggingProcess:
 
     def end(self) -> tuple[int, str]:
         """Wait for the process; return its exit code and what it wrote to stderr."""
-        assert self.process.stderr
         code = self.process.wait(PATIENCE_SECONDS)
-        self._reader.join(10)
-        return code, self.process.stderr.read()
+        for reader in self._readers:
+            reader.join(10)
+        return code, self._problems
+
+    def close(self) -> None:
+        """Close the pipes of a process that has ended."""
+        for reader, stream in zip(self._readers, (self.process.stdout, self.process.stderr)):
+            assert stream
+            if not reader.is_alive():  # otherwise it has the lock of the stream
+                stream.close()
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal, and do as ``end``."""
@@ -140,9 +155,7 @@ def runners(server: EmulatorServer, directory: Path) -> Iterator[Start]:
         if runner.process.poll() is None:
             runner.process.kill()
         runner.end()
-        for stream in (runner.process.stdout, runner.process.stderr):
-            assert stream
-            stream.close()
+        runner.close()
 
 
 class Host:

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ PYTHONW = r"C:\python\pythonw.exe"
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
 _BOOT_SECONDS = 60
 _COMMAND_SECONDS = 120
+_PIPE_SECONDS = 1.0  # that a pipe may stay open after the end of a program
 # Keeps Windows running until its stdin is closed, which the death of this process does as well; then ends all of it.
 _KEEPER = r"""
 wine 'C:\windows\system32\cmd.exe' /c 'echo up&set /p x=' 2>/dev/null
@@ -106,10 +108,29 @@ class Wine:
         """Run a program to its end. Its output comes with line ends as Linux has them."""
         with self.popen(*command, environ=environ, stdin=subprocess.PIPE) as process:
             try:
-                output, problems = process.communicate(stdin, seconds)
+                output, problems = communicate(process, stdin, seconds)
             finally:
                 process.kill()  # if it has not ended in time
         return subprocess.CompletedProcess(command, process.returncode, _text(output), _text(problems))
+
+
+def communicate(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> tuple[bytes, bytes]:
+    """Wait for a program's end; return its output. Raises subprocess.TimeoutExpired.
+
+    Does not wait for the end of its pipes: now and then, something of Wine itself keeps one open.
+    """
+    until = time.monotonic() + seconds
+    given: bytes | None = stdin
+    while True:
+        ended = process.poll() is not None
+        try:
+            return process.communicate(given, _PIPE_SECONDS)
+        except subprocess.TimeoutExpired as expired:
+            given = None  # it has been begun
+            if ended:
+                return expired.output or b"", expired.stderr or b""
+            if time.monotonic() > until:
+                raise
 
 
 def windows_path(path: Path) -> str:

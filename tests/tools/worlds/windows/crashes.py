@@ -17,7 +17,7 @@ from itertools import count
 
 from forewarn.policy.artifact import digest_of
 from tools.judges.promises import BrokenPromise
-from tools.sites.wine import Wine
+from tools.sites.wine import Wine, communicate
 from tools.sites.wine_modules import program
 from tools.worlds.crash_runner import NOT_ENDED, Kill
 from tools.worlds.crash_scripts import Script
@@ -51,19 +51,17 @@ class WindowsScene(Scene):
         words = (str(self.script.seed), str(kill or "-"), str(before or "-"), self._directory)
         with self._wine.popen(*program(_CHILD), *words) as process:
             assert process.stdout
-            assert process.stderr
             at_point = process.stdout.readline().strip() == b"kill me"
             if at_point:
                 process.kill()
-            problems = process.stderr.read().decode(errors="replace")
-            process.wait(_PATIENCE_SECONDS)
+            _output, problems = communicate(process, b"", _PATIENCE_SECONDS)
         if at_point:
             return True
         if process.returncode:
             why = (
                 "has not come to rest"
                 if process.returncode == NOT_ENDED
-                else f"ended with {process.returncode}: {problems}"
+                else f"ended with {process.returncode}: {problems.decode(errors='replace')}"
             )
             raise BrokenPromise(f"a runner {why}")
         return False

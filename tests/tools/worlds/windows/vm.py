@@ -244,9 +244,7 @@ class WindowsVm:
             if runner.process.poll() is None:
                 runner.process.kill()
             runner.end()
-            for stream in (runner.process.stdout, runner.process.stderr):
-                assert stream
-                stream.close()
+            runner.close()
         if self._has_service:
             self.sc("delete")
             for pid in _processes(self.wine, "run --service"):
