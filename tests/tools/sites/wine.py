@@ -21,12 +21,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tools.sites.requirements import lacking
 
@@ -120,17 +121,23 @@ def communicate(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) 
     Does not wait for the end of its pipes: now and then, something of Wine itself keeps one open.
     """
     until = time.monotonic() + seconds
-    given: bytes | None = stdin
+    if process.stdin is not None:
+        threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True).start()
+        process.stdin = None  # communicate() would forget the rest of it after its time
     while True:
         ended = process.poll() is not None
         try:
-            return process.communicate(given, _PIPE_SECONDS)
+            return process.communicate(timeout=_PIPE_SECONDS)
         except subprocess.TimeoutExpired as expired:
-            given = None  # it has been begun
             if ended:
                 return expired.output or b"", expired.stderr or b""
             if time.monotonic() > until:
                 raise
+
+
+def _feed(pipe: IO[bytes], content: bytes) -> None:
+    with suppress(BrokenPipeError), pipe:
+        pipe.write(content)
 
 
 def windows_path(path: Path) -> str:
