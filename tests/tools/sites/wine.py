@@ -108,15 +108,12 @@ class Wine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end. Its output comes with line ends as Linux has them."""
         with self.popen(*command, environ=environ, stdin=subprocess.PIPE) as process:
-            try:
-                output, problems = communicate(process, stdin, seconds)
-            finally:
-                process.kill()  # if it has not ended in time
+            output, problems = communicate(process, stdin, seconds)
         return subprocess.CompletedProcess(command, process.returncode, _text(output), _text(problems))
 
 
 def communicate(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> tuple[bytes, bytes]:
-    """Wait for a program's end; return its output. Raises subprocess.TimeoutExpired.
+    """Wait for a program's end; return its output. Kills it after its time, and raises subprocess.TimeoutExpired.
 
     Does not wait for the end of its pipes: now and then, something of Wine itself keeps one open.
     """
@@ -132,6 +129,7 @@ def communicate(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) 
             if ended:
                 return expired.output or b"", expired.stderr or b""
             if time.monotonic() > until:
+                process.kill()
                 raise
 
 
