@@ -34,7 +34,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "analysis": "errors events texts policy compiler pages",
         "bundle": "errors atomic_file",
         "fleet": "errors events system texts atomic_file policy hook_kinds compiler analysis bundle pages",
-        "cli": "errors events system texts atomic_file policy hook_kinds imds compiler runner emulator analysis bundle",
+        "cli": "errors events system texts atomic_file policy hook_kinds imds compiler runner emulator analysis bundle "
+        "fleet",
     }.items()
 }
 # What a VM runs, without what is left out of it.
@@ -50,7 +51,7 @@ STANDARD_LIBRARY_ONLY = (
     "runner",
     "cli",
 )
-LEFT_OUT = ("cli.policy", "cli.emulate", "cli.bundle", "cli.completion")
+LEFT_OUT = ("cli.policy", "cli.fleet", "cli.emulate", "cli.bundle", "cli.completion")
 SENT_BY_ANSIBLE = ("adhoc.task",)  # to a VM, with its own modules: not part of the runner
 # The standard library of the Python that runs the tests, less what not every Python from 3.8 to 3.13 has.
 _NOT_EVERYWHERE = frozenset(

@@ -45,6 +45,7 @@ COMMANDS = {
     "group": ("group.status", "show and mend what VMs of a group share"),
     "emulate": ("emulate.command", "serve an emulated Scheduled Events service"),
     "policy": ("policy.common", "check, test, explain and compile policies"),
+    "fleet": ("fleet.status", "show many VMs, and bring them policies and the runner"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
 }
 POLICY_COMMANDS = {
@@ -72,6 +73,7 @@ GROUP_COMMANDS = {
     "create": ("group.create", "create the semaphore of a group, before its first limit"),
     "release": ("group.release", "free the slots of a VM that will not do it itself"),
 }
+FLEET_COMMANDS: dict[str, tuple[str, str]] = {}
 EMULATE_COMMANDS = {
     "publish": ("emulate.publish", "make a running emulator announce an event"),
     "cancel": ("emulate.change", "remove an event that has not started"),
@@ -89,9 +91,10 @@ _SUBCOMMANDS = {
     "policy": POLICY_COMMANDS,
     "hook": HOOK_COMMANDS,
     "group": GROUP_COMMANDS,
+    "fleet": FLEET_COMMANDS,
     "emulate": EMULATE_COMMANDS,
 }
-_GROUPS = ("policy", "hook", "group")  # which do nothing by themselves
+_GROUPS = ("policy", "hook", "group", "fleet")  # which do nothing by themselves
 
 
 _UNSET = "Is a variable of the shell not set?"
