@@ -81,6 +81,12 @@ def local(paths: Sequence[str]) -> Source:
     }
 
 
+def commit_time(path: Path, commit: str) -> int | None:
+    """Return when a commit was made in the checkout that a path is in, in seconds since 1970, or None."""
+    said = _git_output(path if path.is_dir() else path.parent, "show", "--no-patch", "--format=%ct", commit)
+    return None if said is None else int(said)
+
+
 def inside(home: Path, path: str) -> str:
     """Return a path in a checkout. Raises InputError if it leads out of the checkout, or does not exist."""
     whole = (home / path).resolve()

@@ -20,11 +20,12 @@ from .structure import check_policies, check_source
 FORMAT = "forewarn-policy"
 FORMAT_VERSION = 1
 _USER_INFO = r"(?i)^(https?://)[^/?#]*@"
-_MAX_SIZE = 16 * 1024 * 1024  # bytes
+MAX_BYTES = 16 * 1024 * 1024  # bytes
+LARGEST_SERIAL = 2**53  # every program that reads JSON has this number as it is
 
 
 class Artifact(NamedTuple):
-    """``data`` is the checked JSON; ``digest`` is ``sha256:…`` over its canonical form, without ``source``."""
+    """``data`` is the checked JSON; ``digest`` is ``sha256:…`` over its canonical form, as ``digest_of`` returns it."""
 
     data: Mapping[str, Any]
     digest: str
@@ -40,13 +41,18 @@ class Artifact(NamedTuple):
         """Where the policies came from, as ``with_source`` describes it, or None if that is not known."""
         return self.data.get("source")
 
+    @property
+    def serial(self) -> int | None:
+        """The number that grows with each version that is signed, or None if it was not made to be signed."""
+        return self.data.get("serial")
+
 
 def digest_of(data: Mapping[str, Any]) -> str:
-    """Return the digest of an artifact: SHA-256 of its canonical JSON, without ``digest`` and ``source``.
+    """Return the digest of an artifact: SHA-256 of its canonical JSON, without ``digest``, ``source`` and ``serial``.
 
-    So the digest is the same for the same policies from another commit.
+    So the digest is the same for the same policies from another commit. A signature covers all bytes of the file.
     """
-    content = {key: value for key, value in data.items() if key not in ("digest", "source")}
+    content = {key: value for key, value in data.items() if key not in ("digest", "source", "serial")}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -74,6 +80,9 @@ def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
     if data.get("api_version") not in API_VERSIONS:
         raise InputError(f"the artifact is for api-version {data.get('api_version')!r}, which is not known")
     artifact = Artifact(data, digest, data["api_version"])
+    serial = data.get("serial", 1)
+    if isinstance(serial, bool) or not isinstance(serial, int) or not 1 <= serial <= LARGEST_SERIAL:
+        raise InputError(f"the artifact's serial {serial!r} is not a whole number from 1 to {LARGEST_SERIAL}")
     _check_content(data)
     return artifact
 
@@ -103,12 +112,27 @@ def with_source(raw: bytes, source: Mapping[str, Any] | None) -> bytes:
         load(data)
         if source["repository"] is not None:
             data["source"] = {**source, "repository": re.sub(_USER_INFO, r"\1", source["repository"])}
+    return encode(data)
+
+
+def with_serial(raw: bytes, serial: int) -> bytes:
+    """Return an artifact's bytes with a serial, from 1 to ``LARGEST_SERIAL``. The digest stays as it was.
+
+    Raises InputError for an invalid artifact or serial.
+    """
+    data = {**load(raw).data, "serial": serial}
+    load(data)
+    return encode(data)
+
+
+def encode(data: Mapping[str, Any]) -> bytes:
+    """Return an artifact's JSON as its file has it."""
     return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("ascii")
 
 
 def _decode(source: bytes | str) -> Mapping[str, Any]:
-    if len(source) > _MAX_SIZE:
-        raise InputError(f"the artifact is larger than {_MAX_SIZE} bytes")
+    if len(source) > MAX_BYTES:
+        raise InputError(f"the artifact is larger than {MAX_BYTES} bytes")
     try:
         data = json.loads(source)
     except (ValueError, RecursionError) as error:

@@ -13,22 +13,22 @@ from pathlib import Path
 
 
 def run_program(
-    command: Sequence[str], directory: Path, environment: Mapping[str, str], seconds: float
+    command: Sequence[str], directory: Path, environment: Mapping[str, str], seconds: float, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program without input, and return its result. Raises OSError, or subprocess.TimeoutExpired."""
-    # pylint: disable-next=ansible-bad-function # the control node, not a module that has run_command
+    """Run a program with ``given`` to read, and return its result. Raises OSError, or subprocess.TimeoutExpired."""
+    # pylint: disable-next=ansible-bad-function # no module, which would have run_command
     process = subprocess.Popen(  # noqa: S603 - no shell
         command,
         cwd=directory,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
     with process:
         try:
-            output, errors = process.communicate(timeout=seconds)
+            output, errors = process.communicate(given, timeout=seconds)
         finally:
             if process.poll() is None:  # also at Ctrl-C, which the new session does not get
                 os.killpg(process.pid, signal.SIGKILL)

@@ -14,16 +14,16 @@ from .children.job import CREATE_SUSPENDED, Job
 
 
 def run_program(
-    command: Sequence[str], directory: Path, environment: Mapping[str, str], seconds: float
+    command: Sequence[str], directory: Path, environment: Mapping[str, str], seconds: float, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program without input, and return its result. Raises OSError, or subprocess.TimeoutExpired."""
+    """Run a program with ``given`` to read, and return its result. Raises OSError, or subprocess.TimeoutExpired."""
     with closing(Job()) as job:
-        # pylint: disable-next=ansible-bad-function # the control node, not a module that has run_command
+        # pylint: disable-next=ansible-bad-function # no module, which would have run_command
         process = subprocess.Popen(  # noqa: S603 - no shell
             command,
             cwd=directory,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             creationflags=subprocess.CREATE_NO_WINDOW | CREATE_SUSPENDED,
@@ -31,7 +31,7 @@ def run_program(
         with process:
             try:
                 job.begin(process.pid)
-                output, errors = process.communicate(timeout=seconds)
+                output, errors = process.communicate(given, timeout=seconds)
             finally:
                 if process.poll() is None:
                     process.kill()  # as long as it is in no job
