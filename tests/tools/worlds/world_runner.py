@@ -355,7 +355,7 @@ def new_runner(
 
     watchers = [client]
 
-    def reload() -> Configuration:
+    def reload(_offer: object) -> Configuration:
         for watcher in watchers:  # so that decisions of the new policies are judged by them
             watcher._shown = None
         world.note("reload", generation=world.generation)

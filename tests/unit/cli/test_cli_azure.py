@@ -132,7 +132,9 @@ def test_the_log_mentions_the_doubt(once: list[str], capsys: pytest.CaptureFixtu
     given = dict(vars(parser.parse_args([*once, "--log-format", "json"])))
     with EmulatorServer() as server:
         for doubt in ("it is a laptop", None):
-            run_service.serve(read(given, os.environ), Client(server.url), None, lambda: read(given, os.environ), doubt)
+            run_service.serve(
+                read(given, os.environ), Client(server.url), None, lambda _offer: read(given, os.environ), doubt
+            )
             lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
             warnings = [line for line in lines if line["line"] == "not-azure"]
             assert [(line["level"], line["reason"]) for line in warnings] == ([("warning", doubt)] if doubt else [])

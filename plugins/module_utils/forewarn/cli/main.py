@@ -44,7 +44,7 @@ COMMANDS = {
     "hook": ("hook.list", "list, explain and try the kinds of hooks"),
     "group": ("group.status", "show and mend what VMs of a group share"),
     "emulate": ("emulate.command", "serve an emulated Scheduled Events service"),
-    "policy": ("policy.common", "check, test, explain and compile policies"),
+    "policy": ("policy_accept", "check, test, explain and compile policies"),
     "fleet": ("fleet.status", "show many VMs, and bring them policies and the runner"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
 }
@@ -61,6 +61,7 @@ POLICY_COMMANDS = {
     "replay": ("policy.replay", "show what a policy would have decided about past events"),
     "fmt": ("policy.fmt", "format files of policies and tests, and change nothing that they say"),
     "compile": ("policy.compile", "write the artifact that a runner loads"),
+    "accept": ("policy_accept", "let signed policies follow that are older than those in use, on a VM"),
     "schema": ("policy.schema", "print the JSON Schema of policies, or of their tests, for an editor"),
 }
 HOOK_COMMANDS = {
@@ -248,17 +249,19 @@ def _parser(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentP
         choices=("bash", "zsh", "fish"),
         help="show what this shell sources to complete commands, and exit",
     )
-    commands = COMMANDS
-    if commands.keys().isdisjoint(arguments):  # the help lists only those that are installed
-        commands = {name: command for name, command in COMMANDS.items() if _is_installed(command[0])}
-    _add_commands(parser, commands, arguments, 0, every=every)
+    _add_commands(parser, _listed(COMMANDS, arguments), arguments, 0, every=every)
     return parser
 
 
-def _is_installed(name: str) -> bool:
+def _listed(commands: dict[str, tuple[str, str]], arguments: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the commands that a help lists: only those that are installed. Where one is given, it is among all."""
+    if not commands.keys().isdisjoint(arguments):
+        return commands
     from importlib.util import find_spec  # here: no command needs it
 
-    return find_spec(f".{name.partition('.')[0]}", __package__) is not None
+    places = {module.partition(".")[0] for module, _help in commands.values()}
+    here = {place for place in places if find_spec(f".{place}", __package__) is not None}
+    return {name: command for name, command in commands.items() if command[0].partition(".")[0] in here}
 
 
 def _add_commands(
@@ -286,7 +289,8 @@ def _add_commands(
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
         if depth == 0 and name in _SUBCOMMANDS:
-            _add_commands(subparser, _SUBCOMMANDS[name], arguments, 1, required=name in _GROUPS, every=every)
+            below = _listed(_SUBCOMMANDS[name], arguments[1:])
+            _add_commands(subparser, below, arguments, 1, required=name in _GROUPS, every=every)
 
 
 def _no_such_command(wanted: str, commands: list[str]) -> str:

@@ -39,6 +39,7 @@ from .telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
     from .groups.member import Member
+    from .policy_source.source import PolicySource
     from .sink.sink import Sink
 
 
@@ -98,8 +99,33 @@ def assemble(
         clocks.monotonic,
     )
     recoveries = RecoveryRequests(directory or os.devnull, scheduler.records, recorder)  # no file can be below it
-    sink = _sink(options, recorder, wake, health)
-    return Runner(options, controller, exchange, schedule, operator_pause, recoveries, recorder, health, stop, sink)
+    source = _policy_source(options, recorder, wake, health)
+    background = [task for task in (_sink(options, recorder, wake, health), source) if task is not None]
+    return Runner(
+        options,
+        controller,
+        exchange,
+        schedule,
+        operator_pause,
+        recoveries,
+        recorder,
+        health,
+        stop,
+        background,
+        source,
+    )
+
+
+def _policy_source(
+    options: RunnerOptions, recorder: Recorder, wake: Callable[[], None], health: HealthReporter
+) -> PolicySource | None:
+    if options.policy_source is None or options.directory is None:
+        return None
+    from .policy_source.source import PolicySource  # here: most have none
+
+    clocks = options.clocks
+    executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
+    return PolicySource(options.policy_source, options.directory, executor, recorder, clocks, health.facts)
 
 
 def _sink(options: RunnerOptions, recorder: Recorder, wake: Callable[[], None], health: HealthReporter) -> Sink | None:

@@ -9,6 +9,7 @@ wait neither for the service (``exchange``) nor for a reader of the log (``log_w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
@@ -22,7 +23,9 @@ from .telemetry.health import HealthReporter
 from .telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from .sink.sink import Sink
+    from .background import BackgroundTask
+    from .policy_source.source import PolicySource
+    from .state.accepted_policy import SignedPolicy
 
 # Delay the periodic tasks this long while a request is in flight.
 TASKS_PATIENCE_SECONDS = 0.1
@@ -42,7 +45,8 @@ class Runner:
         recorder: Recorder,
         health: HealthReporter,
         stop: Stop,
-        sink: Sink | None,
+        background: Sequence[BackgroundTask],
+        policy_source: PolicySource | None,
     ) -> None:
         self.controller = controller
         self.scheduler = controller.scheduler
@@ -54,7 +58,8 @@ class Runner:
         self._operator_pause = operator_pause
         self._recoveries = recoveries
         self._stop = stop
-        self._sink = sink
+        self._background = background  # with the policy source, if there is one
+        self._policy_source = policy_source
         self._tasks_at = options.clocks.monotonic()  # when the periodic tasks are due, whether or not an answer comes
 
     def resume(self) -> None:
@@ -81,20 +86,22 @@ class Runner:
             raise
 
     def close(self) -> None:
-        """End the hooks and the requests to the sink and the group's store, then close the files of the state."""
+        """End the hooks and all requests except those to the service, then close the files of the state."""
         self._end_children()
         self.recorder.journal.close()
         self.health.close()
 
     def _end_children(self) -> None:
-        if self._sink is not None:
-            self._sink.close()  # at once: its process does not catch the signal
+        for task in self._background:
+            task.close()  # at once: its process does not catch the signal
         self.controller.close()  # in the journal its hooks are still running, so they run again
 
     def step(self) -> None:
         """Perform the work that is due, then wait until more may be due."""
         if self._stop.reload:
+            self._stop.reload = False
             self._reload()
+        self._load_offer()
         if not self._exchange.busy and self._schedule.due_in() <= 0:
             self.poll_and_process()
         elif self._exchange.handle_responses() or self._options.clocks.monotonic() >= self._tasks_at:
@@ -145,9 +152,9 @@ class Runner:
         self.controller.refresh_decisions()
         self._read_operator_requests()
         self.advance_hooks()
-        if self._sink is not None:
-            self._sink.vm_name = self.scheduler.vm_name
-            self._sink.send_if_due()
+        for task in self._background:
+            task.vm_name = self.scheduler.vm_name
+            task.start_if_due()
         self.health.report()
 
     def _read_operator_requests(self) -> None:
@@ -157,8 +164,8 @@ class Runner:
     def advance_hooks(self) -> None:
         """Process the hooks that have ended, and start those that are due."""
         journal = self.recorder.journal
-        if self._sink is not None:
-            self._sink.collect_results()
+        for task in self._background:
+            task.collect_results()
         if self.controller.collect_results():
             self._schedule.poll_soon()
         self.controller.decide_about_late_records()  # before anything is started, and before requests that concern it
@@ -175,27 +182,40 @@ class Runner:
 
     def _reload(self) -> None:
         """Read the configuration again. If it is invalid, the runner keeps the one that it has."""
-        self._stop.reload = False
-        if self._options.reload is None:
-            return
-        log, journal = self.recorder.log, self.recorder.journal
         self.health.report_reloading()
-        problem = None
+        problem = self._load(None)
+        if problem is not None:
+            hint = "The runner goes on with what it had. " + problem.hint
+            self.recorder.log.error("reload-failed", reason=problem.message, hint=hint.strip())
+            self.recorder.journal.note("reload-failed", None, reason=problem.message)
+        self.health.report_reloaded(None if problem is None else problem.message)
+        if self._policy_source is not None:
+            self._policy_source.ask_again()
+
+    def _load_offer(self) -> None:
+        """Load what the policy source has offered. If it cannot be used, the runner keeps what it has."""
+        offer = None if self._policy_source is None else self._policy_source.take_offer()
+        if offer is not None and self._policy_source is not None:
+            problem = self._load(offer)
+            self._policy_source.report_loaded(None if problem is None else str(problem))
+
+    def _load(self, offer: SignedPolicy | None) -> InputError | None:
+        """Put the configuration in use, with policies of the source if there are any; return why it cannot be."""
+        if self._options.reload is None:
+            return None
+        log, journal = self.recorder.log, self.recorder.journal
         try:
-            configuration = self._options.reload()
+            configuration = self._options.reload(offer)
         except InputError as error:
-            problem = error.message
-            hint = "The runner goes on with what it had. " + error.hint
-            log.error("reload-failed", reason=error.message, hint=hint.strip())
-            journal.note("reload-failed", None, reason=error.message)
-        else:
-            policies, before = configuration.policies, self.controller.reconciler.policies.digest
-            self.controller.use_policies(policies, configuration.shadow)
-            log.info("reloaded", digest=policies.digest, before=before)
-            journal.note("reloaded", None, policy=policies.digest, before=before)
-            self.controller.decide_again()
-            self.health.record_policies(policies)
-            self.health.watch_needs(configuration.check, configuration.missing)
-            self.health.facts.update(configuration.facts, interval_seconds=configuration.interval_seconds)
-            self._schedule.set_interval(configuration.interval_seconds)
-        self.health.report_reloaded(problem)
+            return error
+        policies, before = configuration.policies, self.controller.reconciler.policies.digest
+        self.controller.use_policies(policies, configuration.shadow)
+        source = {} if offer is None else {"serial": policies.artifact.serial, "from": "policy-source"}
+        log.info("reloaded", digest=policies.digest, before=before, **source)
+        journal.note("reloaded", None, policy=policies.digest, before=before, **source)
+        self.controller.decide_again()
+        self.health.facts.update(configuration.facts, interval_seconds=configuration.interval_seconds)
+        self.health.record_policies(policies)
+        self.health.watch_needs(configuration.check, configuration.missing)
+        self._schedule.set_interval(configuration.interval_seconds)
+        return None

@@ -25,7 +25,9 @@ from .telemetry.readiness import Readiness
 if TYPE_CHECKING:  # loaded where there is a group or a sink: most runners have none
     from .groups.settings import GroupSettings
     from .groups.store import Store
+    from .policy_source.source import SourceOptions
     from .sink.sink import SinkSettings
+    from .state.accepted_policy import SignedPolicy
 
 
 class Mode(NamedTuple):
@@ -89,8 +91,9 @@ class RunnerOptions(NamedTuple):
     requester: Requester | None = None
     fallback_directory: str | None = None
     shadow: Shadow | None = None
-    reload: Callable[[], Configuration] | None = None
+    reload: Callable[[SignedPolicy | None], Configuration] | None = None
     previous: PreviousRunner = PreviousRunner()
     needs_watch: NeedsWatch | None = None
     sink: SinkSettings | None = None
     group: GroupOptions | None = None
+    policy_source: SourceOptions | None = None

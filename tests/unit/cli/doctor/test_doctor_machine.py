@@ -201,7 +201,7 @@ def test_the_policy_and_where_it_came_from(tmp_path: Path, source: dict[str, Any
     policies(tmp_path)
     raw = json.dumps(load_policies([tmp_path / "p.yml"]).data).encode()
     known = PolicySet(load(with_source(raw, None if source is None else {**source, "paths": ["p.yml"]})))
-    assert policy.policy(known) == Check("policy", OK, f"p; {known.digest[:19]}…{text}")
+    assert policy.policy(known, None) == Check("policy", OK, f"p; {known.digest[:19]}…{text}")
 
 
 def report(**changes: Any) -> dict[str, Any]:
@@ -213,6 +213,7 @@ def report(**changes: Any) -> dict[str, Any]:
         "config": "sha256:c",
         "policy": "sha256:p",
         "reload_problem": None,
+        "policy_problem": None,
         "dry_run": False,
     }
     disk = {
@@ -220,6 +221,7 @@ def report(**changes: Any) -> dict[str, Any]:
         "digest": "sha256:c",
         "policy": "sha256:p",
         "error": None,
+        "refused": None,
         "program": "/opt/forewarn/forewarn.pyz",
         "version": __version__,
     }

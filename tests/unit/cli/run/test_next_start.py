@@ -80,6 +80,7 @@ def test_unchanged_host_has_no_problem(installed: Installation) -> None:
         "config": str(installed.config),
         "digest": installed.fields["config"],
         "policy": installed.fields["policy"],
+        "refused": None,
         "error": None,
         "program": str(installed.program),
         "version": __version__,

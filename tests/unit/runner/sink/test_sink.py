@@ -70,7 +70,7 @@ class Rig:
 
     def attempts(self) -> int:
         """Return how many children were started so far, with what is due now."""
-        self.sink.send_if_due()
+        self.sink.start_if_due()
         return len(self.children.started)
 
     def report(self, **report: Any) -> None:

@@ -87,7 +87,10 @@ def examine_machine(args: argparse.Namespace, machine: Machine) -> list[Check]:
         names = ("policy", "hooks")
         policy = [Check(name, NOT_CHECKED, "the configuration cannot be used", _ABOVE) for name in names]
     else:
-        policy = [doctor_policy.policy(setup.policies), doctor_policy.hooks(machine, setup.policies, unit)]
+        policy = [
+            doctor_policy.policy(setup.policies, setup.loaded.problem),
+            doctor_policy.hooks(machine, setup.policies, unit),
+        ]
     directory = None if report is None else report["state_directory"]
     return [
         doctor_platform.python(),

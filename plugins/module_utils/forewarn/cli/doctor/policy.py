@@ -20,10 +20,16 @@ from .system import Machine, credentials
 _SHOWN_NAMES = 5
 
 
-def policy(policies: PolicySet) -> Check:
-    """Report the policies on disk, and where they came from if the artifact says so."""
+def policy(policies: PolicySet, problem: str | None) -> Check:
+    """Report the policies on disk, and where they came from if the artifact says so.
+
+    ``problem`` is why they are not those of the configuration.
+    """
+    if problem is not None:
+        return Check("policy", TROUBLE, f"the policies that were in use last are in use: {problem}")
     names = ", ".join(policies.names[:_SHOWN_NAMES]) + (" and others" if len(policies.names) > _SHOWN_NAMES else "")
-    return Check("policy", OK, f"{names}; {policies.digest[:19]}…{_origin(policies.artifact.source or {})}")
+    serial = "" if policies.artifact.serial is None else f", serial {policies.artifact.serial}"
+    return Check("policy", OK, f"{names}; {policies.digest[:19]}…{serial}{_origin(policies.artifact.source or {})}")
 
 
 def _origin(source: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...runner.hooks.needs import Needs, examine
@@ -19,6 +19,9 @@ from . import config
 from .group import check_credential, doubtful_limits
 from .setup import Setup, read
 
+if TYPE_CHECKING:
+    from ...runner.policy_source.settings import SourceSettings
+
 
 def check(given: Mapping[str, Any]) -> int:
     """Write what was found; return 0, or 1 if hooks lack something, or 2 if a runner would not start."""
@@ -27,10 +30,13 @@ def check(given: Mapping[str, Any]) -> int:
     needs = Needs()
     try:
         setup = read(given, os.environ)
+        if setup.loaded.problem is not None:
+            raise InputError(setup.loaded.problem)
         if not (setup.args.dry_run or setup.args.once):  # these run no hooks
             promised = frozenset(given["credential"])
             directory = credentials_directory(os.environ)
             check_credential(setup.group, directory, promised)
+            _check_source_credential(setup.source, directory, promised)
             needs = examine(setup.policies.hooks_by_rule(), directory, promised, Machine().unit_problem)
         needs.refuse_untrusted()
     except InputError as found:
@@ -44,6 +50,12 @@ def check(given: Mapping[str, Any]) -> int:
     return 2 if error is not None else 1 if needs.missing() else 0
 
 
+def _check_source_credential(source: SourceSettings | None, directory: str | None, promised: Collection[str]) -> None:
+    """Raise InputError if the policy source needs a credential that the runner would not have."""
+    if source is not None and source.sas is not None and source.sas.credential not in promised:
+        source.sas.path(directory)
+
+
 def _report(given: Mapping[str, Any], setup: Setup | None, needs: Needs, error: InputError | None) -> dict[str, Any]:
     artifact = None if setup is None else setup.policies.artifact
     digest = config.digest_of(given["config"]) if given["config"] is not None and setup is None else None
@@ -53,6 +65,7 @@ def _report(given: Mapping[str, Any], setup: Setup | None, needs: Needs, error: 
         "error": None if error is None else str(error),
         "config": digest if setup is None else setup.config,
         "policy": None if artifact is None else artifact.digest,
+        "serial": None if artifact is None else artifact.serial,
         "policies": [] if setup is None else list(setup.policies.names),
         "api_version": None if artifact is None else artifact.api_version,
         "source": None if artifact is None else artifact.source,

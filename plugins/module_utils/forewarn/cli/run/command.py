@@ -19,7 +19,7 @@ from ...system.service_manager import as_service
 from ...system.signals import StopSignals
 from ..service_options import refuse_elsewhere
 from .options import add_options
-from .setup import read
+from .setup import Setup, read, remember
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +59,7 @@ def _run(args: argparse.Namespace, stop: StopSignals | None) -> int:
     try:
         if directory is not None:
             dry_runs.claim(directory, bool(args.dry_run))
+            setup = _remembered(setup)
         if not (args.once or args.dry_run):  # these run no hooks
             machine.lock()
             for text in machine.others:
@@ -69,12 +70,20 @@ def _run(args: argparse.Namespace, stop: StopSignals | None) -> int:
         from .service import serve
 
         with _noting_the_wait(client) if args.once else nullcontext():
-            serve(setup, client, directory, lambda: read(given, os.environ), doubt, stop)
+            serve(setup, client, directory, lambda offer: read(given, os.environ, offer), doubt, stop)
     finally:
         machine.release()
         if lock is not None:
             lock.release()
     return 0
+
+
+def _remembered(setup: Setup) -> Setup:
+    """Remember signed policies. On a full disk the runner starts all the same, and says that it could not."""
+    try:
+        return remember(setup)
+    except InputError as error:
+        return setup._replace(loaded=setup.loaded._replace(problem=error.message))
 
 
 def _noting_the_wait(client: Client) -> AbstractContextManager[None]:

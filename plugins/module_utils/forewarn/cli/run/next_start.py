@@ -30,8 +30,8 @@ def examine(directory: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what is on disk for the runner whose state directory and latest heartbeat these are.
 
     None if the heartbeat does not say where that is, or if another user's runner left it: it trusts other files. The
-    values: ``config`` (path), ``digest`` (of its bytes), ``policy`` (digest), ``error`` (why a runner would not start),
-    ``program`` (path), ``version``; each a text or None.
+    values: ``config`` (path), ``digest`` (of its bytes), ``policy`` (digest), ``refused`` (why it is not that of the
+    configuration), ``error`` (why a runner would not start), ``program`` (path), ``version``; each a text or None.
     """
     options = fields.get("options")
     try:
@@ -46,6 +46,7 @@ def examine(directory: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
         "config": config,
         "digest": None if config is None else run_config.digest_of(config),
         "policy": None,
+        "refused": None,
         "error": None,
         "program": program,
         "version": None if program is None else _version(Path(program)),
@@ -56,7 +57,7 @@ def examine(directory: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
         setup = read({**defaults(), **options}, {"STATE_DIRECTORY": live})
         if not setup.args.dry_run:
             examine_needs(setup.policies.hooks_by_rule()).refuse_untrusted()
-        found["policy"] = setup.policies.digest
+        found["policy"], found["refused"] = setup.policies.digest, setup.loaded.problem
     except InputError as error:
         found["error"] = str(error)
     return found
@@ -76,6 +77,9 @@ def problems(runner: Mapping[str, Any], found: Mapping[str, Any], *, running: bo
         said.append(f"the configuration {found['config']} has changed since the runner loaded it: reload or restart it")
     elif running and runner["policy"] is not None and found["policy"] != runner["policy"]:
         said.append(f"the policies on disk have changed since the runner loaded them, to {found['policy']}: reload it")
+    known = [text.rstrip("…") for text in (runner["policy_problem"], runner["reload_problem"]) if text]
+    if found["refused"] is not None and not found["refused"].startswith(tuple(known)):
+        said.append(f"the policies on disk would not be used: {found['refused']}")
     if found["program"] is not None and found["version"] is None:
         said.append(f"the runner would not start{' again' if running else ''}: its program {found['program']} is gone")
     elif running and found["version"] is not None and found["version"] != runner["version"]:

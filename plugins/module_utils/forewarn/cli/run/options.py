@@ -67,6 +67,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"directory for what must survive a restart (default: {STATE_DEFAULT}; with --dry-run its subdirectory "
         "dry-run; none with --once)",
     )
+    parser.add_argument(
+        "--signers",
+        metavar="FILE",
+        help="use only policies that somebody in this list of allowed signers has signed (see ssh-keygen(1))",
+    )
+    parser.add_argument("--revoked-signers", metavar="FILE", help="list of keys whose signatures are refused")
+    parser.add_argument(
+        "--policy-source", metavar="URL", help="ask there for newer policies every minute; needs --signers"
+    )
     parser.add_argument("--shadow", metavar="FILE", help="second artifact, which decides too; differences are logged")
     parser.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics there, for node_exporter")
     parser.add_argument(

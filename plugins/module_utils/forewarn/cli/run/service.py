@@ -41,10 +41,12 @@ from ...runner.telemetry.system_log import open_log
 from ...system.paths import credentials_directory, memory_directory
 from ...system.service_manager import ServiceNotifier
 from ...system.signals import StopSignals
-from .setup import SINK_FORMATS, Setup
+from .setup import SINK_FORMATS, Setup, remember, scratch
 
 if TYPE_CHECKING:
+    from ...runner.policy_source.source import SourceOptions
     from ...runner.sink.sink import SinkSettings
+    from ...runner.state.accepted_policy import SignedPolicy
     from ...runner.telemetry.http_listener import HttpListener
 
 # How long to wait at the end until the log is written; a reader that stalls gets no more of it.
@@ -57,7 +59,7 @@ def serve(
     setup: Setup,
     client: Client,
     directory: str | None,
-    read_again: Callable[[], Setup],
+    read_again: Callable[[SignedPolicy | None], Setup],
     doubt: str | None = None,
     stop: StopSignals | None = None,
 ) -> None:
@@ -85,7 +87,7 @@ def _serve(
     setup: Setup,
     client: Client,
     directory: str | None,
-    read_again: Callable[[], Setup],
+    read_again: Callable[[SignedPolicy | None], Setup],
     log: Log,
     stop: StopSignals,
     needs: Needs,
@@ -121,11 +123,12 @@ def _serve(
         requester=requester,
         fallback_directory=elsewhere,
         shadow=None if setup.shadow is None else Shadow(setup.shadow),
-        reload=lambda: _reloaded(read_again(), setup, mode),
+        reload=lambda offer: _reloaded(read_again(offer), setup, mode),
         previous=_previous(beat, clocks),
         needs_watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
         sink=None if mode.once else _sink(args, settings),
         group=None if mode.once or mode.dry_run else _group(setup, client, stop, clocks),
+        policy_source=None if mode.once else _policy_source(setup, client),
     )
     if setup.group is None and directory is not None and Path(directory, obligations.FILE_NAME).exists():
         reason = "this VM may still hold a slot of the group that it belonged to, and has no group_store any more"
@@ -155,6 +158,16 @@ def _sink(args: argparse.Namespace, hooks: commands.HookSettings) -> SinkSetting
 
     wanted = args.sink_format or SINK_FORMATS[0]
     return SinkSettings(args.sink_url, wanted, args.sink_bearer_file, args.sink_credential, hooks)
+
+
+def _policy_source(setup: Setup, client: Client) -> SourceOptions | None:
+    if setup.source is None:
+        return None
+    from ...runner.policy_source.source import SourceOptions  # here: most have none
+
+    args = setup.args
+    endpoint, directory = client.endpoint.url, credentials_directory(os.environ)
+    return SourceOptions(setup.source, args.signers, args.revoked_signers, endpoint, directory, scratch(os.environ))
 
 
 def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> GroupOptions | None:
@@ -214,11 +227,14 @@ def _needs_check(setup: Setup, mode: Mode, needs: Needs) -> NeedsCheck | None:
 
 def _facts(setup: Setup) -> dict[str, Any]:
     """Return what the heartbeat says of a configuration that was loaded."""
-    source = setup.policies.artifact.source
+    source, loaded = setup.policies.artifact.source, setup.loaded
     return {
         "config": setup.config,
         "policies": list(setup.policies.names),
         "source": None if source is None else dict(source),
+        "serial": loaded.artifact.serial,
+        "serial_since": loaded.since,
+        "policy_problem": loaded.problem,
     }
 
 
@@ -240,6 +256,9 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     health.facts.update(vm_given=args.vm_name is not None, options=setup.options, program=commands.ROOT)
     health.facts.update(_facts(setup))
     health.record_policies(setup.policies)
+    if setup.loaded.problem is not None:
+        log.error("policy-refused", reason=setup.loaded.problem, hint="The policies that were in use last are in use.")
+        metrics.set("forewarn_last_reload_successful", 0.0)
     python = ".".join(str(part) for part in sys.version_info[:3])
     metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
     metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
@@ -268,10 +287,15 @@ def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Configuration:
             f"{before.policies.api_version}",
             "Restart the runner.",
         )
+    if setup.source != before.source:
+        raise InputError("the policy source has changed", "Restart the runner.")
     if setup.group != before.group:
         raise InputError("the group of this VM, its members or its store have changed", "Restart the runner.")
+    if setup.loaded.problem is not None:
+        raise InputError(setup.loaded.problem)
     needs = _trusted_needs(setup, mode)
     shadow = None if setup.shadow is None else Shadow(setup.shadow)
+    setup = remember(setup)
     return Configuration(
         setup.policies,
         shadow,

@@ -8,29 +8,30 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ...events import LATEST_API_VERSION
 from ...imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, check_endpoint, resolve_endpoint
-from ...policy.artifact import Artifact, load_file
 from ...policy.engine import PolicySet
 from ...policy.params import from_options
 from ...policy.structure import exposes_secret
 from ...runner.state import directories, dry_runs
 from ...system import trust
-from ...system.account import is_administrator
 from ...system.log_destination import LogDestination
-from ...system.paths import state_directory
+from ...system.paths import memory_directory, state_directory
 from ...texts import redacted_url
 from ..service_options import refuse_empty_name
 from . import config as run_config  # at the top: an upgrade may have replaced this file by the time it is used
+from .artifact import LoadedPolicy, SignedFiles, accept, check_api_version, compile_now, load_artifact, load_shadow
 from .group import check_limits, read_group
 
 if TYPE_CHECKING:
     from ...runner.groups.settings import GroupSettings
+    from ...runner.policy_source.settings import SourceSettings
+    from ...runner.state.accepted_policy import SignedPolicy
 
 # The service allows one request per second on average, including other agents'; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
@@ -46,7 +47,8 @@ class Setup(NamedTuple):
     """The settings of a run. ``shadow`` decides too, without effect; ``interval`` is in seconds.
 
     ``directory`` is the state directory, None to keep nothing. ``config`` is the digest of the configuration file, and
-    ``options`` are those of the command line, as ``run_config.command_line`` returns them.
+    ``options`` are those of the command line, as ``run_config.command_line`` returns them. ``loaded`` says where the
+    policies come from.
     """
 
     policies: PolicySet
@@ -56,12 +58,15 @@ class Setup(NamedTuple):
     directory: str | None
     config: str | None
     options: Mapping[str, Any]
-    group: GroupSettings | None = None
+    group: GroupSettings | None
+    source: SourceSettings | None
+    loaded: LoadedPolicy
 
 
-def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
+def read(given: Mapping[str, Any], environ: Mapping[str, str], offer: SignedPolicy | None = None) -> Setup:
     """Read and check everything that the command line names: what passes here can start, and be reloaded.
 
+    ``offer`` are policies of the source, to be used instead of those of the configuration.
     Touches nothing, and asks nobody. Programs of hooks are not looked at: see ``hooks.needs``. Raises InputError.
     """
     args = argparse.Namespace(**given)
@@ -87,14 +92,75 @@ def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
     if directory is not None:
         directories.StateDirectory(directory).check()
         dry_runs.check(directory, bool(args.dry_run))
-    artifact = _artifact(args)
-    params.update(from_options(args.param, artifact.params))
-    policies = PolicySet(artifact, params)
+    files = _signed_files(args, directory, environ)
+    loaded = _loaded(args, files, offer)
+    params.update(from_options(args.param, loaded.artifact.params))
+    policies = PolicySet(loaded.artifact, params)
     group = read_group(args)
     if not (args.dry_run or args.once):  # these prepare nothing
         check_limits(policies, group)
-    shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
-    return Setup(policies, shadow, interval, args, directory, digest, run_config.command_line(given), group)
+    shadow = None if args.shadow is None else load_shadow(args.shadow, policies.api_version, params, files)
+    return Setup(
+        policies,
+        shadow,
+        interval,
+        args,
+        directory,
+        digest,
+        run_config.command_line(given),
+        group,
+        _source(args),
+        loaded,
+    )
+
+
+def remember(setup: Setup) -> Setup:
+    """Remember signed policies before they are put in use, so that older ones are refused from now on.
+
+    Raises InputError where that is not possible.
+    """
+    return setup if setup.directory is None else setup._replace(loaded=accept(setup.loaded, setup.directory))
+
+
+def _signed_files(args: argparse.Namespace, directory: str | None, environ: Mapping[str, str]) -> SignedFiles | None:
+    """Return what checks signatures, or None without signers. Raises InputError."""
+    if args.signers is None:
+        for name in ("revoked_signers", "policy_source"):
+            if getattr(args, name) is not None:
+                raise InputError(f"{name} is set, but no signers.", "Name a file of allowed signers, or leave it out.")
+        return None
+    if args.policy:
+        raise InputError("--policy compiles policies that nobody has signed.", "With signers, use an artifact.")
+    from ...policy.signature import Signers  # here: most have none
+
+    signers = Signers(args.signers, args.revoked_signers)
+    signers.check()
+    return SignedFiles(signers, directory, scratch(environ), args.policy_source is not None)
+
+
+def scratch(environ: Mapping[str, str]) -> str | None:
+    """Return a directory for temporary files that does without the disk, or None: then the system's has to do."""
+    memory = memory_directory(environ)
+    return memory if memory is not None and Path(memory).is_dir() else None
+
+
+def _source(args: argparse.Namespace) -> SourceSettings | None:
+    if args.policy_source is None:
+        return None
+    from ...runner.policy_source.settings import source_settings  # here: most have none
+
+    settings = source_settings(args.policy_source)
+    if settings.ca_file is not None:
+        trust.check_file(settings.ca_file, "CA file")
+    return settings
+
+
+def _loaded(args: argparse.Namespace, files: SignedFiles | None, offer: SignedPolicy | None) -> LoadedPolicy:
+    if args.policy:
+        return LoadedPolicy(compile_now(args.policy, args.api_version or LATEST_API_VERSION))
+    if files is not None and offer is not None:
+        return check_api_version(files.check_offer(offer), "the policy of the source", args.api_version)
+    return load_artifact(args.artifact, args.api_version, files)
 
 
 def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
@@ -168,55 +234,3 @@ def _checked_lead(seconds: float) -> float:
     if not 0 <= seconds <= LONGEST_PROBE_LEAD:
         raise InputError(f"the lead time of the probe is not between 0 s and {LONGEST_PROBE_LEAD:g} s")
     return float(seconds)
-
-
-def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> PolicySet:
-    trust.check_file(path, "artifact")
-    artifact = load_file(path)
-    if artifact.api_version != api_version:
-        raise InputError(
-            f"{path} is compiled for api-version {artifact.api_version}, the live policies for {api_version}.",
-            "Compile both for the same.",
-        )
-    declared = {entry["name"] for entry in artifact.params}
-    return PolicySet(artifact, {name: value for name, value in params.items() if name in declared})
-
-
-def _artifact(args: argparse.Namespace) -> Artifact:
-    """Return the artifact, loaded or compiled now. Raises InputError."""
-    if args.policy:
-        return _compile(args.policy, args.api_version or LATEST_API_VERSION)
-    trust.check_file(args.artifact, "artifact")
-    artifact = load_file(args.artifact)
-    if args.api_version not in (None, artifact.api_version):
-        raise InputError(
-            f"{args.artifact} is compiled for api-version {artifact.api_version}, not {args.api_version}.",
-            f"Compile it again with --api-version {args.api_version}, or leave the option out.",
-        )
-    return artifact
-
-
-def _compile(paths: Sequence[str], api_version: str) -> Artifact:
-    hint = "Use --artifact with the output of 'forewarn policy compile' on another machine."
-    if sys.version_info < (3, 11):
-        raise InputError("--policy compiles policies, which needs Python 3.11 or newer.", hint)
-    # Imported here: a VM that runs an artifact has neither the compiler nor its libraries.
-    try:
-        from ...compiler.imports.libraries import imported_files
-        from ...compiler.paths import find_policies, paths_of
-        from ...compiler.policies import load_policies
-        from ...compiler.requirements import MissingLibraryError
-    except ModuleNotFoundError as error:
-        raise InputError(f"--policy compiles policies, which needs the missing module {error.name}.", hint) from error
-    try:
-        found = paths_of(paths)
-        if is_administrator():  # other users run policies of their own; an artifact is always checked
-            policies = find_policies(found)
-            for policy in policies:
-                trust.check_file(str(policy.path), "policy")
-            for origin in imported_files(policies).found:
-                if (library := origin.file) is not None:
-                    trust.check_file(str(library), "library of policies")
-        return load_policies(found, api_version)
-    except MissingLibraryError as error:
-        raise InputError(f"--policy: {error.message}.", hint) from error

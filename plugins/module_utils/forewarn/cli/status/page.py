@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import failing_recoveries
 from ..output.console import one_line
-from ..output.page import Page, announced_text, resources_text
+from ..output.page import Page, announced_text, iso, resources_text
 from ..run import next_start
 from ..runner_state import list_of, number_of, text_of
 from .report import RUNNING, name_of, unread_text
@@ -85,6 +85,15 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
         texts = [", ".join(runner["policies"]), runner["policy"], _source_text(runner["source"] or {})]
         for number, text in enumerate(text for text in texts if text):
             page.hanging(_label("" if number else "policy"), text)
+    if runner["serial"] is not None:
+        since = "" if runner["serial_since"] is None else f", here since {runner['serial_since']}"
+        page.hanging(_label(""), f"serial {runner['serial']}{since}")
+    if running and runner["policy_problem"]:
+        text = f"not those of the configuration, but those that were in use last: {runner['policy_problem']}"
+        page.hanging(_label(""), text, "bold", "red")
+    if running and runner["policy_source"]:
+        said, styles = _policy_source_text(runner["policy_source"])
+        page.hanging(_label("source"), said, *styles)
     if report["pause"] is not None:
         colour = ("bold", "red") if report["pause"]["problem"] else ("yellow",)
         page.hanging(_label("paused"), report["pause"]["text"], *colour)
@@ -115,6 +124,15 @@ def _group_text(group: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     text += f"; {waiting} {'waits' if waiting == 1 else 'wait'} for a slot" if waiting else ""
     text += f"; for {ended} it has still to be given back" if ended else ""
     problem = text_of(group, "problem")
+    return (f"{text}: {problem}", ("bold", "red")) if problem else (text, ())
+
+
+def _policy_source_text(source: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return what the policy source has, with its style."""
+    checked, share, problem = number_of(source, "checked_at"), number_of(source, "share"), text_of(source, "problem")
+    text = f"{text_of(source, 'url')}, " + ("not asked yet" if checked is None else f"asked at {iso(checked)}")
+    text += f"; serial {number_of(source, 'serial')}" if number_of(source, "serial") else ""
+    text += f", for {share:g} % of the VMs" if share is not None else ""
     return (f"{text}: {problem}", ("bold", "red")) if problem else (text, ())
 
 

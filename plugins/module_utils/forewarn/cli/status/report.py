@@ -81,6 +81,8 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the service {service['text']}")
     if runner["condition"] == RUNNING and runner["reload_problem"]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
+    if runner["condition"] == RUNNING and runner["policy_problem"]:
+        problems.append(f"other policies than the configuration's are in use: {runner['policy_problem']}")
     if paused is not None and paused.problem is not None:
         problems.append(paused.describe())
     disk = next_start.examine(state.directory, fields)
@@ -143,6 +145,7 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
     fields = state.beat.fields if state.beat else {}
     started, last = stamp_of(fields, "started"), state.beat.stamp if state.beat else None
     condition, text = _condition(state, clocks)
+    since = number_of(fields, "serial_since")
     if condition == RUNNING and started is not None:
         text = f"running since {iso(started.wall)} ({duration_text(clocks.since(started))})"
     return {
@@ -164,6 +167,10 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
         "sink": object_of(fields, "sink") or None,
         "group": object_of(fields, "group") or None,
         "reload_problem": text_of(fields, "reload_problem") or None,
+        "serial": number_of(fields, "serial"),
+        "serial_since": None if since is None else iso(since, "milliseconds"),
+        "policy_problem": text_of(fields, "policy_problem") or None,
+        "policy_source": object_of(fields, "policy_source") or None,
         "started_at": None if started is None else iso(started.wall, "milliseconds"),
         "last_alive_at": None if last is None else iso(last.wall, "milliseconds"),
         "silent_seconds": None if last is None else round(clocks.since(last), 3),

@@ -64,15 +64,22 @@ class _TimedTlsSocket(_TimedSocket, ssl.SSLSocket):
 
 
 class AddressConnection(http.client.HTTPConnection):
-    """A connection to an address, encrypted where that is. In the runner, http.client has no HTTPSConnection."""
+    """A connection to an address, encrypted where that is. In the runner, http.client has no HTTPSConnection.
+
+    With a ``proxy`` it is a tunnel through that (RFC 9110, 9.3.6): the proxy sees names, and no content.
+    """
 
     sock: _TimedSocket | Any  # None while disconnected
 
-    def __init__(self, address: Address, files: TlsFiles) -> None:
-        super().__init__(address.host, address.port)
+    def __init__(self, address: Address, files: TlsFiles, proxy: Address | None = None) -> None:
+        first = proxy or address
+        super().__init__(first.host, first.port)
         self.deadline = 0.0
         self._files = files if address.secure else None
-        self._lookup = Lookup(address.host, address.port)
+        self._lookup = Lookup(first.host, first.port)
+        self._server = address.host
+        if proxy is not None:
+            self.set_tunnel(address.host, address.port)
 
     def connect(self) -> None:
         found = self._lookup.addresses(remaining(self.deadline) / 2)
@@ -91,12 +98,16 @@ class AddressConnection(http.client.HTTPConnection):
             plain.settimeout(seconds)
             plain.connect(address)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tunnel_host:  # type: ignore[attr-defined]  # http.client's own, as the next one
+                self.sock = plain
+                plain.begin(self.deadline)
+                self._tunnel()  # type: ignore[attr-defined]
             if self._files is None:
                 return plain
             context = self._files.context()
             context.sslsocket_class = _TimedTlsSocket
             plain.settimeout(remaining(self.deadline))
-            return context.wrap_socket(plain, server_hostname=self.host)  # type: ignore[return-value]  # of that class
+            return context.wrap_socket(plain, server_hostname=self._server)  # type: ignore[return-value]  # of that class
         except BaseException:  # whatever it is, the socket must not stay open
             plain.close()
             raise

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HTTP and HTTPS to one server over one kept connection, with every request bounded in time and size.
 
-No request goes through a proxy, no redirect is followed, and none is sent twice.
+No request goes through a proxy unless the caller names one, no redirect is followed, and none is sent twice.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class StoreReply(NamedTuple):
 
 
 class PersistentConnection:
-    """Requests to the server of one address. Not thread-safe."""
+    """Requests to the server of one address, through ``proxy`` if there is one. Not thread-safe."""
 
-    def __init__(self, address: Address, files: TlsFiles) -> None:
+    def __init__(self, address: Address, files: TlsFiles, proxy: Address | None = None) -> None:
         self.where = address.where
-        self._connection = AddressConnection(address, files)
+        self._connection = AddressConnection(address, files, proxy)
         self._closed_hint = ""
         if address.secure and files.certificate_file is None:
             self._closed_hint = "It may want a client certificate; the settings of the store name none."

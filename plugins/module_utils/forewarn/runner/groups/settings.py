@@ -132,18 +132,18 @@ def open_store(settings: StoreSettings, credentials_directory: str | None, ident
     if settings.blob is None:
         from .etcd import Etcd
 
-        password = _reader(settings.password, credentials_directory)
+        password = secret_reader(settings.password, credentials_directory)
         return Etcd(settings.etcd, files, settings.user, password)
     from .azure_blob import AzureBlob
     from .azure_login import AzureLogin, IdentityLogin, SasLogin
 
-    login: AzureLogin = SasLogin(_reader(settings.sas, credentials_directory))
+    login: AzureLogin = SasLogin(secret_reader(settings.sas, credentials_directory))
     if settings.identity is not None:
         login = IdentityLogin(identity_endpoint, settings.identity or None)
     return AzureBlob(settings.blob, files, login)
 
 
-def _reader(source: SecretSource | None, credentials_directory: str | None) -> Callable[[], str]:
+def secret_reader(source: SecretSource | None, credentials_directory: str | None) -> Callable[[], str]:
     """Return what reads a secret each time anew, so that another one works without a restart. Raises InputError."""
     path = "" if source is None else source.path(credentials_directory)
 
@@ -163,7 +163,7 @@ def _endpoints(value: object, _name: str) -> tuple[Address, ...]:
         raise InputError("etcd is not a list of URLs.", 'Write it like ["https://etcd-1.example.com:2379"].')
     found = []
     for position, url in enumerate(value, 1):
-        address = _address(f"etcd, URL {position}", url)
+        address = store_address(f"etcd, URL {position}", url)
         if address.path:
             raise InputError(f"etcd, URL {position} has a path, and takes none.")
         if not re.search(r":[0-9]+/?$", url):
@@ -175,13 +175,13 @@ def _endpoints(value: object, _name: str) -> tuple[Address, ...]:
 
 
 def _container(value: object, name: str) -> Address:
-    address = _address(name, value)
+    address = store_address(name, value)
     if address.path.count("/") not in (1, 2):
         raise InputError("blob has no container.", "Write it like https://ACCOUNT.blob.core.windows.net/CONTAINER.")
     return address
 
 
-def _address(what: str, url: object) -> Address:
+def store_address(what: str, url: object) -> Address:
     """Return the address. Raises InputError, which never shows the URL: a secret may have been put into it."""
     if not isinstance(url, str):
         raise InputError(f"{what} is not a text.")
@@ -196,7 +196,8 @@ def _address(what: str, url: object) -> Address:
     return address
 
 
-def _path(value: object, name: str) -> str:
+def file_path(value: object, name: str) -> str:
+    """Return the value of a setting that is a path. Raises InputError."""
     if not isinstance(value, str) or "\0" in value:
         raise InputError(f"{name} is not an absolute path.")
     return value
@@ -208,18 +209,20 @@ def _user(value: object, name: str) -> str:
     return value
 
 
-def _secret(value: object, name: str) -> SecretSource:
+def secret_source(value: object, name: str) -> SecretSource:
+    """Return the value of a setting that says where a secret is. Raises InputError."""
     if not isinstance(value, dict) or len(value) != 1 or not value.keys() <= {"credential", "file"}:
         raise InputError(f"{name} has to be an object with exactly one of credential and file.", _SOURCE_HINT)
     if "file" in value:
-        return SecretSource(None, _path(value["file"], f"{name}: file"))
+        return SecretSource(None, file_path(value["file"], f"{name}: file"))
     credential = value["credential"]
     if not (isinstance(credential, str) and _CREDENTIAL.fullmatch(credential)):
         raise InputError(f"{name}: credential is not the name of a credential.", _SOURCE_HINT)
     return SecretSource(credential, None)
 
 
-def _identity(value: object, name: str) -> str:
+def identity_name(value: object, name: str) -> str:
+    """Return the value of a setting that selects a managed identity, "" for the system-assigned. Raises InputError."""
     if value is True:
         return ""
     if not (isinstance(value, str) and _CLIENT_ID.fullmatch(value)):
@@ -231,11 +234,11 @@ def _identity(value: object, name: str) -> str:
 _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "etcd": _endpoints,
     "blob": _container,
-    "ca_file": _path,
-    "certificate_file": _path,
-    "key_file": _path,
+    "ca_file": file_path,
+    "certificate_file": file_path,
+    "key_file": file_path,
     "user": _user,
-    "password": _secret,
-    "sas": _secret,
-    "identity": _identity,
+    "password": secret_source,
+    "sas": secret_source,
+    "identity": identity_name,
 }

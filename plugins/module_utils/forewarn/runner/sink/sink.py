@@ -84,7 +84,7 @@ class Sink:
             self._metrics.count(name, 0.0)  # so that the first is an increase
         self._metrics.count("forewarn_sink_requests_total", 0.0, result="failed")
 
-    def send_if_due(self) -> None:
+    def start_if_due(self) -> None:
         """Send a batch if one is due. Call it at each tick."""
         now = self._clocks.monotonic()
         if self._due is None and not self._sending and self._journal.entries_written > self._entries_seen:

@@ -127,6 +127,10 @@ class HealthReporter:
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
         self._metrics.replace("forewarn_artifact_info", info)
+        serial, since = policies.artifact.serial, self.facts.get("serial_since")
+        serials: dict[tuple[object, ...], Value] = {} if serial is None else {(): float(serial)}
+        self._metrics.replace("forewarn_policy_serial", serials)
+        self._metrics.set("forewarn_policy_loaded_timestamp_seconds", since or self._clocks.wall())
 
     def watch_needs(self, check: NeedsCheck | None, missing: Sequence[str]) -> None:
         """Report what is ``missing`` for hooks now, and what ``check``, unless None, returns from now on."""
@@ -179,6 +183,8 @@ class HealthReporter:
             parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
         if self._missing:
             parts.append(f"hooks lack what they need: {'; '.join(self._missing)}")
+        if self.facts.get("policy_problem"):
+            parts.append(f"other policies are in use: {self.facts['policy_problem']}")
         if self.facts.get("reload_problem"):
             parts.append(f"the last reload was refused: {self.facts['reload_problem']}")
         text = "; ".join(parts)

@@ -56,6 +56,19 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "forewarn_artifact_info": Metric(
             GAUGE, "The policies the runner decides by; always 1.", ("digest", "api_version")
         ),
+        "forewarn_policy_serial": Metric(GAUGE, "The serial of the signed policies in use; nothing if they have none."),
+        "forewarn_policy_loaded_timestamp_seconds": Metric(
+            GAUGE, "When the policies in use were put in use, in seconds since 1970."
+        ),
+        "forewarn_policy_source_up": Metric(
+            GAUGE, "1 if the last question to the policy source was answered with what can be used, otherwise 0."
+        ),
+        "forewarn_policy_source_last_success_timestamp_seconds": Metric(
+            GAUGE, "When the policy source was last up, in seconds since 1970."
+        ),
+        "forewarn_policy_source_checks_total": Metric(
+            COUNTER, "Questions to the policy source, by their result.", ("result",)
+        ),
         "forewarn_start_timestamp_seconds": Metric(GAUGE, "When the runner started, in seconds since 1970."),
         "forewarn_last_reload_successful": Metric(
             GAUGE, "0 if the last reload failed, and the runner kept what it had; otherwise 1."

@@ -1,0 +1,83 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy accept``: lets signed policies follow that are older than those in use. See docs/signing.md.
+
+Beside ``policy`` and not in it: a VM has this command, and none of those that need the compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from ..errors import InputError
+from ..policy.artifact import LARGEST_SERIAL, load_file
+from ..runner.clocks import Clocks
+from ..runner.hooks.recovery_requests import requesting_user
+from ..runner.state import accepted_policy
+from ..runner.state.accepted_policy import Permit
+from ..runner.telemetry import heartbeat
+from ..system import paths
+from .output.console import write_result
+from .run.config import read_config
+from .runner_state import add_state_argument, number_of, object_of, state_directory, text_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--older",
+        type=int,
+        nargs="?",
+        const=0,
+        required=True,
+        metavar="SERIAL",
+        help="the serial that may follow (default: that of the policies which were refused as older)",
+    )
+    add_state_argument(parser)
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    parser.epilog = "Nothing changes before the next reload. The policies still need a valid signature."
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the permit, and say what to do next."""
+    directory = state_directory(args.state, args.dry_run)
+    accepted = accepted_policy.read_accepted(directory)
+    if accepted is None:
+        hint = "Only a runner with signers looks at serials; its first policies may have any."
+        raise InputError(f"{directory}: no signed policies are in use.", hint)
+    serial = args.older or _refused_serial(directory, accepted.serial)
+    if not 1 <= serial <= LARGEST_SERIAL:
+        raise InputError(f"--older {serial}: a serial is a whole number from 1 to {LARGEST_SERIAL}.")
+    if serial >= accepted.serial:
+        raise InputError(f"serial {serial} is not older than {accepted.serial}, the one in use: it needs no permit.")
+    permit = Permit(serial, accepted.serial, requesting_user(os.environ), round(Clocks().wall(), 3))
+    accepted_policy.write_permit(directory, permit)
+    console = write_result(args.json, "policy-accept", {"state": directory, **permit._asdict()})
+    console.result("accepted", f"serial {serial} or newer may follow {accepted.serial} on this VM.", "green")
+    console.line("Reload the runner: systemctl reload forewarn")
+    return 0
+
+
+def _refused_serial(directory: str, in_use: int) -> int:
+    """Return the serial of older policies of the source or the configuration. Raises InputError without any."""
+    beat = heartbeat.read(directory, paths.memory_directory(os.environ))
+    fields: Mapping[str, Any] = {} if beat is None else beat.fields
+    found = [number_of(object_of(fields, "policy_source"), "refused_serial"), _configured_serial(fields)]
+    older = [int(serial) for serial in found if serial is not None and serial < in_use]
+    if not older:
+        raise InputError(f"nothing older than serial {in_use} was refused here.", "Name it: --older SERIAL.")
+    return older[0]
+
+
+def _configured_serial(fields: Mapping[str, Any]) -> int | None:
+    options = object_of(fields, "options")
+    path: object = options.get("artifact")
+    with suppress(InputError):
+        if path is None and text_of(options, "config"):
+            path = read_config(text_of(options, "config")).options.get("artifact")
+        return None if not isinstance(path, str) else load_file(path).serial
+    return None
