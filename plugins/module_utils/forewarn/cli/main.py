@@ -74,7 +74,9 @@ GROUP_COMMANDS = {
     "create": ("group.create", "create the semaphore of a group, before its first limit"),
     "release": ("group.release", "free the slots of a VM that will not do it itself"),
 }
-FLEET_COMMANDS: dict[str, tuple[str, str]] = {}
+FLEET_COMMANDS = {
+    "publish": ("fleet.publish", "publish signed policies for VMs that pull them, in waves"),
+}
 EMULATE_COMMANDS = {
     "publish": ("emulate.publish", "make a running emulator announce an event"),
     "cancel": ("emulate.change", "remove an event that has not started"),

@@ -61,9 +61,9 @@ class Signers(NamedTuple):
             with tempfile.TemporaryDirectory(prefix="forewarn-", dir=directory) as private:
                 file = Path(private, "signature")
                 file.write_bytes(signature)
-                options = ["-n", NAMESPACE, "-s", str(file), "-f", self.allowed]
+                options = ["-n", NAMESPACE, "-s", str(file), "-f", os.path.abspath(self.allowed)]
                 if self.revoked is not None:
-                    options += ["-r", self.revoked]
+                    options += ["-r", os.path.abspath(self.revoked)]
                 for principal in self._principals():
                     done = _ssh_keygen("-Y", "verify", "-I", principal, *options, given=content)
                     if done.returncode == 0:

@@ -86,14 +86,26 @@ def decode(content: bytes) -> list[Wave]:
     return waves
 
 
-def encode(waves: Sequence[Wave]) -> bytes:
-    """Return the manifest with these waves, as JSON."""
-    entries = [{name: value for name, value in wave._asdict().items() if value is not None} for wave in waves]
-    for entry in entries:
-        if "start" in entry:
-            entry["start"] = _iso(entry["start"])
-    content = {"format": FORMAT, "version": _VERSION, "waves": entries}
+def previous(content: bytes) -> Wave | None:
+    """Return the policies that a valid manifest remembers for those who publish: those before the latest, if any."""
+    found = json.loads(content).get("previous")
+    try:
+        return None if found is None else _wave(found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"the manifest is damaged: {type(error).__name__}: {error}.", "Publish it again.") from error
+
+
+def encode(waves: Sequence[Wave], before: Wave | None = None) -> bytes:
+    """Return the manifest with these waves, as JSON. ``before`` is for ``previous``."""
+    content: dict[str, Any] = {"format": FORMAT, "version": _VERSION, "waves": [_entry(wave) for wave in waves]}
+    if before is not None:
+        content["previous"] = _entry(before)
     return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
+def _entry(wave: Wave) -> dict[str, Any]:
+    entry = {name: value for name, value in wave._asdict().items() if value is not None}
+    return entry if wave.start is None else {**entry, "start": _iso(wave.start)}
 
 
 def _iso(seconds: float) -> str:

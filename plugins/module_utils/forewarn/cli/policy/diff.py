@@ -11,14 +11,13 @@ import sys
 from functools import partial
 
 from ...analysis.diff.diff import Difference, compare
-from ...analysis.diff.kinds import FAIL_ON, KINDS, MORE, fails
-from ...analysis.query.answers import NONE
+from ...analysis.diff.kinds import MORE
 from ...analysis.query.query import query
 from ...analysis.report.page import difference_page
-from ...compiler.wording import closest
 from ...policy.params import from_options
 from ..output.console import Console, write_json
 from .common import add_api_version, add_html, add_param, write_html
+from .diff_options import add_fail_on, add_forbid, is_refused
 from .diff_report import Forbidden, as_json, as_markdown, as_sarif, show, show_forbidden
 from .revision import load
 from .run_analysis import analysed
@@ -32,24 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_param(parser)
     parser.add_argument("--format", choices=("text", "json", "markdown", "sarif"), default="text")
     add_html(parser)
-    parser.add_argument(
-        "--fail-on",
-        type=_words,
-        metavar="WHAT",
-        default=(MORE,),
-        help="exit with 1 if more is approved than before (more-permissive, the default), if anything changes (any), "
-        "never (none), or for a comma-separated list of more-permissive, less-permissive, fewer-promises and kinds "
-        f"of change: {', '.join(KINDS)}",
-    )
-    parser.add_argument(
-        "--forbid",
-        action="append",
-        default=[],
-        metavar="EXPRESSION",
-        help="exit with 1 if an event changes so, or if it is not proven that none does, whatever --fail-on says; "
-        "repeatable. An expression of CEL: 'was' is the old decision, 'decision' the new one ('now' is the time, as in "
-        "rules). For example 'was == hold && decision == approve && event.EventType == \"Terminate\"'",
-    )
+    add_fail_on(parser, MORE)
+    add_forbid(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,26 +57,4 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(difference, Console(sys.stdout))
         show_forbidden(forbidden, (args.old, args.new), Console(sys.stdout))
-    if any(one.found.verdict != NONE for one in forbidden):
-        return 1
-    if difference.incomplete and "none" not in args.fail_on:
-        return 1
-    failed = any(fails(args.fail_on, change.effect, change.kinds) for change in difference.changes)
-    return int(failed or any(fails(args.fail_on, one.effect, (one.kind,)) for one in difference.declarations))
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """Read the list of --fail-on. Raises argparse.ArgumentTypeError."""
-    words = tuple(word.strip() for word in text.split(","))
-    for word in words:
-        if word not in FAIL_ON and word not in KINDS:
-            meant = closest(word, [*FAIL_ON, *KINDS])
-            hint = (
-                f"did you mean {meant}?"
-                if meant
-                else f"use {', '.join(FAIL_ON)} or kinds of change, which --help lists"
-            )
-            raise argparse.ArgumentTypeError(f"{word!r} is no kind of change; {hint}")
-    if "none" in words and len(words) > 1:
-        raise argparse.ArgumentTypeError("'none' stands alone: it means that nothing fails")
-    return words
+    return int(is_refused(difference, forbidden, args.fail_on))
