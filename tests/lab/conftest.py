@@ -52,8 +52,8 @@ def start_lab(lab_machine: None) -> Iterator[Start]:
     """Return a function that starts a lab for this test: ``start_lab({"web_0": "trixie"}, joined=False)``."""
     with ExitStack() as stack:
 
-        def start(hosts: Mapping[str, str] = HOSTS, *, joined: bool = False) -> Lab:
-            return stack.enter_context(Lab(hosts, SETTINGS, joined=joined))
+        def start(hosts: Mapping[str, str] = HOSTS, *, joined: bool = False, image: Path | None = None) -> Lab:
+            return stack.enter_context(Lab(hosts, SETTINGS, joined=joined, image=image))
 
         yield start
 

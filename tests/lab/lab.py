@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -30,8 +31,8 @@ from .places import Place, sweep
 _CHUNK = 65_536
 # The hosts' boot id is a mount of systemd-nspawn's, which older systemds lose when they protect /proc in this way; a
 # machine has no such mount. The newest release runs with the role's unit as it is.
-_BOOT_ID_KEPT = ["ProtectKernelTunables=false", "ProtectControlGroups=false"]
-_SUITES_THAT_LOSE_IT = ("bullseye", "bookworm", images.SOFTWARE)
+BOOT_ID_KEPT = ["ProtectKernelTunables=false", "ProtectControlGroups=false"]
+SUITES_THAT_LOSE_IT = ("bullseye", "bookworm", images.SOFTWARE)
 # Of joined hosts, the first is 10.232.0.1. Each joined lab has a namespace of its own, and so the same addresses.
 _JOINED = "10.232.0.{}"
 # VMs of a lab, unless named otherwise: one of each Debian release.
@@ -43,16 +44,23 @@ SETTINGS = Settings(start_delay=0.5, gone_after=600.0)
 class Lab:
     """Hosts and their emulated service, ``with Lab({"web_0": "trixie"}) as lab: lab.host("web_0").ssh("uptime")``.
 
-    ``hosts``: resource name -> one of ``images.IMAGES``. ``joined``: they reach each other, by their own names. Raises
-    LabError where a host does not start.
+    ``hosts``: resource name -> one of ``images.IMAGES``. ``joined``: they reach each other, by their own names.
+    ``image``: the root file system that all of them have, if it is not that of their releases. Raises LabError where a
+    host does not start.
     """
 
     def __init__(
-        self, hosts: Mapping[str, str] = HOSTS, settings: Settings = SETTINGS, *, joined: bool = False
+        self,
+        hosts: Mapping[str, str] = HOSTS,
+        settings: Settings = SETTINGS,
+        *,
+        joined: bool = False,
+        image: Path | None = None,
     ) -> None:
         self._wanted = dict(hosts)
         self._settings = settings
         self._joined = joined
+        self._image = image
         self._stack = contextlib.ExitStack()
         self.hosts: list[Host] = []
 
@@ -69,7 +77,7 @@ class Lab:
                 "ansible_python_interpreter": host.python,
                 "ansible_ssh_private_key_file": str(host.key),
                 "ansible_ssh_common_args": " ".join(host.ssh_options),
-                **({"forewarn_unit_settings": _BOOT_ID_KEPT} if host.suite in _SUITES_THAT_LOSE_IT else {}),
+                **({"forewarn_unit_settings": BOOT_ID_KEPT} if host.suite in SUITES_THAT_LOSE_IT else {}),
             }
             for host in self.hosts
         }
@@ -91,7 +99,7 @@ class Lab:
             names = [own_name(name) for name in self._wanted] if hub else []
             peers = {name: _JOINED.format(number) for number, name in enumerate(names, 1)}
             for name, suite in self._wanted.items():
-                host = Host(name, suite, file_systems[suite], key, Place.take(), peers)
+                host = Host(name, suite, self._image or file_systems[suite], key, Place.take(), peers)
                 self._stack.callback(host.remove)  # also where what follows fails
                 host.place.connect()
                 if hub:

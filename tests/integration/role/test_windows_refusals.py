@@ -33,6 +33,7 @@ HERE: dict[str, tuple[dict[str, Any], str]] = {
     "sudo": ({"ansible_become": True}, "This VM has Windows, where become has no method sudo. Log in there as"),
     "settings": ({"forewarn_unit_settings": ["CPUQuota=50%"]}, "forewarn_unit_settings has no effect on a VM with"),
     "files": ({"forewarn_credential_files": {"a": "/a"}}, "Give their values with forewarn_credentials."),
+    "image": ({"forewarn_image": True}, "Roll out to each VM, once it runs."),
     "python": ({"forewarn_python": "/usr/bin/python3"}, "Set forewarn_windows_python."),
 }
 # Host -> its state, variables, and a part of what is said once it was asked.

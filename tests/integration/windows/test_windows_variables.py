@@ -66,6 +66,7 @@ OTHERS = {
     "forewarn_health_seconds",
     "forewarn_hooks_need",
     "forewarn_hooks_write",
+    "forewarn_image",
     "forewarn_keep",
     "forewarn_memory_max",
     "forewarn_policies_git",

@@ -19,6 +19,7 @@ from tools.sites.ansible_cores import CORE, ansible
 
 from ..lab import Lab
 from ..machine import LabError
+from .chroot import Chroot
 
 _PATIENCE = 1_800.0  # seconds for a playbook, which takes some ten on an idle machine
 _RECAP = re.compile(r"^(\S+)\s*: (ok=.*)$", re.MULTILINE)
@@ -40,7 +41,7 @@ class PlaybookRun(NamedTuple):
 class Playbooks:
     """``ansible-playbook`` in a directory of its own, with an inventory of a lab."""
 
-    def __init__(self, lab: Lab, directory: Path, collections_path: Path, core: str | None = CORE) -> None:
+    def __init__(self, lab: Lab | Chroot, directory: Path, collections_path: Path, core: str | None = CORE) -> None:
         """``core`` is a version of ansible-core, as in 2.16."""
         self.directory = directory
         self._core = core

@@ -114,6 +114,29 @@ def test_a_text_for_false_is_false(name: str, typed: Callable[[str, str], Any]) 
     assert [typed(f"forewarn_{name}", text) for text in ("true", "yes", "1")] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("credentials", {"token": "hunter2"}, "in forewarn_credential_files."),
+        ("group_files", {"ca_file": "ca.pem", "key_file": "key.pem"}, "in forewarn_group_store."),
+        ("vm_name", "web_0", "Leave it out."),
+        ("group_create", True, "on the first VM."),
+    ],
+)
+def test_an_image_with_a_secret_is_refused(role: Path, variable: str, value: object, said: str) -> None:
+    """Nor does it get a name, or the store a request. ``group_files`` may have certificates."""
+    variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
+    template = NativeEnvironment().from_string(variables["__forewarn_unfit_for_images"])
+    unset = {"credentials": {}, "group_files": {"ca_file": "ca.pem"}, "vm_name": "", "group_create": False}
+    given = {f"__forewarn_{name}": each for name, each in {**unset, variable: value}.items()}
+    found: Any = template.render(given)
+    (refusal,) = found
+    assert f"forewarn_{variable}" in refusal
+    assert refusal.endswith(said)
+    nothing: Any = template.render({f"__forewarn_{name}": each for name, each in unset.items()})
+    assert nothing == []
+
+
 def test_text_of_writable_paths_is_split_at_commas(typed: Callable[[str, str], Any]) -> None:
     """And not a path for each of its characters, the first of which is the root."""
     assert typed("forewarn_hooks_write_given", "/srv/app") == ["/srv/app"]
