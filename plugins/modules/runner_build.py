@@ -158,7 +158,7 @@ hooks:
   elements: str
   sample: [http, run]
 hooks_need:
-  description: What the kinds of hooks of the policies need from the sandbox, in the words of C(forewarn_hooks_need).
+  description: What the hooks of the policies need from the sandbox, in the words of C(forewarn_hooks_need).
   returned: success
   type: list
   elements: str

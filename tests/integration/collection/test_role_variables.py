@@ -40,6 +40,7 @@ rule:
     - {id: freeze, condition: 'event.EventType == "Freeze" && params.who != ""', output: approve}
 """
 ROLE = "forewarn.azure.forewarn"
+UNIT = "/../../plugins/module_utils/forewarn/fleet/forewarn.service.j2"
 PLAY = f"- {{hosts: all, gather_facts: false, roles: [{ROLE}]}}\n"
 CHECK = f"""\
 - hosts: all
@@ -63,7 +64,7 @@ WRITTEN_DOWN = f"""\
           typed: "{{{{ dict(names | zip(query('ansible.builtin.vars', *private))) }}}}"
           config: "{{{{ lookup('ansible.builtin.template', role ~ '/templates/config.json.j2') }}}}"
           unit: >-
-            {{{{ lookup('ansible.builtin.template', role ~ '/templates/forewarn.service.j2',
+            {{{{ lookup('ansible.builtin.template', role ~ '{UNIT}',
                        template_vars={{'__forewarn_unit_checksum': ''}}) }}}}
 """
 # What builds the policies is imported once, not in the process that Ansible forks for each host.

@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import json
-import posixpath
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pytest
 import yaml
+from forewarn.fleet import unit as unit_file
 
 Unit = Callable[..., list[str]]
 _HERE = {
@@ -29,31 +26,21 @@ _HERE = {
     "__forewarn_found": {"systemd": "252"},
     "__forewarn_settings": {"api_version": "2020-07-01"},
     "__forewarn_program": "/usr/bin/python3 -I -S /opt/forewarn/forewarn.pyz",
+    "__forewarn_written_by": "somebody",
     "__forewarn_config_file": "/etc/forewarn/config.json",
 }
 
 
-def _items(mapping: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value} for key, value in mapping.items()]
-
-
 @pytest.fixture
 def render(repository: Path) -> Callable[..., str]:
-    """Return a function that renders the template as Ansible does."""
-    role = repository / "roles" / "forewarn"
-    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(role / "templates"), trim_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters.update(to_json=json.dumps, dirname=posixpath.dirname, dict2items=_items)
-    environment.tests["match"] = lambda text, pattern: re.match(pattern, text) is not None
+    """Return a function that renders the template with the role's defaults, and other variables."""
+    defaults = yaml.safe_load((repository / "roles" / "forewarn" / "defaults" / "main.yml").read_text())
 
     def rendered(**variables: Any) -> str:
-        # The template sees the role's variables under the names that have them as their types.
-        unsaid = {"forewarn_policies": [], "forewarn_dry_run": False}
-        given = {**defaults, **unsaid, **variables}
-        typed = {f"__{name.removeprefix('__')}": value for name, value in given.items()}
-        return environment.get_template("forewarn.service.j2").render({**_HERE, **typed})
+        given = {**defaults, **_HERE, **variables}
+        return unit_file.render(
+            {name.removeprefix("__").removeprefix("forewarn_"): value for name, value in given.items()}
+        )
 
     return rendered
 

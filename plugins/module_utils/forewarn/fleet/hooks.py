@@ -62,10 +62,15 @@ def kinds_of(artifact: Mapping[str, Any]) -> list[str]:
 
 
 def sandbox_of(hooks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Return what the runner's unit must allow for the kinds among hooks: categories, and paths to write to, sorted."""
+    """Return what the runner's unit must allow for hooks: categories, and paths to write to, sorted.
+
+    What programs need is not known; those of ``run`` commonly use the network, as ``http`` does.
+    """
     categories: set[str] = set()
     writable: set[str] = set()
     for hook in hooks:
+        if "run" in hook or "http" in hook:
+            categories.add("network")
         kind = hook_kinds.find(hook["kind"]) if "kind" in hook else None
         if kind is not None:
             options = {name: value for name, value in hook["options"].items() if not has_expressions(value)}
