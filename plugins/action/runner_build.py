@@ -37,6 +37,8 @@ _OPTIONS = {
     "hooks": {"type": "list", "elements": "str", "default": []},
     "reference": {"type": "str", "default": ""},
     "gate": {"type": "str", "default": "error", "choices": ["error", "warn"]},
+    "signing_key": {"type": "str", "default": ""},
+    "signers": {"type": "list", "elements": "str", "default": []},
     "group": {"type": "str", "default": ""},
     "group_members": {"type": "list", "elements": "str", "default": []},
     "group_store": {"type": "dict", "default": {}},
@@ -74,7 +76,11 @@ class ActionModule(ActionBase):
                 cache(),
                 reference,
                 options["target"],
+                str(find_file(options["signing_key"], home)) if options["signing_key"] else "",
             )
+            if options["signers"] and not built["signature"]:
+                hint = "Set forewarn_signing_key, or name an artifact with its signature beside it."
+                raise InputError("The host takes only signed policies, and these are not signed.", hint)
             artifact = load_file(built["artifact"])
             policies = PolicySet(artifact, options["params"])
             group = _group(options)
@@ -90,12 +96,13 @@ class ActionModule(ActionBase):
         sandbox, writable = sandbox_of(hooks_used)
         name = artifact.digest.partition(":")[2][:_DIGITS]
         commit = f"-{built['commit'][:_COMMIT_DIGITS]}" if built["commit"] else ""
+        serial = f"-{built['serial']}" if built["signature"] else ""
         return {
             **built,
             "changed": False,
             "api_version": artifact.api_version,
             "digest": artifact.digest,
-            "name": f"policy-{name}{commit}.json",
+            "name": f"policy-{name}{commit}{serial}.json",
             "policy_names": list(policies.names),
             "hooks": sorted(kinds),
             "hooks_need": sandbox,

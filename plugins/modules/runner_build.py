@@ -83,6 +83,19 @@ options:
     type: str
     choices: [error, warn]
     default: error
+  signing_key:
+    description:
+      - Key on the control node that signs the policies, as C(ssh-keygen -f) takes it. It is looked up as O(policies)
+        are without O(git).
+      - If empty, the policies are not signed.
+    type: str
+    default: ""
+  signers:
+    description:
+      - Lines of who may sign policies for this host. It is only checked that the policies are signed if there are any.
+    type: list
+    elements: str
+    default: []
   group:
     description:
       - Name of the group that this host belongs to. It goes together with O(group_store).
@@ -136,6 +149,14 @@ artifact:
   description: Path of the compiled policies on the control node, for the rest of the run.
   returned: success
   type: str
+signature:
+  description: Path of their signature on the control node, empty if they are not signed.
+  returned: success
+  type: str
+serial:
+  description: The serial of signed policies.
+  returned: success
+  type: int
 digest:
   description: Digest of the compiled policies.
   returned: success

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import InputError
-from ..policy.artifact import LARGEST_SERIAL, load_file
+from ..policy.artifact import load_file
 from ..runner.clocks import Clocks
 from ..runner.hooks.recovery_requests import requesting_user
 from ..runner.state import accepted_policy
@@ -30,12 +30,14 @@ from .runner_state import add_state_argument, number_of, object_of, state_direct
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--older",
-        type=int,
-        nargs="?",
-        const=0,
+        action="store_true",
         required=True,
-        metavar="SERIAL",
-        help="the serial that may follow (default: that of the policies which were refused as older)",
+        help="needed: policies that are older than those in use may follow",
+    )
+    parser.add_argument(
+        "--artifact",
+        metavar="FILE",
+        help="the policies that may follow (default: those that were refused as older)",
     )
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
@@ -47,19 +49,32 @@ def run(args: argparse.Namespace) -> int:
     directory = state_directory(args.state, args.dry_run)
     accepted = accepted_policy.read_accepted(directory)
     if accepted is None:
-        hint = "Only a runner with signers looks at serials; its first policies may have any."
-        raise InputError(f"{directory}: no signed policies are in use.", hint)
-    serial = args.older or _refused_serial(directory, accepted.serial)
-    if not 1 <= serial <= LARGEST_SERIAL:
-        raise InputError(f"--older {serial}: a serial is a whole number from 1 to {LARGEST_SERIAL}.")
+        return _say(args, directory, None, "no signed policies are in use here: any may follow.")
+    serial = _serial_in(args.artifact) if args.artifact else _refused_serial(directory, accepted.serial)
     if serial >= accepted.serial:
-        raise InputError(f"serial {serial} is not older than {accepted.serial}, the one in use: it needs no permit.")
+        text = f"serial {serial} is not older than {accepted.serial}, the one in use: it may follow anyway."
+        return _say(args, directory, None, text)
     permit = Permit(serial, accepted.serial, requesting_user(os.environ), round(Clocks().wall(), 3))
     accepted_policy.write_permit(directory, permit)
-    console = write_result(args.json, "policy-accept", {"state": directory, **permit._asdict()})
-    console.result("accepted", f"serial {serial} or newer may follow {accepted.serial} on this VM.", "green")
-    console.line("Reload the runner: systemctl reload forewarn")
+    return _say(args, directory, permit, f"serial {serial} or newer may follow {accepted.serial} on this VM.")
+
+
+def _say(args: argparse.Namespace, directory: str, permit: Permit | None, text: str) -> int:
+    content = {"state": directory, "permitted": permit is not None, **({} if permit is None else permit._asdict())}
+    console = write_result(args.json, "policy-accept", content)
+    if permit is None:
+        console.line(text)
+    else:
+        console.result("accepted", text, "green")
+        console.line("Reload the runner, by systemctl reload forewarn on Linux.")
     return 0
+
+
+def _serial_in(path: str) -> int:
+    serial = load_file(path).serial
+    if serial is None:
+        raise InputError(f"{path} has no serial.", "Compile it again with --sign.")
+    return serial
 
 
 def _refused_serial(directory: str, in_use: int) -> int:
@@ -69,7 +84,7 @@ def _refused_serial(directory: str, in_use: int) -> int:
     found = [number_of(object_of(fields, "policy_source"), "refused_serial"), _configured_serial(fields)]
     older = [int(serial) for serial in found if serial is not None and serial < in_use]
     if not older:
-        raise InputError(f"nothing older than serial {in_use} was refused here.", "Name it: --older SERIAL.")
+        raise InputError(f"nothing older than serial {in_use} was refused here.", "Name it: --artifact FILE.")
     return older[0]
 
 

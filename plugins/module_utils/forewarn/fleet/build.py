@@ -23,8 +23,9 @@ from ..compiler.imports.libraries import imported_files
 from ..compiler.imports.origins import FileOrigin, LocalOrigin
 from ..compiler.paths import find_policies
 from ..errors import ForewarnError, InputError
-from ..policy.artifact import load, with_source
-from . import sources
+from ..policy.artifact import load, with_serial, with_source
+from ..policy.signature import SUFFIX
+from . import signing, sources
 from .cache import Cache, digest, file_digest
 from .commands import run, said
 from .hooks import hook_files, kinds_of
@@ -41,25 +42,27 @@ def build(
     cache: Cache,
     reference: str = "",
     target: str = "any",
+    signing_key: str = "",
 ) -> dict[str, Any]:
     """Return what this run has built from the same inputs, or build it now: part of a result of ``runner_build``.
 
     ``paths`` of policies and ``hooks`` are absolute, or relative to the root of the repository ``git``. ``reference``,
     if any, is the absolute path of policies that must approve whatever these approve. ``target`` is the system of the
-    VMs (``compiler.policy_file.hook_systems.TARGETS``). Besides the paths of what was
-    built, the result has ``objections``, reasons against rolling it out, and ``remarks``. Raises InputError.
+    VMs (``compiler.policy_file.hook_systems.TARGETS``). ``signing_key``, if any, signs the artifact. Besides
+    the paths of what was built, the result has ``objections``, reasons against rolling it out, and ``remarks``. Raises
+    InputError.
 
     Each host has its own process. What the first has built, the others take from the run's private directory. So a
     branch that moves meanwhile, or an edited file, does not split a fleet.
     """
-    name = f"build-{digest([list(paths), git, ref, api_version, list(hooks), reference, target])[:16]}"
+    name = f"build-{digest([list(paths), git, ref, api_version, list(hooks), reference, target, signing_key])[:16]}"
     directory = cache.run / f"forewarn-{name}"
     directory.mkdir(mode=0o700, exist_ok=True)
     with cache.locked(name):
         done = directory / "built.json"
         if not done.exists():
             try:
-                content = _build(directory, paths, git, ref, api_version, hooks, cache, reference, target)
+                content = _build(directory, paths, git, ref, api_version, hooks, cache, reference, target, signing_key)
             except ForewarnError as error:
                 content = {"refused": str(error)}
             replace_file(done, json.dumps(content).encode("utf-8"))
@@ -79,6 +82,7 @@ def _build(
     cache: Cache,
     reference: str,
     target: str,
+    signing_key: str,
 ) -> dict[str, Any]:
     home = directory
     if git:
@@ -102,13 +106,29 @@ def _build(
         # Nobody has changed a file meanwhile, and nothing that this machine lacks has changed the result.
         lambda content: json.loads(content)["complete"] and _contents(home, [*paths, *compared]) == contents,
     )
-    artifact.write_bytes(with_source(policies["artifact"].encode(), source))
+    content = policies["artifact"].encode()
+    signature = _signature_beside(home, paths)
+    if signing_key:
+        content = with_serial(with_source(content, source), signing.serial_of([home / path for path in paths]))
+        signature = cache.once(
+            "signed",
+            [signing.public_key(signing_key), digest(content.decode())],
+            lambda: signing.sign(content, signing_key),
+            bytes,
+        )
+    elif not signature:  # of what is signed, not a byte changes
+        content = with_source(content, source)
+    artifact.write_bytes(content)
+    if signature:
+        artifact.with_name(artifact.name + SUFFIX).write_bytes(signature)
     runner = bundle.build(_PACKAGE, pyz, kinds_of(json.loads(policies["artifact"])))
     return {
         "version": runner.version,
         "pyz": str(pyz),
         "pyz_sha256": file_digest(pyz),
         "artifact": str(artifact),
+        "signature": str(artifact) + SUFFIX if signature else "",
+        "serial": json.loads(content).get("serial"),
         "text": _text(home, paths, source),
         "hook_files": programs,
         "hooks_sha256": digest([[program["path"], program["mode"], program["sha256"]] for program in programs]),
@@ -117,6 +137,15 @@ def _build(
         "objections": policies["objections"],
         "remarks": policies["remarks"],
     }
+
+
+def _signature_beside(home: Path, paths: Sequence[str]) -> bytes:
+    """Return the signature that an artifact of these paths was compiled with, b"" if it has none."""
+    found = [home / (path + SUFFIX) for path in paths if path.endswith(".json")]
+    try:
+        return found[0].read_bytes() if found and found[0].exists() else b""
+    except OSError as error:
+        raise InputError(f"{found[0]}: {error.strerror}.") from error
 
 
 def _text(home: Path, paths: Sequence[str], source: sources.Source) -> str:

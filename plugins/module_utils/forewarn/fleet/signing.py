@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
-from ..policy.artifact import with_serial
 from ..policy.signature import NAMESPACE, find_program
 from . import sources
 
@@ -35,18 +33,26 @@ def sign(content: bytes, key: str) -> bytes:
     return done.stdout
 
 
-def signed(artifact: bytes, key: str, serial: int) -> tuple[bytes, bytes]:
-    """Return an artifact with a serial, and its signature. Raises InputError."""
-    content = with_serial(artifact, serial)
-    return content, sign(content, key)
+def public_key(key: str) -> str:
+    """Return the content of the public key that belongs to ``key``, or its path if that cannot be found."""
+    for path in (Path(f"{key}.pub"), Path(key)):
+        if path.suffix == ".pub" and path.is_file():
+            return path.read_text(encoding="utf-8", errors="replace")
+    return key
 
 
 def serial_of(paths: Sequence[Path]) -> int:
-    """Return the serial of policies in these files: the time of their commit, or now if they are not all in one.
+    """Return the serial of policies in these files, in seconds since 1970.
 
-    In seconds since 1970. Policies with changes that are not committed are newer than their commit.
+    It is the time of their commit, or when the latest was changed if they are not all in one. Raises InputError.
     """
     source = sources.local([os.path.abspath(path) for path in paths])
-    if source["commit"] is None or source["modified"]:
-        return int(time.time())
-    return sources.commit_time(Path(paths[0]).absolute(), source["commit"]) or int(time.time())
+    if source["commit"] is not None and not source["modified"]:
+        committed = sources.commit_time(Path(paths[0]).absolute(), source["commit"])
+        if committed is not None:
+            return committed
+    files = [file for path in paths for file in (path, *(path.rglob("*") if path.is_dir() else ()))]
+    try:
+        return max(int(file.stat().st_mtime) for file in files)
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}.") from error

@@ -35,6 +35,7 @@ _SETTINGS: Mapping[str, Any] = {
     "hook_proxy": "",
     "metrics_file": "",
     "metrics_listen": "",
+    "policy_source": "",
     "probe_lead": 60.0,
     "probe_listen": "",
     "sink_bearer_file": "",
@@ -62,9 +63,11 @@ def unit_of(
     ``credential_files``: name of a credential -> its file on the VM. ``pyz_name`` is the name of the runner's file.
     """
     settings = {name: config.get(name, default) for name, default in _SETTINGS.items()}
+    source = settings["policy_source"]
     needs, writable = sandbox_of(hooks)
     variables = {
         **settings,
+        "policy_source_url": source.get("url", "") if isinstance(source, dict) else source,
         "settings": settings,
         "found": {"systemd": str(SYSTEMD)},
         "needs": needs,

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--serial",
         type=_serial,
         metavar="NUMBER",
-        help="number of this version, which a VM with signers lets only grow (default with --sign: the time of the "
-        "policies' commit, or now if there are changes; in seconds since 1970)",
+        help="number of this version, which a VM with signers lets only grow (default with --sign: when the policies "
+        "were committed, or last changed if they are not; in seconds since 1970)",
     )
 
 
