@@ -187,7 +187,7 @@ def etcd_cluster(
     if shutil.which("etcd") is None:
         lacking("programs", "there is no etcd (Debian: etcd-server; .ci/run installs the program alone)")
     found = members or [Member(f"m{number}", directory) for number in range(size)]
-    _make_certificates(directory, {host for member in found for host in member.hosts})
+    make_certificates(directory, {host for member in found for host in member.hosts})
     cluster = EtcdCluster(directory, found, users)
     try:
         cluster.begin()
@@ -216,7 +216,7 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _make_certificates(directory: Path, hosts: Collection[str]) -> None:
+def make_certificates(directory: Path, hosts: Collection[str]) -> None:
     """Make an authority, a certificate for the servers, one for clients, and one for clients with a common name."""
     addresses = ",".join(f"IP:{host}" for host in sorted(hosts))
     key = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
