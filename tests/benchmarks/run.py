@@ -28,6 +28,7 @@ from benchmarks import (
     latency,
     polling,
     proving,
+    pull,
     replay,
     role,
     rules,
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "proving": proving.run,
     "role": role.run,
     "fleet": fleet.run,
+    "pull": pull.run,
     "windows": windows.run,
 }
 
