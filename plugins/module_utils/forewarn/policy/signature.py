@@ -28,6 +28,7 @@ SUFFIX = ".sig"  # of the file beside the one that is signed, as ssh-keygen name
 MAX_SIGNATURE_BYTES = 64 * 1024
 _PROGRAM = "ssh-keygen"
 _MAX_SIGNERS_BYTES = 256 * 1024
+_LONGEST_NAME = 1000  # of a signer; Linux starts no process with an argument of more than 128 KiB
 _SECONDS = 10.0
 _INSTALL = "Install OpenSSH 8.1 or newer: the package openssh-client, or openssh on some distributions."
 
@@ -92,8 +93,13 @@ class Signers(NamedTuple):
         for line in content.decode("utf-8", "surrogateescape").splitlines():
             listed = re.match(r'\s*(?:"([^"]*)"|([^\s#"]\S*))\s', line)
             names = (listed[1] or listed[2] or "").split(",") if listed else []
-            found.update(dict.fromkeys(name for name in names if name and not name.startswith("!")))
+            found.update(dict.fromkeys(name for name in names if _can_be_named(name)))
         yield from found
+
+
+def _can_be_named(name: str) -> bool:
+    """Return whether a name is that of a signer, and can be an argument of a program."""
+    return 0 < len(name) <= _LONGEST_NAME and "\0" not in name and not name.startswith("!")
 
 
 def find_program() -> str:

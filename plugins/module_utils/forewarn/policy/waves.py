@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -75,7 +74,7 @@ def decode(content: bytes) -> list[Wave]:
     """Return the waves of a manifest, in order. Raises InputError."""
     try:
         found = json.loads(content)
-        if found["format"] != FORMAT or found["version"] != _VERSION:
+        if found["format"] != FORMAT or found["version"] != _VERSION or isinstance(found["version"], bool):
             hint = "Publish it again with the forewarn that the VMs run."
             raise InputError(f"the manifest is not one of version {_VERSION}.", hint)
         waves = [_wave(entry) for entry in found["waves"]]
@@ -118,10 +117,8 @@ def _wave(entry: Mapping[str, Any]) -> Wave:
     serial, share, start = entry["serial"], entry["share"], entry.get("start")
     if isinstance(serial, bool) or not isinstance(serial, int) or not 1 <= serial <= LARGEST_SERIAL:
         raise ValueError(f"serial {serial!r}")
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not math.isfinite(share):
-        raise ValueError(f"share {share!r}")
-    if not 0 < share <= 100:
-        raise ValueError(f"share {share!r} is not between 0 and 100")
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 100:
+        raise ValueError(f"share {share!r} is not a number above 0 to 100")
     if not re.fullmatch(_FILE, entry["file"]) or not re.fullmatch(_SHA256, entry["sha256"]):
         raise ValueError(f"file {entry['file']!r}, sha256 {entry['sha256']!r}")
     at = None if start is None else parse_time(start).timestamp()
