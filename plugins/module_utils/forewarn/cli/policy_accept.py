@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if serial >= accepted.serial:
         text = f"serial {serial} is not older than {accepted.serial}, the one in use: it may follow anyway."
         return _say(args, directory, None, text)
-    permit = Permit(serial, accepted.serial, requesting_user(os.environ), round(Clocks().wall(), 3))
+    permit = Permit(serial, accepted.serial, accepted.since, requesting_user(os.environ), round(Clocks().wall(), 3))
     accepted_policy.write_permit(directory, permit)
     return _say(args, directory, permit, f"serial {serial} or newer may follow {accepted.serial} on this VM.")
 

@@ -8,18 +8,19 @@ With ``signers`` all of them need a valid signature, and a serial that is not ol
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ...policy.artifact import MAX_BYTES, Artifact, load, load_file
 from ...policy.engine import PolicySet
 from ...runner.state import accepted_policy
-from ...runner.state.accepted_policy import AcceptedPolicy, SignedPolicy
+from ...runner.state.accepted_policy import AcceptedPolicy, OlderPolicyError, SignedPolicy
 from ...system import trust
 from ...system.account import is_administrator
+from ...system.files import open_to_read
 
 if TYPE_CHECKING:
     from ...policy.signature import Signers
@@ -42,10 +43,6 @@ def accept(loaded: LoadedPolicy, state: str) -> LoadedPolicy:
     if loaded.signed is None or loaded.artifact.serial is None:
         return loaded
     return loaded._replace(since=accepted_policy.accept(state, loaded.artifact.serial, loaded.signed).since)
-
-
-class _OlderError(InputError):
-    """Policies that are validly signed, and older than those in use."""
 
 
 class SignedFiles(NamedTuple):
@@ -76,7 +73,7 @@ class SignedFiles(NamedTuple):
             except InputError:
                 raise error from None
             # With a source, the file is what the VM began with.
-            expected = self.has_source and isinstance(error, _OlderError)
+            expected = self.has_source and isinstance(error, OlderPolicyError)
             return found._replace(problem=None if expected else str(error))
 
     def check_offer(self, offer: SignedPolicy) -> LoadedPolicy:
@@ -100,7 +97,7 @@ class SignedFiles(NamedTuple):
             raise InputError(f"{what} has no serial, so that nobody can tell whether it is older.", hint)
         oldest = accepted_policy.oldest_serial(self.state)
         if artifact.serial < oldest:
-            raise _OlderError(
+            raise OlderPolicyError(
                 f"{what} has serial {artifact.serial}, which is older than {oldest}, the one in use.",
                 "Sign it again with a newer serial, or accept it on this VM: forewarn policy accept --older",
             )
@@ -180,8 +177,9 @@ def compile_now(paths: Sequence[str], api_version: str) -> Artifact:
 
 def _content(path: str, most: int) -> bytes:
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(most + 1)
+        # Others may add to a directory such as /tmp: a signature that is a pipe must not stop the runner.
+        with os.fdopen(open_to_read(path), "rb") as file:
+            content = file.read(most + 1) or b""
     except OSError as error:
         hint = "With signers, an artifact needs the signature that forewarn policy compile --sign writes beside it."
         raise InputError(f"{path}: {error.strerror}.", hint) from error

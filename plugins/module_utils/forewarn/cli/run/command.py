@@ -8,13 +8,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from ...errors import InputError
 from ...imds import azure
 from ...imds.client import Client
 from ...imds.endpoint import parse_endpoint, resolve_endpoint
 from ...runner.state import directories, dry_runs, machine_lock
+from ...runner.state.accepted_policy import OlderPolicyError, read_accepted
 from ...system.service_manager import as_service
 from ...system.signals import StopSignals
 from ..service_options import refuse_elsewhere
@@ -59,7 +62,7 @@ def _run(args: argparse.Namespace, stop: StopSignals | None) -> int:
     try:
         if directory is not None:
             dry_runs.claim(directory, bool(args.dry_run))
-            setup = _remembered(setup)
+            setup = _remembered(setup, given)
         if not (args.once or args.dry_run):  # these run no hooks
             machine.lock()
             for text in machine.others:
@@ -78,12 +81,22 @@ def _run(args: argparse.Namespace, stop: StopSignals | None) -> int:
     return 0
 
 
-def _remembered(setup: Setup) -> Setup:
-    """Remember signed policies. On a full disk the runner starts all the same, and says that it could not."""
+def _remembered(setup: Setup, given: Mapping[str, Any]) -> Setup:
+    """Remember signed policies. On a full disk the runner starts all the same, with those that were in use last.
+
+    Raises InputError if another runner has put newer ones in use meanwhile.
+    """
     try:
         return remember(setup)
+    except OlderPolicyError:
+        raise
     except InputError as error:
-        return setup._replace(loaded=setup.loaded._replace(problem=error.message))
+        accepted = read_accepted(setup.directory)
+        if accepted is None:
+            sys.stderr.write(f"Warning: the serial of the policies will be forgotten: {error.message}\n")
+            return setup
+        kept = read(given, os.environ, accepted.policy)
+        return kept._replace(loaded=kept.loaded._replace(problem=error.message))
 
 
 def _noting_the_wait(client: Client) -> AbstractContextManager[None]:

@@ -170,6 +170,11 @@ def _policy_source(setup: Setup, client: Client) -> SourceOptions | None:
     return SourceOptions(setup.source, args.signers, args.revoked_signers, endpoint, directory, scratch(os.environ))
 
 
+def _source_of(setup: Setup) -> tuple[object, ...]:
+    """Return what the process that asks the policy source is given for as long as the runner runs."""
+    return () if setup.source is None else (setup.source, setup.args.signers, setup.args.revoked_signers)
+
+
 def _group(setup: Setup, client: Client, stop: StopSignals, clocks: Clocks) -> GroupOptions | None:
     if setup.group is None:
         return None
@@ -287,8 +292,8 @@ def _reloaded(setup: Setup, before: Setup, mode: Mode) -> Configuration:
             f"{before.policies.api_version}",
             "Restart the runner.",
         )
-    if setup.source != before.source:
-        raise InputError("the policy source has changed", "Restart the runner.")
+    if _source_of(setup) != _source_of(before):
+        raise InputError("the policy source, or who may sign its policies, has changed", "Restart the runner.")
     if setup.group != before.group:
         raise InputError("the group of this VM, its members or its store have changed", "Restart the runner.")
     if setup.loaded.problem is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ from .report import FAILED, REFUSED, UNCHANGED, UPDATED, SourceReport
 
 _ATTEMPTS = 2  # a file and its signature are replaced one after the other
 _LONGEST_REASON = 300
+_ETAG = re.compile(r'(W/)?"[\x21\x23-\x7e]{0,200}"')  # others are not sent back (RFC 9110, 8.8.3)
 _API_VERSION = "2021-12-02"  # of Azure Blob Storage, which wants one with a login
 
 
@@ -136,7 +138,8 @@ class _Server:
             return None
         if reply.status != 200:
             raise self._refusal(reply, path)
-        return _Answer(reply.body, reply.headers.get("etag", ""))
+        etag = reply.headers.get("etag", "")
+        return _Answer(reply.body, etag if _ETAG.fullmatch(etag) else "")
 
     def signed(self, file: str, signers: Signers, scratch: str | None, first: _Answer | None = None) -> _SignedAnswer:
         """Return a file with a valid signature. Raises InputError if it has none."""

@@ -70,6 +70,7 @@ class PolicySource:
         self._random = random
         self._due = clocks.monotonic() + FIRST_SECONDS * random()
         self._asking = False
+        self._ask_again = False  # what the child in flight reports is of before
         self._asked_as: str | None = None  # the VM's name at the last question
         self._latest = SourceReport(UNCHANGED)  # of what is at the address now
         self._etag = ""
@@ -93,6 +94,8 @@ class PolicySource:
             interval = self._options.settings.interval
             self._due = self._clocks.monotonic() + interval * (1.0 + JITTER * (2.0 * self._random() - 1.0))
             self._handle(_report_of(result))
+            if self._ask_again:
+                self.ask_again()
             self._update_facts()
 
     def take_offer(self) -> SignedPolicy | None:
@@ -119,6 +122,7 @@ class PolicySource:
         """Look at all that the source has, soon: the configuration, or what this VM accepts, may have changed."""
         self._etag = ""
         self._due = self._clocks.monotonic()
+        self._ask_again = self._asking
 
     def close(self) -> None:
         """End the request in flight."""

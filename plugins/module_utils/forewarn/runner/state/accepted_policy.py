@@ -41,12 +41,20 @@ class AcceptedPolicy(NamedTuple):
 
 
 class Permit(NamedTuple):
-    """A person's word that policies of ``serial`` may follow those of ``instead_of``, which is newer."""
+    """A person's word that policies of ``serial`` may follow those of ``instead_of``, which is newer.
+
+    ``since`` is when this VM put the newer ones in use: should they come back, the permit is still spent.
+    """
 
     serial: int
     instead_of: int
+    since: float
     by: str
     at: float
+
+
+class OlderPolicyError(InputError):
+    """Policies that are validly signed, and older than those in use."""
 
 
 def read_accepted(state: str | None) -> AcceptedPolicy | None:
@@ -56,13 +64,20 @@ def read_accepted(state: str | None) -> AcceptedPolicy | None:
         return None
     try:
         return AcceptedPolicy(_serial(found["serial"]), float(found["since"]), _policy(found))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _damaged(state, ACCEPTED, error) from error
 
 
 def accept(state: str, serial: int, policy: SignedPolicy) -> AcceptedPolicy:
-    """Remember policies before they are put in use. Raises InputError if that is not possible."""
+    """Remember policies before they are put in use.
+
+    Raises InputError if that is not possible: an OlderPolicyError if newer ones were put in use since they were read.
+    """
     before = read_accepted(state)
+    if serial < oldest_serial(state):
+        raise OlderPolicyError(
+            f"policies newer than serial {serial} have been put in use meanwhile.", "Start it again."
+        )
     since = before.since if before is not None and before.serial == serial else time.time()
     if before is None or before.policy != policy:
         _write(state, ACCEPTED, {"serial": serial, "since": since, **_texts(policy)})
@@ -79,7 +94,8 @@ def oldest_serial(state: str | None) -> int:
         return 0
     permit = read_permit(state)
     # Once others are in use, the permit is spent.
-    return permit.serial if permit is not None and permit.instead_of == accepted.serial else accepted.serial
+    spent = permit is None or (permit.instead_of, permit.since) != (accepted.serial, accepted.since)
+    return accepted.serial if permit is None or spent else permit.serial
 
 
 def read_permit(state: str | None) -> Permit | None:
@@ -88,8 +104,9 @@ def read_permit(state: str | None) -> Permit | None:
     if found is None:
         return None
     try:
-        return Permit(_serial(found["serial"]), _serial(found["instead_of"]), str(found["by"]), float(found["at"]))
-    except (KeyError, TypeError, ValueError) as error:
+        serial, instead_of = _serial(found["serial"]), _serial(found["instead_of"])
+        return Permit(serial, instead_of, float(found["since"]), str(found["by"]), float(found["at"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _damaged(state, PERMIT, error) from error
 
 
@@ -124,7 +141,10 @@ def private_directory(state: str) -> str:
 
 
 def _texts(policy: SignedPolicy) -> dict[str, str]:
-    return {"artifact": policy.artifact.decode("utf-8"), "signature": policy.signature.decode("utf-8")}
+    try:
+        return {"artifact": policy.artifact.decode("utf-8"), "signature": policy.signature.decode("utf-8")}
+    except UnicodeDecodeError as error:
+        raise InputError("the policies or their signature are not UTF-8.", "Compile them again with --sign.") from error
 
 
 def _policy(found: Mapping[str, Any]) -> SignedPolicy:

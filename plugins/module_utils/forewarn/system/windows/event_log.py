@@ -23,6 +23,7 @@ EVENT_IDS = {
     "not-azure": 16,
     "log-lines-lost": 17,
     "waiting": 18,
+    "policy-refused": 19,
     "identity": 20,
     "identity-failed": 21,
     "identity-recovered": 22,
@@ -70,6 +71,8 @@ EVENT_IDS = {
     "sink-lost": 92,
     "sink-rejected": 93,
     "sink-new-stream": 94,
+    "policy-source-failed": 95,
+    "policy-source-recovered": 96,
 }
 OTHER_ID = 1000  # of a kind that is missing above
 LONGEST_TEXT = 31_839  # UTF-16 units that ReportEventW takes
