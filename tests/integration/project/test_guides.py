@@ -24,6 +24,7 @@ PAGES = {
     "docs/guides/first-policy.md": 10,
     "docs/guides/migrating.md": 10,
     "docs/guides/predicted-failures.md": 3,
+    "docs/guides/scale-sets.md": 4,
     "docs/guides/shared-definitions.md": 6,
     "docs/guides/windows.md": 6,
 }

@@ -36,6 +36,9 @@ ALLOWED = {
     "hook_kinds": (_PATHS.pattern, "a kind knows where the programs that it handles have their files"),
     "hook_kinds.haproxy_api": ("socket.AF_UNIX", "HAProxy runs on Linux alone, and so does its kind of hook"),
     "compiler": (_PATHS.pattern, "its findings have examples for both systems"),
+    "fleet.cloud_init": (_PATHS.pattern, "cloud-init is for VMs with Linux"),
+    "fleet.first_boot": (_PATHS.pattern, "it runs on such a VM"),
+    "fleet.unit": (_PATHS.pattern, "a unit of systemd is for Linux"),
     "fleet.host_answers": (_PATHS.pattern, "it runs the command on VMs with another system than this one"),
     "policy.functions.tzfile": (_PATHS.pattern, "Python 3.8 on Linux has no zoneinfo, and these are its directories"),
 }

@@ -173,7 +173,14 @@ def test_every_command_has_its_file_and_its_help(arguments: list[str], capsys: p
 
 
 def test_every_file_of_a_command_is_a_command(package: Path) -> None:
-    tables = (entry.COMMANDS, entry.POLICY_COMMANDS, entry.HOOK_COMMANDS, entry.GROUP_COMMANDS, entry.EMULATE_COMMANDS)
+    tables = (
+        entry.COMMANDS,
+        entry.POLICY_COMMANDS,
+        entry.HOOK_COMMANDS,
+        entry.GROUP_COMMANDS,
+        entry.FLEET_COMMANDS,
+        entry.EMULATE_COMMANDS,
+    )
     named = {module for table in tables for module, _help in table.values()}
     modules = module_names(package / "cli")
     assert {module for module, path in modules.items() if "def add_arguments(" in path.read_text()} <= named

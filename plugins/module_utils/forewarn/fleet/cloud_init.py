@@ -37,15 +37,15 @@ _NOT_HERE = {
 }
 
 
-class Bundle(NamedTuple):
+class Download(NamedTuple):
     """Where VMs download forewarn.pyz from, and its SHA-256 in hexadecimal."""
 
     url: str
     sha256: str
 
 
-def bundle(url: str, sha256: str) -> Bundle:
-    """Return a bundle; ``sha256`` may begin with ``sha256:``. Raises InputError."""
+def download(url: str, sha256: str) -> Download:
+    """Return where the bundle is; ``sha256`` may begin with ``sha256:``. Raises InputError."""
     if not _URL.fullmatch(url):
         raise InputError(
             f"the URL of the bundle is {url!r}.",
@@ -56,7 +56,7 @@ def bundle(url: str, sha256: str) -> Bundle:
         raise InputError(
             f"the SHA-256 of the bundle is {sha256!r}.", "It has 64 hexadecimal digits: forewarn bundle shows it."
         )
-    return Bundle(url, found[1].lower())
+    return Download(url, found[1].lower())
 
 
 def refuse_other_settings(path: str, config: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ def refuse_other_settings(path: str, config: Mapping[str, Any]) -> None:
 
 
 def cloud_config(
-    bundle: Bundle,
+    bundle: Download,
     config: Mapping[str, Any],
     artifact: Artifact,
     content: bytes,
@@ -119,7 +119,7 @@ def cloud_config(
     return text
 
 
-def _installer(bundle: Bundle, python: str) -> str:
+def _installer(bundle: Download, python: str) -> str:
     url = bundle.url.replace("%", "%%").replace("$", "$$")
     return f"""\
 [Unit]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...atomic_file import replace_file
 from ...errors import InputError
-from ...fleet.cloud_init import ALLOWED_SIGNERS, LARGEST, bundle, cloud_config, refuse_other_settings
+from ...fleet.cloud_init import ALLOWED_SIGNERS, LARGEST, cloud_config, download, refuse_other_settings
 from ...policy.artifact import load_file
 from ...policy.engine import PolicySet
 from ...runner.groups.settings import group_settings
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the user data. It must have no secrets in it."""
-    source = bundle(args.bundle_url, args.bundle_sha256)
+    source = download(args.bundle_url, args.bundle_sha256)
     if not _PYTHON.fullmatch(args.python):
         raise InputError(f"--python is {args.python!r}.", "Name the full path of a Python on the VMs.")
     credential_files = _credential_files(args.credential_file)
