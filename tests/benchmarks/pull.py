@@ -38,7 +38,7 @@ from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.signing_keys import allow, make_key
+from tools.fixtures.signing import allow, make_key
 from tools.servers.etag_files import EtagServer
 
 VMS = 10_000
@@ -51,10 +51,11 @@ def run() -> Report:
     """Compare two runners, then ask as 10,000 VMs do."""
     with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as name, artifact_of(POLICY) as artifact:
         directory = Path(name)
-        key = make_key(directory)
+        made = make_key(directory)
+        key = str(made.private)
         site = directory / "site"
         site.mkdir()
-        signers = allow(directory, key)
+        signers = allow(directory, made)
         content = with_serial(artifact.read_bytes(), 1)
         (directory / "policy.json").write_bytes(content)
         (directory / "policy.json.sig").write_bytes(signing.sign(content, key))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from forewarn.policy.waves import place_of
-from tools.fixtures.signing_keys import allow, make_key
+from tools.fixtures.signing import allow, make_key
 from tools.servers import etag_files
 from tools.servers.etcd_server import make_certificates
 
@@ -46,8 +46,9 @@ class PolicyPublisher:
         self._host = host
         self.site = directory / "site"
         self.site.mkdir()
-        self.key = make_key(directory)
-        self.signers = allow(directory, self.key, options='namespaces="forewarn-policy"')
+        key = make_key(directory)
+        self.key = str(key.private)
+        self.signers = allow(directory, key, options='namespaces="forewarn-policy"')
 
     def policy(self, name: str, kind: str) -> str:
         """Write a policy that approves one kind of events; return its path."""

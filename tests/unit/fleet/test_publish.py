@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tools.fixtures.policy_files import HEAD, loaded
-from tools.fixtures.signing_keys import allow, make_key
+from tools.fixtures.signing import allow, make_key
 
 VMS = [f"web_{number}" for number in range(40)]
 
@@ -90,7 +90,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 def signer(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Signers]:
     directory = tmp_path_factory.mktemp("keys")
     key = make_key(directory)
-    return key, Signers(allow(directory, key))
+    return str(key.private), Signers(allow(directory, key))
 
 
 @pytest.fixture
