@@ -20,6 +20,7 @@ import yaml
 from forewarn.cli.main import main
 from forewarn.fleet import unit
 from forewarn.fleet.cloud_init import LARGEST
+from tools.fixtures.signing import allow, install, make_key
 from tools.sites.requirements import lacking
 
 SHA256 = "0123456789abcdef" * 4
@@ -78,15 +79,37 @@ def files(text: str) -> dict[str, str]:
 
 
 def test_files_arrive_as_they_are_here(written: Written, tmp_path: Path) -> None:
-    signers = tmp_path / "allowed_signers"
-    signers.write_text("é@example.com ssh-ed25519 AAAA\n  # a comment: with a colon\n")
-    code, text, _said = written({"sink_url": "https://logs.example.com/é"}, allowed_signers=str(signers))
+    code, text, _said = written({"sink_url": "https://logs.example.com/é"})
     found = files(text)
     config = json.loads(found["/etc/forewarn/config.json"])
     assert code == 0
-    assert found["/etc/forewarn/allowed_signers"] == signers.read_text()
     assert found[config["artifact"]] == (tmp_path / "policy.json").read_text()
     assert config["sink_url"] == "https://logs.example.com/é"
+
+
+def test_signed_policies_arrive_with_their_proof(written: Written, tmp_path: Path) -> None:
+    key = make_key(tmp_path)
+    signers = Path(allow(tmp_path, key))
+    signers.write_text(f"{signers.read_text()}  # é, a comment: with a colon\n")
+    (tmp_path / "revoked").write_text("")
+    config = {
+        "signers": "allowed_signers",
+        "revoked_signers": "revoked",
+        "policy_source": "https://example.com/web.json",
+    }
+    install(tmp_path / "policy.json", key.signed((tmp_path / "policy.json").read_bytes()))
+    code, text, _said = written(config)
+    found = files(text)
+    settings = json.loads(found["/etc/forewarn/config.json"])
+    assert code == 0
+    assert found[settings["signers"]] == signers.read_text()
+    assert found[settings["revoked_signers"]] == ""
+    assert found[f"{settings['artifact']}.sig"] == (tmp_path / "policy.json.sig").read_text()
+    assert settings["policy_source"] == config["policy_source"]
+    (tmp_path / "policy.json").write_bytes((tmp_path / "policy.json").read_bytes() + b"\n")
+    code, _text, said = written(config)
+    assert code == 2
+    assert "has signed it" in said
 
 
 def test_unit_is_made_for_the_configuration(written: Written) -> None:
@@ -129,7 +152,8 @@ def test_settings_of_the_unit_are_the_roles(repository: Path) -> None:
         ({}, {"python": "python3"}, "Name the full path of a Python"),
         ({}, {"credential_file": "token"}, "Write it like token=/etc/app/token"),
         ({}, {"credential_file": None}, "--credential-file token=/PATH"),
-        ({}, {"allowed_signers": "/none"}, "/none: No such file"),
+        ({"signers": "none"}, {}, "none: No such file"),
+        ({"policy_source": "https://example.com/web.json"}, {}, "policy_source is set, but no signers"),
         ({"vm_name": "web_0"}, {}, "vm_name does not belong into user data"),
         ({"state": "/srv"}, {}, "the unit has its own"),
         ({"api_version": "2019-08-01"}, {}, "the artifact is for 2020-07-01"),
@@ -148,9 +172,8 @@ def test_wrong_input_gets_a_clear_error(
 
 def test_more_than_azure_takes_is_refused(written: Written, tmp_path: Path) -> None:
     """What can be compressed is: this cannot."""
-    signers = tmp_path / "allowed_signers"
-    signers.write_text(base64.b64encode(os.urandom(LARGEST)).decode())
-    code, text, said = written(allowed_signers=str(signers))
+    random = base64.b64encode(os.urandom(LARGEST)).decode()
+    code, text, said = written({"hook_proxy": f"http://{random}"})
     assert (code, text) == (2, "")
     assert "and Azure takes 65,535" in said
     assert "forewarn_image" in said

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..policy.artifact import Artifact
+from ..policy.signature import SUFFIX
 from . import first_boot
 from .unit import CONFIG_FILE, program, unit_of
 
 LARGEST = 65_535  # bytes that Azure takes as custom data, before they are encoded
-ALLOWED_SIGNERS = "/etc/forewarn/allowed_signers"
+_LISTS = {"signers": "/etc/forewarn/allowed_signers", "revoked_signers": "/etc/forewarn/revoked_signers"}
 _ARTIFACT = "/etc/forewarn/policy-{}.json"
 _DIGITS = 16  # of a digest, in a file's name
 _SCRIPT = f"{first_boot.DIRECTORY}/first_boot.py"
@@ -76,15 +77,18 @@ def cloud_config(
     hooks: list[Mapping[str, Any]],
     credential_files: Mapping[str, str],
     python: str,
-    allowed_signers: bytes | None = None,
+    signing: Mapping[str, bytes],
 ) -> str:
     """Return a ``#cloud-config``: the files that it writes, and what runs then.
 
     ``config`` is a checked configuration, ``content`` the bytes of its artifact, ``hooks`` those of its policies, and
-    ``python`` the path of a Python on the VMs. Raises InputError if it is larger than Azure takes.
+    ``python`` the path of a Python on the VMs. With signers, ``signing`` has the ``signature`` of
+    the artifact, and the content of the files that ``signers`` and ``revoked_signers`` name. Raises InputError if it is
+    larger than Azure takes.
     """
     place = _ARTIFACT.format(artifact.digest.partition(":")[2][:_DIGITS])
-    settings = json.dumps({**config, "artifact": place}, indent=4, sort_keys=True) + "\n"
+    lists = {name: path for name, path in _LISTS.items() if name in signing}
+    settings = json.dumps({**config, **lists, "artifact": place}, indent=4, sort_keys=True) + "\n"
     pyz_name = f"forewarn-{bundle.sha256[:_DIGITS]}.pyz"
     files = {
         f"{_UNITS}/{first_boot.SERVICE}": (unit_of(config, hooks, credential_files, python, pyz_name).encode(), "0644"),
@@ -94,8 +98,9 @@ def cloud_config(
         "/usr/local/bin/forewarn": (f'#!/bin/sh\nexec {program(python)} "$@"\n'.encode(), "0755"),
         _SCRIPT: (Path(first_boot.__file__).read_bytes(), "0755"),
     }
-    if allowed_signers is not None:
-        files[ALLOWED_SIGNERS] = (allowed_signers, "0644")
+    files.update({path: (signing[name], "0640") for name, path in lists.items()})
+    if "signature" in signing:
+        files[place + SUFFIX] = (signing["signature"], "0640")
     lines = [
         "#cloud-config",
         f"# Written by forewarn fleet cloud-init: {artifact.digest}.",

@@ -9,16 +9,19 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ...atomic_file import replace_file
 from ...errors import InputError
-from ...fleet.cloud_init import ALLOWED_SIGNERS, LARGEST, cloud_config, download, refuse_other_settings
+from ...fleet.cloud_init import LARGEST, cloud_config, download, refuse_other_settings
 from ...policy.artifact import load_file
 from ...policy.engine import PolicySet
+from ...policy.signature import SUFFIX, Signers
 from ...runner.groups.settings import group_settings
 from ...runner.hooks.needs import examine
+from ...runner.policy_source.settings import source_settings
 from ..output.console import Console
 from ..run.config import read_config
 from ..run.group import OPTIONS, check_credential, check_limits
@@ -32,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config",
         required=True,
         metavar="FILE",
-        help="the configuration of the VMs, as 'forewarn run --config' reads it; its artifact is taken from here",
+        help="the configuration of the VMs, as 'forewarn run --config' reads it; its artifact is taken from here, and "
+        "with signers their list and its signature",
     )
     parser.add_argument(
         "--bundle-url", required=True, metavar="URL", help="where the VMs download forewarn.pyz from, by https"
@@ -48,7 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a credential that policies or the configuration name, and its file on the VMs, which something else "
         "places there; may be repeated",
     )
-    parser.add_argument("--allowed-signers", metavar="FILE", help=f"a file that the VMs get as {ALLOWED_SIGNERS}")
     parser.add_argument(
         "--python",
         default="/usr/bin/python3",
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         list(policies.every_hook()),
         credential_files,
         args.python,
-        None if args.allowed_signers is None else _read(args.allowed_signers),
+        _signing(options),
     )
     if "?" in source.url:
         Console(sys.stderr).warning(
@@ -91,6 +94,20 @@ def run(args: argparse.Namespace) -> int:
     replace_file(Path(args.output), text.encode())
     Console(sys.stdout).line(f"{args.output}: {len(text):,} of {LARGEST:,} bytes, {artifact.digest}")
     return 0
+
+
+def _signing(options: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return what proves who made the policies, {} without signers. Raises InputError where that proves nothing."""
+    if "signers" not in options:
+        for name in ("revoked_signers", "policy_source"):
+            if name in options:
+                raise InputError(f"{name} is set, but no signers.", "Name a file of allowed signers, or leave it out.")
+        return {}
+    signers = Signers(options["signers"], options.get("revoked_signers"))
+    signers.check()
+    found = {"signature": _read(options["artifact"] + SUFFIX), "signers": _read(signers.allowed)}
+    signers.verify(_read(options["artifact"]), found["signature"])
+    return found if signers.revoked is None else {**found, "revoked_signers": _read(signers.revoked)}
 
 
 def _read(path: str) -> bytes:
@@ -120,6 +137,15 @@ def _check(path: str, options: dict[str, object], policies: PolicySet, credentia
             f"{path}: api_version is {wanted}, and the artifact is for {compiled_for}.",
             "Compile the policies for it, or leave api_version out.",
         )
+    if "policy_source" in options:
+        source = source_settings(options["policy_source"])  # type: ignore[arg-type]  # checked
+        if (
+            source.sas is not None
+            and source.sas.credential is not None
+            and source.sas.credential not in credential_files
+        ):
+            hint = f"Name its file there: --credential-file {source.sas.credential}=/PATH."
+            raise InputError(f"{path}: policy_source needs the credential {source.sas.credential}.", hint)
     named = [options.get(name) for name in OPTIONS]
     group = group_settings(*named) if any(value is not None for value in named) else None  # type: ignore[arg-type]
     if options.get("dry_run"):
