@@ -77,6 +77,7 @@ GROUP_COMMANDS = {
 FLEET_COMMANDS = {
     "publish": ("fleet.publish", "publish signed policies for VMs that pull them, in waves"),
     "cloud-init": ("fleet.cloud_init", "write user data by which new VMs install the runner at their first boot"),
+    "status": ("fleet.status", "show all VMs as Prometheus knows them, without a connection to any"),
 }
 EMULATE_COMMANDS = {
     "publish": ("emulate.publish", "make a running emulator announce an event"),

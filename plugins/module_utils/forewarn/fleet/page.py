@@ -34,6 +34,21 @@ def page(reports: Mapping[str, Mapping[str, Any]], made_at: str, since: str) -> 
     states = host_states(reports)
     pending = fleet_events(states)
     pasts = _pasts(states, reports, {event.event_id.lower() for event in pending})
+    return _render(states, pending, pasts, made_at, since)
+
+
+def page_of_states(states: Sequence[HostState], made_at: str) -> str:
+    """Return the page of hosts without their histories. ``made_at`` is a time in ISO 8601."""
+    return _render(states, fleet_events(states), {}, made_at, "")
+
+
+def _render(
+    states: Sequence[HostState],
+    pending: Sequence[FleetEvent],
+    pasts: Mapping[str, Sequence[Event]],
+    made_at: str,
+    since: str,
+) -> str:
     past = sorted(fleet_events(states, pasts), key=lambda event: str(event.event.get("first_seen")))
     return render(
         Path(__file__).with_name("page.html.j2"),

@@ -20,26 +20,36 @@ Event = Mapping[str, Any]  # as forewarn status and forewarn history report it
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+SILENT = "silent"  # the condition of a runner of which Prometheus has no fresh metrics
+
 _DIGITS = 12  # of a digest or a commit: enough to tell them apart
 _NUMBERS = re.compile(r"([0-9]+)")
 
 
 class PolicyInUse(NamedTuple):
-    """The policies of a runner: their names, where they come from, and the first digits of their digest."""
+    """The policies of a runner: their names, where they come from, and the first digits of their digest.
+
+    ``serial`` is that of signed policies, None without one.
+    """
 
     names: str
     ref: str
     commit: str
     digest: str
+    serial: int | None = None
 
     def __str__(self) -> str:
         """Return all of it that is known, for people."""
         version = " ".join(text for text in (self.ref, f"({self.commit})" if self.commit else "") if text)
-        return " ".join(text for text in (self.names, version, self.digest) if text) or "-"
+        serial = "" if self.serial is None else f"serial {self.serial}"
+        return " ".join(text for text in (self.names, version, self.digest, serial) if text) or "-"
 
 
 class PausedBy(NamedTuple):
-    """A pause of approvals on a host that an operator has begun: until when (ISO 8601), by whom, and why."""
+    """A pause of approvals on a host that an operator has begun: until when (ISO 8601), by whom, and why.
+
+    Who and why are "" where only metrics are known.
+    """
 
     until: str
     by: str
@@ -81,20 +91,27 @@ def host_states(answers: Mapping[str, Mapping[str, Any]]) -> list[HostState]:
 
 def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
     try:
-        report = json.loads(answer.get("stdout") or "")
-        runner, service = report["runner"], report["service"]
-        condition, serving = str(runner["condition"]), str(service["state"])
-        problems = [str(problem) for problem in listed(report["problems"])]
-        # These are within the problems already, unless another version of the runner reports them.
-        missing = [str(text) for text in listed(runner.get("missing"))]
-        problems += [text for text in missing if not any(text in problem for problem in problems)]
-        if not problems and condition != "running":
-            problems.append(f"the runner is {runner.get('text') or condition}")
-        pause = mapping(report.get("pause"))
-        events = [event for event in listed(report["events"]) if isinstance(event, Mapping)]
+        return state_of(host, json.loads(answer.get("stdout") or ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said = one_line(answer.get("msg") or "") or ("no status: its report cannot be read" if answer else "")
         return HostState(host, "", [], [said or "not asked: Ansible has no result of this host"])
+
+
+def state_of(host: str, report: Mapping[str, Any]) -> HostState:
+    """Return the state of a host from the object that ``forewarn status --json`` writes.
+
+    Raises KeyError, TypeError or AttributeError for something else.
+    """
+    runner, service = report["runner"], report["service"]
+    condition, serving = str(runner["condition"]), str(service["state"])
+    problems = [str(problem) for problem in listed(report["problems"])]
+    # These are within the problems already, unless another version of the runner reports them.
+    missing = [str(text) for text in listed(runner.get("missing"))]
+    problems += [text for text in missing if not any(text in problem for problem in problems)]
+    if not problems and condition != "running":
+        problems.append(f"the runner is {runner.get('text') or condition}")
+    pause = mapping(report.get("pause"))
+    events = [event for event in listed(report["events"]) if isinstance(event, Mapping)]
     facts = {
         "runner": runner.get("text"),
         "service": service.get("text"),
@@ -107,13 +124,18 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         list(dict.fromkeys(problems)),
         condition,
         serving,
-        policy_in_use(runner),
+        None if condition == SILENT else policy_in_use(runner),
         str(runner.get("version") or ""),
         {name: str(value) for name, value in facts.items() if value},
         bool(runner.get("dry_run")),
         # One that cannot be read is within the problems.
-        PausedBy(*(str(pause.get(name) or "?") for name in PausedBy._fields)) if pause.get("until") else None,
+        _paused_by(pause) if pause.get("until") else None,
     )
+
+
+def _paused_by(pause: Mapping[str, Any]) -> PausedBy:
+    known = {"by", "reason"} & pause.keys()
+    return PausedBy(*(str(pause.get(name) or ("?" if known else "")) for name in PausedBy._fields))
 
 
 def _group(group: Mapping[str, Any]) -> str:
@@ -125,7 +147,10 @@ def _group(group: Mapping[str, Any]) -> str:
 
 
 def policy_in_use(runner: Mapping[str, Any]) -> PolicyInUse:
-    """Return the policies of a runner: ``policies`` are names, ``policy`` a digest, ``source`` a commit, if known."""
+    """Return the policies of a runner: ``policies`` are names, ``policy`` a digest, ``source`` a commit,
+    ``serial`` that of signed policies, if known.
+    """
+    serial = runner.get("serial")
     source = mapping(runner.get("source"))
     commit = str(source.get("commit") or "")[:_DIGITS]
     modified = ", modified" if source.get("modified") else ""
@@ -134,6 +159,7 @@ def policy_in_use(runner: Mapping[str, Any]) -> PolicyInUse:
         str(source.get("ref") or ""),
         commit + modified if commit else "",
         str(runner.get("policy") or "").rpartition(":")[2][:_DIGITS],
+        serial if isinstance(serial, int) and not isinstance(serial, bool) else None,
     )
 
 

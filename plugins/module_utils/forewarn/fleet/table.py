@@ -126,7 +126,8 @@ def pauses(states: Sequence[HostState]) -> list[tuple[Sequence[str], str]]:
     for (by, reason), paused in alike.items():
         until = sorted({state.pause.until for state in paused if state.pause is not None})
         end = until[0] if len(until) == 1 else f"{until[0]} to {until[-1]}"
-        found.append(([state.host for state in paused], f"until {end}, by {by}: {reason}"))
+        who = f", by {by}: {reason}" if by else ""
+        found.append(([state.host for state in paused], f"until {end}{who}"))
     return found
 
 

@@ -68,6 +68,8 @@ class OperatorPause:
         metrics = self._recorder.metrics
         metrics.set("forewarn_paused", 0.0 if found is None else 1.0)
         metrics.set("forewarn_pause_unreadable", 1.0 if found is not None and found.problem is not None else 0.0)
+        known = found is not None and found.problem is None
+        metrics.replace("forewarn_pause_until_timestamp_seconds", {(): found.until} if known and found else {})
         self._facts[FACT] = None if found is None else found._asdict()
         name = None if found is None else found.identifier or found.problem
         if name != self._reported:

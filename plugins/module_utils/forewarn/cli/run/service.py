@@ -267,6 +267,7 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     python = ".".join(str(part) for part in sys.version_info[:3])
     metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
     metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
+    metrics.set("forewarn_dry_run", 1.0 if args.dry_run else 0.0)
 
 
 def _previous(beat: Beat | None, clocks: Clocks) -> PreviousRunner:

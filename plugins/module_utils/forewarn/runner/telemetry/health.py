@@ -19,8 +19,9 @@ from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
 from ..hooks.needs_watch import NeedsCheck, NeedsWatch
 from ..hooks.scheduler import HookScheduler
+from .event_metrics import answer_of, set_event_metrics
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
-from .metrics import Value, seconds_until, write_textfile
+from .metrics import Value, write_textfile
 from .readiness import Readiness
 from .recorder import Recorder
 
@@ -85,6 +86,7 @@ class HealthReporter:
         """Record the result of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
+        self._metrics.set("forewarn_service_up", 0.0 if fault else 1.0)
         if fault is None:
             self.last_good_poll = latest = self._clocks.stamp(age_seconds)
             self._metrics.set("forewarn_last_good_poll_timestamp_seconds", latest.wall)
@@ -125,7 +127,11 @@ class HealthReporter:
     def record_policies(self, policies: PolicySet) -> None:
         """Record which policies the runner uses."""
         self.facts["policy"] = policies.digest
-        info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
+        source = policies.artifact.source or {}
+        origin = (source.get("ref"), source.get("commit"), bool(source.get("modified")))
+        info: dict[tuple[object, ...], Value] = {
+            (policies.digest, policies.api_version, ", ".join(policies.names), *origin): 1.0
+        }
         self._metrics.replace("forewarn_artifact_info", info)
         serial, since = policies.artifact.serial, self.facts.get("serial_since")
         serials: dict[tuple[object, ...], Value] = {} if serial is None else {(): float(serial)}
@@ -277,10 +283,11 @@ class HealthReporter:
                 record.event.not_before,
                 len(record.plan.active_runs()),
                 failing.get(record.identifier),
+                answer_of(record),
             )
             for record in records
         ]
-        snapshot.append(len(self._problems))
+        snapshot += (len(self._problems), self._scheduler.vm_name)
         now = self._clocks.monotonic()
         if snapshot == self._last_snapshot and now - self._last_snapshot_at < TEXTFILE_SECONDS:
             return
@@ -293,17 +300,9 @@ class HealthReporter:
         for drill in (False, True):
             number = sum(failing.get(record.identifier, 0) for record in records if record.drill == drill)
             self._metrics.set("forewarn_recoveries_failing", float(number), drill=drill)
-        numbers: dict[tuple[object, ...], float] = {}
-        notices: dict[tuple[object, ...], Value] = {}
-        for record in records:
-            event, drill = record.event, record.drill
-            key = (record.state, event.event_type, drill)
-            numbers[key] = numbers.get(key, 0.0) + 1.0
-            if record.listed and event.event_status != "Started" and event.not_before is not None:
-                moment = event.not_before.timestamp()
-                notices[event.event_id, event.event_type, drill] = seconds_until(moment, self._clocks)
-        self._metrics.replace("forewarn_events", numbers)
-        self._metrics.replace("forewarn_event_notice_seconds", notices)
+        vm = self._scheduler.vm_name
+        self._metrics.replace("forewarn_vm_info", {} if vm is None else {(vm,): 1.0})
+        set_event_metrics(self._metrics, records, vm, self._clocks)
         self._write_textfile()
 
     def _write_textfile(self) -> None:

@@ -54,21 +54,25 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "forewarn_build_info": Metric(GAUGE, "The version of the runner; always 1.", ("version", "python")),
         "forewarn_artifact_info": Metric(
-            GAUGE, "The policies the runner decides by; always 1.", ("digest", "api_version")
+            GAUGE,
+            "The policies the runner decides by; always 1.",
+            ("digest", "api_version", "policies", "ref", "commit", "modified"),
         ),
-        "forewarn_policy_serial": Metric(GAUGE, "The serial of the signed policies in use; nothing if they have none."),
+        "forewarn_policy_serial": Metric(GAUGE, "The serial of the signed policies in use, nothing without one."),
         "forewarn_policy_loaded_timestamp_seconds": Metric(
-            GAUGE, "When the policies in use were put in use, in seconds since 1970."
+            GAUGE, "When the runner loaded the policies in use, in seconds since 1970."
         ),
         "forewarn_policy_source_up": Metric(
-            GAUGE, "1 if the last question to the policy source was answered with what can be used, otherwise 0."
+            GAUGE, "1 if the policy source last had what can be used, otherwise 0; nothing without a source."
         ),
         "forewarn_policy_source_last_success_timestamp_seconds": Metric(
-            GAUGE, "When the policy source was last up, in seconds since 1970."
+            GAUGE, "When the source of policies last answered, in seconds since 1970."
         ),
         "forewarn_policy_source_checks_total": Metric(
-            COUNTER, "Questions to the policy source, by their result.", ("result",)
+            COUNTER, "Times the source of policies was asked for new ones, by what came of it.", ("result",)
         ),
+        "forewarn_vm_info": Metric(GAUGE, "The name of this VM, once it is known; always 1.", ("name",)),
+        "forewarn_dry_run": Metric(GAUGE, "1 if this is a dry run, which approves and prepares nothing; otherwise 0."),
         "forewarn_start_timestamp_seconds": Metric(GAUGE, "When the runner started, in seconds since 1970."),
         "forewarn_last_reload_successful": Metric(
             GAUGE, "0 if the last reload failed, and the runner kept what it had; otherwise 1."
@@ -77,6 +81,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             COUNTER, "Polls of the Scheduled Events service.", ("result",), present=(("ok",), ("failed",))
         ),
         "forewarn_poll_errors_total": Metric(COUNTER, "Polls that failed, by what went wrong.", ("kind",)),
+        "forewarn_service_up": Metric(GAUGE, "1 if the service answered the last poll, otherwise 0."),
         "forewarn_last_good_poll_timestamp_seconds": Metric(
             GAUGE, "When the service last answered a poll, in seconds since 1970."
         ),
@@ -88,6 +93,20 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "forewarn_events": Metric(GAUGE, "Events that are open, by their state.", ("state", "type", "drill")),
         "forewarn_event_notice_seconds": Metric(
             GAUGE, "Time left until NotBefore of an event that has not started.", ("event_id", "type", "drill")
+        ),
+        "forewarn_event_info": Metric(
+            GAUGE,
+            "Events that are open, and what is decided about them; always 1.",
+            (
+                *("event_id", "type", "status", "source", "duration_seconds", "state", "affected"),
+                *("output", "policy", "rule", "drill"),
+            ),
+        ),
+        "forewarn_event_timestamp_seconds": Metric(
+            GAUGE, "When a step of an open event was, or will be, in seconds since 1970.", ("event_id", "step")
+        ),
+        "forewarn_event_resource_info": Metric(
+            GAUGE, "The VMs that an open event names, at most 20 of them; always 1.", ("event_id", "vm")
         ),
         "forewarn_decisions_total": Metric(
             COUNTER, "Decisions that were new or had changed.", ("policy", "rule", "output", "drill")
@@ -140,6 +159,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "forewarn_drills_total": Metric(COUNTER, "Drills that have ended.", ("result",)),
         "forewarn_paused": Metric(GAUGE, "1 while an operator's pause keeps this VM from approving, otherwise 0."),
+        "forewarn_pause_until_timestamp_seconds": Metric(
+            GAUGE, "When an operator's pause ends, in seconds since 1970; nothing without one."
+        ),
         "forewarn_pause_unreadable": Metric(
             GAUGE, "1 if the file of an operator's pause cannot be read, which counts as a pause; otherwise 0."
         ),
