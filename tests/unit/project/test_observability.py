@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What docs/observability ships: alerts, their tests, the dashboard and the page name what the runner writes."""
+"""What docs/observability ships: rules, alerts, their tests, dashboards and the page name what the runner writes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ from tools.judges.exposition import promtool
 
 HERE = REPOSITORY / "docs" / "observability"
 README = (HERE / "README.md").read_text()
-DASHBOARD = json.loads((HERE / "grafana-dashboard.json").read_text())
-ALERTS = [rule for group in yaml.safe_load((HERE / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
+DASHBOARD, FLEET = (
+    json.loads((HERE / name).read_text()) for name in ("grafana-dashboard.json", "grafana-fleet-dashboard.json")
+)
+DASHBOARDS = [pytest.param(DASHBOARD, id="vms"), pytest.param(FLEET, id="fleet")]
+ALERTS, RULES = (
+    [rule for group in yaml.safe_load((HERE / name).read_text())["groups"] for rule in group["rules"]]
+    for name in ("alerts.yml", "rules.yml")
+)
 
 # PromQL, as far as what we write goes. Whether it is PromQL at all is for promtool to say.
 METRIC = r"\b([a-zA-Z_:][\w:]*)\b(?! *\()(?:{([^}]*)})?"
@@ -29,6 +35,9 @@ OPERATORS = {"and", "or", "unless", "bool"}
 LABEL_LIST = r"\b(?:by|without|on|ignoring|group_left|group_right) *\(([^)]*)\)"
 # Prometheus adds these itself.
 OF_THE_TARGET = {"job", "instance"}
+# Recording rules by name, and those of their labels that a metric does not have.
+RECORDED = {rule["record"]: rule["expr"] for rule in RULES}
+OF_RULES = {"serial": "forewarn_policy_serial", "trouble": "forewarn_trouble"}
 
 
 class Expression:
@@ -38,7 +47,7 @@ class Expression:
         self.text = text
         self.metrics = [
             (name, re.findall(r"(\w+)(?:=~|!~|!=|=)", selectors))
-            for name, selectors in re.findall(METRIC, re.sub(rf"{LABEL_LIST}|\[[^]]*\]", "", text))
+            for name, selectors in re.findall(METRIC, re.sub(rf"{LABEL_LIST}|\[[^]]*\]|\"\w+\", ", "", text))
             if name not in OPERATORS
         ]
         self.listed = set(re.findall(r"\w+", " ".join(re.findall(LABEL_LIST, text))))
@@ -70,20 +79,39 @@ class Expression:
         yield from (f"no metric here has the label {label}" for label in self.listed - known)
 
 
-def panels(kind: str | None = None) -> list[dict[str, Any]]:
-    return [
-        panel for panel in DASHBOARD["panels"] if panel["type"] == kind or (kind is None and panel["type"] != "row")
-    ]
+def recorded_labels() -> dict[str, set[str]]:
+    """Return the labels of each recorded series, as its name and its aggregation have them."""
+    found = {}
+    for name, expression in RECORDED.items():
+        listed = re.search(r"(?:by|on) \(([^)]*)\)", expression)
+        assert listed, name
+        own = {label for label, metric in OF_RULES.items() if metric in name}
+        found[name] = own | set(listed.group(1).split(", "))
+    return found
+
+
+def panels(dashboard: Mapping[str, Any] = DASHBOARD) -> list[dict[str, Any]]:
+    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
 
 
 def dashboard_expressions() -> list[tuple[str, str]]:
-    found = [(panel["title"], target["expr"]) for panel in panels() for target in panel["targets"]]
+    every = [*panels(DASHBOARD), *panels(FLEET)]
+    found = [(panel["title"], target["expr"]) for panel in every for target in panel["targets"]]
     return [(title, expression.replace("$job", ".+").replace("$instance", ".+")) for title, expression in found]
 
 
 @pytest.mark.parametrize(("title", "expression"), dashboard_expressions())
 def test_the_dashboard_reads_metrics_that_there_are(title: str, expression: str) -> None:
-    assert list(Expression(expression).problems({})) == []
+    assert list(Expression(expression).problems(recorded_labels())) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["record"]))
+def test_rule_records_metrics_under_a_usual_name(rule: dict[str, Any]) -> None:
+    """The level, which names the labels that are left, the metric, and the operation."""
+    expression = Expression(rule["expr"])
+    assert list(expression.problems({"up": set(), **recorded_labels()})) == []
+    level, _metric, _operation = rule["record"].split(":")
+    assert set(level.split("_")) <= {*recorded_labels()[rule["record"]]}
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
@@ -109,6 +137,12 @@ def test_page_has_a_section_for_each_alert() -> None:
 # What says nothing bad by itself, each with its reason; and what means the same as a metric that has an alert.
 NO_TROUBLE = {
     "forewarn_build_info": "a fact",
+    "forewarn_vm_info": "a fact",
+    "forewarn_dry_run": "a fact",
+    "forewarn_policy_loaded_timestamp_seconds": "a fact",
+    "forewarn_event_info": "events come and go",
+    "forewarn_event_timestamp_seconds": "events come and go",
+    "forewarn_event_resource_info": "events come and go",
     "forewarn_documents_total": "the service lists something else",
     "forewarn_decisions_total": "policies decide, and holding may be meant",
     "forewarn_event_to_approval_seconds": "how long it takes is up to the hooks",
@@ -123,6 +157,9 @@ SAME_AS = {
     "forewarn_polls_total": "forewarn_last_good_poll_timestamp_seconds",
     "forewarn_poll_errors_total": "forewarn_last_good_poll_timestamp_seconds",
     "forewarn_last_good_poll_age_seconds": "forewarn_last_good_poll_timestamp_seconds",
+    "forewarn_service_up": "forewarn_last_good_poll_timestamp_seconds",
+    "forewarn_pause_until_timestamp_seconds": "forewarn_paused",
+    "forewarn_policy_source_last_success_timestamp_seconds": "forewarn_policy_source_up",
     "forewarn_sink_requests_total": "forewarn_sink_entries_behind",
     "forewarn_sink_last_success_timestamp_seconds": "forewarn_sink_entries_behind",
 }
@@ -137,7 +174,10 @@ def read_by(expressions: Iterable[str]) -> set[str]:
 def test_metrics_of_trouble_have_alert_and_panel() -> None:
     """A new metric has one, or says here why it needs none."""
     alerted = read_by(alert["expr"] for alert in ALERTS)
-    shown = read_by(expression for _title, expression in dashboard_expressions())
+    expressions = [expression for _title, expression in dashboard_expressions()]
+    shown = read_by(expressions) | read_by(
+        RECORDED[name] for expression in expressions for name, _ in Expression(expression).metrics if name in RECORDED
+    )
     assert NO_TROUBLE.keys() | SAME_AS.keys() | alerted == METRICS.keys()
     assert not alerted & (NO_TROUBLE.keys() | SAME_AS.keys())
     assert set(SAME_AS.values()) <= alerted
@@ -155,12 +195,22 @@ def test_each_alert_is_tested_firing_and_silent() -> None:
     assert set(fired) == {alert["alert"] for alert in ALERTS}
 
 
-def test_the_rules_pass_promtool() -> None:
-    promtool("check", "rules", "alerts.yml", directory=HERE)
+@pytest.mark.parametrize("file", ["alerts.yml", "rules.yml"])
+def test_the_rules_pass_promtool(file: str) -> None:
+    promtool("check", "rules", file, directory=HERE)
 
 
-def test_the_alerts_do_as_their_tests_say() -> None:
-    promtool("test", "rules", "alerts-test.yml", directory=HERE)
+@pytest.mark.parametrize("file", ["alerts-test.yml", "rules-test.yml"])
+def test_the_rules_do_as_their_tests_say(file: str) -> None:
+    promtool("test", "rules", file, directory=HERE)
+
+
+def test_each_recording_rule_is_tested_and_shown() -> None:
+    tests = yaml.safe_load((HERE / "rules-test.yml").read_text())["tests"]
+    tested = {name for test in tests for item in test["promql_expr_test"] for name in RECORDED if name in item["expr"]}
+    assert tested == RECORDED.keys()
+    shown = {name for _title, expression in dashboard_expressions() for name, _ in Expression(expression).metrics}
+    assert RECORDED.keys() <= shown
 
 
 def test_promtool_can_read_the_dashboard(tmp_path: Path) -> None:
@@ -174,22 +224,31 @@ def test_promtool_can_read_the_dashboard(tmp_path: Path) -> None:
     promtool("check", "rules", "--lint=none", "rules.yml", directory=tmp_path)
 
 
-def test_dashboard_fits_grafana_10_and_11() -> None:
-    assert 37 <= DASHBOARD["schemaVersion"] <= 39
-    assert DASHBOARD["id"] is None  # an id would be another one's
-    assert {panel["type"] for panel in DASHBOARD["panels"]} == {"row", "stat", "table", "timeseries"}
-    variables = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
-    assert list(variables) == ["datasource", "job", "instance"]
+@pytest.mark.parametrize("dashboard", DASHBOARDS)
+def test_dashboard_fits_grafana_10_and_11(dashboard: dict[str, Any]) -> None:
+    assert 37 <= dashboard["schemaVersion"] <= 39
+    assert dashboard["id"] is None  # an id would be another one's
+    assert {panel["type"] for panel in dashboard["panels"]} == {"row", "stat", "table", "timeseries"}
+    variables = {variable["name"]: variable for variable in dashboard["templating"]["list"]}
+    assert list(variables) == ["datasource", "job", "instance"][: 2 if dashboard is FLEET else 3]
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
-    for name in ("job", "instance"):
+    for name in list(variables)[1:]:
         metric = re.match(r"label_values\((\w+)", variables[name]["query"]["query"])
         assert metric is not None
         assert metric.group(1) in METRICS
-    identifiers = [panel["id"] for panel in DASHBOARD["panels"]]
+    identifiers = [panel["id"] for panel in dashboard["panels"]]
     assert sorted(identifiers) == sorted(set(identifiers))
 
 
-@pytest.mark.parametrize("panel", panels(), ids=lambda panel: str(panel["title"]))
+def test_fleet_dashboard_reads_recorded_series_over_time() -> None:
+    """What all VMs report is too much to read over hours: a graph of a fleet reads what rules have recorded."""
+    for panel in panels(FLEET):
+        for target in panel["targets"]:
+            names = {name for name, _ in Expression(target["expr"]).metrics}
+            assert target["instant"] or names <= RECORDED.keys(), panel["title"]
+
+
+@pytest.mark.parametrize("panel", [*panels(DASHBOARD), *panels(FLEET)], ids=lambda panel: str(panel["title"]))
 def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     assert panel["title"]
     assert panel["description"].endswith(".")
@@ -201,24 +260,26 @@ def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
         assert target["datasource"] == source
         assert "$job" in target["expr"]
-        assert "$instance" in target["expr"]
+        assert ("$instance" in target["expr"]) == (panel in DASHBOARD["panels"])
         assert target["instant"] == (panel["type"] != "timeseries")
         assert target.get("format") == ("table" if panel["type"] == "table" else None)
         labels = {label for name, _ in Expression(target["expr"]).metrics for label in _labels(name)}
         assert set(re.findall(r"{{(\w+)}}", target.get("legendFormat", ""))) <= labels | OF_THE_TARGET
     expressions = " ".join(target["expr"] for target in panel["targets"])
-    assert ("_seconds" in re.sub(r"_timestamp_seconds", "", expressions) and "_count" not in expressions) <= (
-        panel["fieldConfig"]["defaults"]["unit"] == "s"
-    )
+    measured = re.sub(r"_timestamp_seconds(?::min)?", "", expressions)
+    assert ("_seconds" in measured and "_count" not in expressions) <= (panel["fieldConfig"]["defaults"]["unit"] == "s")
 
 
-def _labels(name: str) -> tuple[str, ...]:
+def _labels(name: str) -> Iterable[str]:
+    if name in RECORDED:
+        return recorded_labels()[name]
     metric = METRICS.get(name) or METRICS[name.rpartition("_")[0]]
     return metric.labels
 
 
-def test_panels_do_not_overlap() -> None:
-    for one, other in combinations([panel["gridPos"] for panel in DASHBOARD["panels"]], 2):
+@pytest.mark.parametrize("dashboard", DASHBOARDS)
+def test_panels_do_not_overlap(dashboard: dict[str, Any]) -> None:
+    for one, other in combinations([panel["gridPos"] for panel in dashboard["panels"]], 2):
         assert one["x"] + one["w"] <= 24
         assert (
             one["x"] + one["w"] <= other["x"]
