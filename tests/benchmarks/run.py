@@ -26,6 +26,7 @@ from benchmarks import (
     groups,
     journal,
     latency,
+    monitoring,
     polling,
     proving,
     pull,
@@ -52,6 +53,7 @@ BENCHMARKS = {
     "role": role.run,
     "fleet": fleet.run,
     "pull": pull.run,
+    "monitoring": monitoring.run,
     "windows": windows.run,
 }
 

@@ -136,9 +136,6 @@ def test_alerted_series_begin_at_zero() -> None:
     assert value_of(metrics, "forewarn_event_to_approval_seconds_bucket", le="+Inf") == 0
     assert value_of(metrics, "forewarn_event_impact_seconds_sum", type="Reboot", kind="reboot") == 0
     assert value_of(metrics, "forewarn_last_reload_successful") == 1
-    for phase, kind, result in [("prepare", "run", "failed"), ("notify", "http", "timed-out")]:
-        labels = {"phase": phase, "kind": kind, "result": result, "drill": "false"}
-        assert value_of(metrics, "forewarn_hooks_total", **labels) == 0
 
 
 def test_replace_drops_series_of_gone_events() -> None:

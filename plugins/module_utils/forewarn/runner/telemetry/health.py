@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ...events import Document
+from ...policy.decision import PHASES
 from ...policy.engine import PolicySet
 from ...policy.pause import Pause
 from ...system.service_manager import ServiceNotifier
@@ -17,6 +18,7 @@ from ...texts import duration_text
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
+from ..hooks import commands
 from ..hooks.needs_watch import NeedsCheck, NeedsWatch
 from ..hooks.scheduler import HookScheduler
 from .event_metrics import answer_of, set_event_metrics
@@ -27,6 +29,7 @@ from .recorder import Recorder
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
 HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick during an event
+_FAILURES = ("failed", "timed-out", "not-started")  # of hooks, as alerts count them
 HEALTHY_SECONDS = 15.0  # a request can take this long, on top of three intervals
 
 
@@ -125,8 +128,12 @@ class HealthReporter:
         return True, f"the service answered {duration_text(age)} ago"
 
     def record_policies(self, policies: PolicySet) -> None:
-        """Record which policies the runner uses."""
+        """Record which policies the runner uses. The first failure of one of their hooks has to be an increase."""
         self.facts["policy"] = policies.digest
+        for kind in {commands.kind(hook) for _policy, _rule, hook in policies.hooks_by_rule()}:
+            for phase in PHASES:
+                for result in _FAILURES:
+                    self._metrics.count("forewarn_hooks_total", 0.0, phase=phase, kind=kind, result=result, drill=False)
         source = policies.artifact.source or {}
         origin = (source.get("ref"), source.get("commit"), bool(source.get("modified")))
         info: dict[tuple[object, ...], Value] = {

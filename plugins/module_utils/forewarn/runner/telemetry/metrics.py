@@ -17,8 +17,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, Union
 
-from ... import hook_kinds
-from ...policy.decision import PHASES
 from ...system.files import open_to_write, replace, share_for_reading
 from ..clocks import Clocks
 
@@ -43,12 +41,6 @@ class Metric(NamedTuple):
 
 
 _ALONE = ((),)  # the only series of a metric without labels
-_FAILED_HOOKS = tuple(
-    (phase, kind, result, "false")
-    for phase in PHASES
-    for kind in ("run", "unit", "http", *hook_kinds.NAMES)
-    for result in ("failed", "timed-out", "not-started")
-)
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -133,7 +125,6 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             COUNTER,
             "Hooks that have ended, or could not be started.",
             ("phase", "kind", "result", "drill"),
-            present=_FAILED_HOOKS,
         ),
         "forewarn_hook_duration_seconds": Metric(
             HISTOGRAM,
