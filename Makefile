@@ -15,8 +15,8 @@
 # make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
 # make figures   what hooks cost users of HAProxy, PostgreSQL, RabbitMQ and others, with Forewarn and without; as root
 # make soak    kills the runner, plays stories of many VMs and contradicts the prover for SECONDS (default 600), in ways that no earlier run has tried
-# make release VERSION=1.2.3   see CONTRIBUTING.md
-# Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION, CORES, VM_PYTHON.
+# make release VERSION=1.2.3 SIGNING_KEY=KEY   see CONTRIBUTING.md
+# Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION, SIGNING_KEY, CORES, VM_PYTHON.
 
 PY := .venv/bin/python
 INSTALLED := .venv/.installed $(addprefix .venv/.installed-,test lint docs)

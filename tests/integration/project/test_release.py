@@ -61,30 +61,43 @@ class Clone:
         self.git("add", "--all")
         self.git("commit", "--quiet", f"--message={message}")
 
-    def release(self, version: str) -> subprocess.CompletedProcess[str]:
-        return self.run(self.directory / ".ci" / "release", version)
+    def release(self, version: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        variables = [f"{name}={value}" for name, value in environ.items()]
+        return self.run("env", *variables, self.directory / ".ci" / "release", version)
 
     def state(self) -> list[str]:
         return [self.git(*words.split()) for words in ("rev-parse HEAD", "tag", "status --porcelain", "branch")]
 
 
 @pytest.fixture(scope="module")
-def clone(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    directory = tmp_path_factory.mktemp("release")
-    (directory / "home").mkdir()
-    return Clone(directory / "clone", directory / "home", repository)
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the private key of a maintainer; its public key is beside it."""
+    return make_key(tmp_path_factory.mktemp("keys") / "maintainer")
 
 
 @pytest.fixture(scope="module")
-def released(clone: Clone, tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def clone(repository: Path, key: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    directory = tmp_path_factory.mktemp("release")
+    (directory / "home").mkdir()
+    found = Clone(directory / "clone", directory / "home", repository)
+    with (found.directory / "allowed_signers").open("a") as allowed:
+        allowed.write(f'release@forewarn namespaces="forewarn-release" {key.with_suffix(".pub").read_text()}')
+    found.commit("a maintainer")
+    return found
+
+
+@pytest.fixture(scope="module")
+def released(clone: Clone, key: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """Return a clone with a release that the maintainer has signed."""
     directory = tmp_path_factory.mktemp("released") / "clone"
     clone.git("clone", "--quiet", str(clone.directory), str(directory))
     found = Clone(directory, Path(clone.environ["HOME"]))
     # Ignored by git, but not by Galaxy's build.
     (directory / ".coverage").touch()
-    process = found.release(VERSION)
+    process = found.release(VERSION, SIGNING_KEY=str(key))
     assert process.returncode == 0, process.stdout + process.stderr
     assert f"git push --atomic origin main v{VERSION}" in process.stdout
+    assert "not signed" not in process.stderr
     return found
 
 
@@ -194,9 +207,109 @@ def test_a_step_that_fails_leaves_nothing_behind(another: Clone, tmp_path: Path,
     assert_refused(another, "7.9.0", "a step failed, and the checkout is again as it was")
 
 
-def assert_refused(clone: Clone, version: str, reason: str) -> None:
+@pytest.fixture
+def download(released: Clone, tmp_path: Path) -> Path:
+    """Return a directory with what a user has: the files of the release, and allowed_signers of the repository."""
+    directory = shutil.copytree(released.directory / "dist", tmp_path / "download")
+    shutil.copy(released.directory / "allowed_signers", directory)
+    return directory
+
+
+def make_key(path: Path) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "of the test", "-f", path], check=True)
+    return path
+
+
+def documented_checks() -> list[str]:
+    """Return the commands with which users check a release, as the documentation has them."""
+    content = (Path(__file__).parents[3] / "docs" / "SECURITY.md").read_text()
+    block = content.partition("## Checking a release")[2].partition("```console\n")[2].partition("```")[0]
+    return [line.removeprefix("$ ") for line in block.splitlines()]
+
+
+def checked(download: Path) -> list[bool]:
+    """Return whether the documented checks succeed: that of the signature, and that of the files."""
+    return [subprocess.run(["sh", "-c", command], cwd=download).returncode == 0 for command in documented_checks()]
+
+
+def sign(key: Path, namespace: str, sums: Path) -> None:
+    sums.with_name("SHA256SUMS.sig").unlink()
+    subprocess.run(["ssh-keygen", "-Y", "sign", "-n", namespace, "-f", key, sums], check=True)
+
+
+def test_documented_checks_accept_a_signed_release(download: Path) -> None:
+    assert checked(download) == [True, True]
+    named = {line.split()[1] for line in (download / "SHA256SUMS").read_text().splitlines()}
+    assert named == {f"forewarn-azure-{VERSION}.tar.gz", f"forewarn-{VERSION}-py3-none-any.whl"}
+    (download / f"forewarn-{VERSION}-py3-none-any.whl").unlink()  # whoever needs only the collection
+    assert checked(download) == [True, True]
+
+
+def test_a_changed_file_or_sum_is_refused(download: Path) -> None:
+    archive, sums = download / f"forewarn-azure-{VERSION}.tar.gz", download / "SHA256SUMS"
+    archive.write_bytes(archive.read_bytes() + b"\0")
+    assert checked(download) == [True, False]
+    subprocess.run("sha256sum *.tar.gz *.whl > SHA256SUMS", cwd=download, shell=True, check=True)
+    assert checked(download) == [False, True]
+    sums.write_text(sums.read_text() + "\n")
+    assert checked(download)[0] is False
+
+
+def test_signature_for_anything_else_is_refused(download: Path, key: Path, tmp_path: Path) -> None:
+    sums = download / "SHA256SUMS"
+    sign(key, "git", sums)
+    assert checked(download) == [False, True]
+    sign(make_key(tmp_path / "stranger"), "forewarn-release", sums)
+    assert checked(download) == [False, True]
+    sign(key, "forewarn-release", sums)
+    assert checked(download) == [True, True]
+
+
+def test_key_in_an_agent_signs_a_release(another: Clone, key: Path, tmp_path: Path) -> None:
+    public = tmp_path / "maintainer.pub"
+    shutil.copy(key.with_suffix(".pub"), public)
+    assert_refused(another, "7.9.0", "a step failed", SIGNING_KEY=str(public))
+    socket = tmp_path / "agent"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.PIPE) as agent:
+        try:
+            assert agent.stdout is not None
+            agent.stdout.readline()  # written when the socket is there
+            environ = {"SSH_AUTH_SOCK": str(socket)}
+            subprocess.run(["ssh-add", "-q", key], env={**another.environ, **environ}, check=True)
+            process = another.release("7.9.0", SIGNING_KEY=str(public), **environ)
+        finally:
+            agent.kill()
+    assert process.returncode == 0, process.stdout + process.stderr
+    shutil.copy(another.directory / "allowed_signers", another.directory / "dist")
+    assert checked(another.directory / "dist") == [True, True]
+
+
+def test_unsigned_release_warns_and_keeps_no_signature(another: Clone) -> None:
+    earlier = another.directory / "dist" / "SHA256SUMS.sig"
+    earlier.parent.mkdir()
+    earlier.write_text("of an earlier release")
+    process = another.release("7.9.0")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "WARNING: this release is not signed." in process.stderr
+    assert not earlier.exists()
+    assert "SHA256SUMS.sig" not in process.stdout
+    assert "forewarn-azure-7.9.0.tar.gz" in earlier.with_suffix("").read_text()
+
+
+@pytest.mark.parametrize("name", ["", "/nowhere/id_ed25519", "~/id_ed25519"])
+def test_a_signing_key_without_file_is_refused(another: Clone, name: str) -> None:
+    found = name.replace("~", another.environ["HOME"])
+    assert_refused(another, "7.9.0", f"SIGNING_KEY names no file: '{found}'", SIGNING_KEY=name)
+
+
+def test_key_that_nobody_allows_is_refused(another: Clone, tmp_path: Path) -> None:
+    stranger = make_key(tmp_path / "stranger")
+    assert_refused(another, "7.9.0", "nobody could check it: allowed_signers", SIGNING_KEY=str(stranger))
+
+
+def assert_refused(clone: Clone, version: str, reason: str, **environ: str) -> None:
     before = clone.state()
-    process = clone.release(version)
+    process = clone.release(version, **environ)
     assert process.returncode != 0, process.stdout
     assert f"no release: {reason}" in process.stderr
     assert clone.state() == before
