@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import (
     adhoc,
+    asking,
     fleet,
     footprint,
     groups,
@@ -48,6 +49,7 @@ BENCHMARKS = {
     "startup": startup.run,
     "journal": journal.run,
     "adhoc": adhoc.run,
+    "asking": asking.run,
     "replay": replay.run,
     "proving": proving.run,
     "role": role.run,
