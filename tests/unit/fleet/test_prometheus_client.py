@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from forewarn.errors import ForewarnError, InputError
-from forewarn.fleet.prometheus_client import PrometheusClient, Sample
-from forewarn.fleet.prometheus_queries import host_of
+from forewarn.fleet.prometheus.client import PrometheusClient, Sample
+from forewarn.fleet.prometheus.queries import host_of
 from tools.servers.listener_client import free_port
 from tools.sites.commands import in_process
 

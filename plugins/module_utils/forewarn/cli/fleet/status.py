@@ -14,8 +14,8 @@ from pathlib import Path
 from ...atomic_file import replace_file
 from ...fleet.events import fleet_events
 from ...fleet.page import page_of_states
-from ...fleet.prometheus_client import PrometheusClient
-from ...fleet.prometheus_reports import FleetReports, read_reports
+from ...fleet.prometheus.client import PrometheusClient
+from ...fleet.prometheus.reports import FleetReports, read_reports
 from ...fleet.status import HostState, state_of
 from ...fleet.table import GOOD, HEADING, TROUBLE, WARNING, summary, table
 from ..output.console import Console, write_result

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import requests
 
-from ..errors import InputError, ServiceError
-from ..policy.structure import exposes_secret
-from ..texts import redacted_url
+from ...errors import InputError, ServiceError
+from ...policy.structure import exposes_secret
+from ...texts import redacted_url
 
 _TIMEOUTS = (5.0, 60.0)  # seconds to connect, and between two pieces of an answer
 _LONGEST = 300  # characters of a message from outside

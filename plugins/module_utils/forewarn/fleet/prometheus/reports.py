@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..errors import InputError
-from ..texts import duration_text
-from .prometheus_client import PrometheusClient
-from .prometheus_events import name_of, open_events
-from .prometheus_queries import FleetQueries, iso, span
-from .status import SILENT, names, natural
+from ...errors import InputError
+from ...texts import duration_text
+from ..status import SILENT, names, natural
+from .client import PrometheusClient
+from .events import name_of, open_events
+from .queries import FleetQueries, iso, span
 
 LONGEST_SILENCE_SECONDS = 300.0  # between polls, as for the alert ForewarnUnanswered
 _MOST_NAMES = 5

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 
-from ..texts import duration_text
-from .prometheus_client import PrometheusClient, Sample
+from ...texts import duration_text
+from .client import PrometheusClient, Sample
 
 _LATEST = datetime(9999, 1, 1, tzinfo=timezone.utc).timestamp()
 

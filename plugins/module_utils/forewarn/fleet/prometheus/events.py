@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..events import format_time
-from .prometheus_queries import FleetQueries, iso, moment, span
-from .status import natural
+from ...events import format_time
+from ..status import natural
+from .queries import FleetQueries, iso, moment, span
 
 _LABELS = ("type", "status", "source", "duration_seconds", "state", "affected", "output", "policy", "rule", "drill")
 _STAMPS = {"first_seen": "first-seen", "approved_at": "approved", "started_at": "started", "gone_at": "gone"}
