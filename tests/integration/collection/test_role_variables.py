@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
+from tools.fixtures.signing import make_key
 from tools.sites.adhoc import AdHoc
 from tools.sites.ansible_cores import CORE, ansible
 from tools.sites.commands import run_program
@@ -93,6 +94,15 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
     "forewarn_hooks_need": (["users", "network"], ["users,network"]),
     "forewarn_hooks_write": (["/srv/app", "/srv/b"], ["/srv/app,/srv/b", "/srv/app, /srv/b"]),
     "forewarn_unit_settings": (["CPUQuota=50%"], ["CPUQuota=50%", "CPUQuota=50%\n"]),
+    "forewarn_signers": (
+        ["release@example.com ssh-ed25519 AAAA"],
+        ["release@example.com ssh-ed25519 AAAA", "release@example.com ssh-ed25519 AAAA\n"],
+    ),
+    "forewarn_revoked_signers": (["ssh-ed25519 BBBB"], ["ssh-ed25519 BBBB"]),
+    "forewarn_policy_source": (
+        {"url": "https://policies.example.com/web.json", "interval": 30},
+        ['{"url":"https://policies.example.com/web.json","interval":30}'],
+    ),
     "forewarn_params": ({"who": "me"}, ['{"who":"me"}', "who=me"]),
     "forewarn_credentials": (
         {"token": "/etc/token", "other": "/etc/o"},
@@ -114,6 +124,8 @@ TOGETHER: dict[str, Any] = {
     "forewarn_policies": ["web"],
     "forewarn_group": "web",
     "forewarn_group_store": {"blob": "https://account.blob.core.windows.net/web", "identity": True},
+    "forewarn_signers": ["somebody@example.com ssh-ed25519 CCCC"],
+    "forewarn_signing_key": "key",
 }
 FALSE = sorted({spelling(str(text)) for text in BOOLEANS_FALSE for spelling in (str.lower, str.upper, str.title)})
 TRUE = sorted({spelling(str(text)) for text in BOOLEANS_TRUE for spelling in (str.lower, str.upper, str.title)})
@@ -171,6 +183,7 @@ def play(
     for allowed in ("Freeze", "Reboot"):
         reference = POLICY.replace("name: web", "name: company").replace("Freeze", allowed)
         (directory / f"only-{allowed}.yml").write_text(reference)
+    make_key(directory)
     for name in ("drain", "more"):
         (directory / name).write_text("#!/bin/sh\n")
 
@@ -229,6 +242,7 @@ def written(play: Play, bools: list[str]) -> PlaybookRun:
         **all_at_once(bools),
         **(one_at_a_time() if sizes.NAME != "small" else {}),
         **{f"group-{number}": {"forewarn_policies": ["web"], **given} for number, (given, _) in enumerate(HALF_GROUPS)},
+        **{f"unverified-{number}": given for number, (given, _) in enumerate(UNVERIFIED)},
         **{f"only-{allowed}": limited(allowed) for allowed in ("Freeze", "Reboot")},
         "files": FILES,
         "two-lines": {"forewarn_unit_settings": "\n".join(LINES)},
@@ -296,6 +310,7 @@ def in_ini(bools: list[str]) -> str:
             **{name: texts[0].strip() for name, (_, texts) in TEXTS.items()},
             "forewarn_probe_listen": "127.0.0.1:9780",
             "forewarn_group": "web",
+            "forewarn_signing_key": "key",
         }
         lines += [f"[{word}_]", f"ini-{word}", f"[{word}_:vars]"]
         lines += [f"{name}={value}" for name, value in variables.items()]
@@ -309,11 +324,37 @@ def test_ini_and_yaml_inventories_mean_the_same(written: PlaybookRun, word: str)
 
 @pytest.mark.parametrize("text", ["yes", pytest.param("no", marks=pytest.mark.full)])
 def test_all_on_the_command_line_at_once(play: Play, written: PlaybookRun, bools: list[str], text: str) -> None:
-    given = ["forewarn_probe_listen=127.0.0.1:9780", "forewarn_group=web", *(f"{name}={text}" for name in bools)]
+    given = ["forewarn_probe_listen=127.0.0.1:9780", "forewarn_group=web", "forewarn_signing_key=key"]
+    given += [f"{name}={text}" for name in bools]
     given += [f"{name}={texts[0].replace(chr(34), chr(92) + chr(34))}" for name, (_, texts) in TEXTS.items()]
     played = play({"vm": {}}, *(word for each in given for word in ("-e", each)))
     assert played.code == 0, played.text[-6000:]
     assert played.taken["vm"] == written.taken[f"all-{text}"]
+
+
+UNVERIFIED: list[tuple[dict[str, Any], str]] = [
+    ({"forewarn_revoked_signers": ["ssh-ed25519 BBBB"]}, "forewarn_revoked_signers needs forewarn_signers"),
+    (
+        {"forewarn_policy_source": "https://policies.example.com/web.json"},
+        "forewarn_policy_source needs forewarn_signers",
+    ),
+    ({"forewarn_signers": ["a ssh-ed25519 AAAA"]}, "The host takes only signed policies, and these are not signed."),
+    ({"forewarn_signing_key": "none"}, "none"),
+    (
+        {
+            **TOGETHER,
+            "forewarn_policy_source": {"url": "https://a.example.com/b", "sas": {"credential": "sas"}},
+            "forewarn_credentials": {"other": "x"},
+        },
+        "forewarn_policy_source names the credential sas, and neither",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(UNVERIFIED)))
+def test_policies_nobody_could_verify_are_refused(written: PlaybookRun, number: int) -> None:
+    assert UNVERIFIED[number][1] in written.said[f"unverified-{number}"]
+    assert f"unverified-{number}" not in written.taken
 
 
 STORE = {"etcd": ["https://etcd-1:2379"], "user": "me", "password": {"credential": "etcd"}}

@@ -56,7 +56,8 @@ VARIABLES: dict[str, Any] = {
     "forewarn_hook_ca_file": rf"{DATA}\log\ca.pem",
     "forewarn_credentials": {"token": "hunter2", "sas": "sv=1&sig=2"},
 }
-# What is not for the configuration, or has no effect on Windows, or takes the place of another one.
+# What is not for the configuration, has no effect on Windows, takes the place of another one, or needs ssh-keygen, which
+# Wine does not have.
 OTHERS = {
     "forewarn_accept_less",
     "forewarn_credential_files",
@@ -72,10 +73,14 @@ OTHERS = {
     "forewarn_policies_git",
     "forewarn_policies_ref",
     "forewarn_policy_gate",
+    "forewarn_policy_source",
     "forewarn_policy_version",
     "forewarn_purge",
     "forewarn_python",
     "forewarn_reference_policies",
+    "forewarn_revoked_signers",
+    "forewarn_signers",
+    "forewarn_signing_key",
     "forewarn_sink_bearer_file",
     "forewarn_state",
     "forewarn_tasks_max",
