@@ -56,8 +56,8 @@ VARIABLES: dict[str, Any] = {
     "forewarn_hook_ca_file": rf"{DATA}\log\ca.pem",
     "forewarn_credentials": {"token": "hunter2", "sas": "sv=1&sig=2"},
 }
-# What is not for the configuration, has no effect on Windows, takes the place of another one, or needs ssh-keygen, which
-# Wine does not have.
+# What is not for the configuration, has no effect on Windows, takes the place of another one, or needs ssh-keygen: Wine
+# has none.
 OTHERS = {
     "forewarn_accept_less",
     "forewarn_credential_files",
