@@ -46,6 +46,7 @@ _PROGRAMS = {
     "etcd": "etcd-server",
     "haproxy": "haproxy",
     "npm": "nodejs npm",
+    "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
     "promtool": "prometheus",
     "redis-server": "redis-server",
