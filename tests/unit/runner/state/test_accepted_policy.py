@@ -72,6 +72,14 @@ def test_permit_counts_once(state: str) -> None:
     assert accepted_policy.oldest_serial(state) == 7
 
 
+def outcome(action: Callable[[], object]) -> tuple[object, str]:
+    """Return what an action returns, or why it refuses."""
+    try:
+        return action(), ""
+    except InputError as error:
+        return None, str(error)
+
+
 @pytest.mark.parametrize("moment", [BEFORE, HALFWAY])
 @pytest.mark.parametrize("first", [False, True])
 def test_killed_write_leaves_old_or_new(tmp_path: Path, moment: str, first: bool) -> None:
@@ -80,12 +88,13 @@ def test_killed_write_leaves_old_or_new(tmp_path: Path, moment: str, first: bool
     before = None if first else accepted_policy.accept(str(state), 1, OLD)
     seen = set()
     killed = 0
-    for killed in killed_at_each_call(lambda: accepted_policy.accept(str(state), 2, NEW), moment):
+    for _number in killed_at_each_call(lambda: accepted_policy.accept(str(state), 2, NEW), moment):
+        killed += 1
         found = accepted_policy.read_accepted(str(state))
         assert found == before or (found is not None and (found.serial, found.policy) == (2, NEW))
         seen.add(found == before)
         if found != before:  # begin again
-            os.unlink(state / "policy" / "accepted.json")
+            Path(state, "policy", "accepted.json").unlink()
             before = None if first else accepted_policy.accept(str(state), 1, OLD)
     assert killed >= 8
     assert seen == {True, False}
@@ -103,10 +112,8 @@ def test_killed_write_of_offer_or_permit(state: str, write: str) -> None:
     }
     for _number in killed_at_each_call(actions[write], HALFWAY):
         assert accepted_policy.oldest_serial(state) in (5, 7)
-        try:
-            assert accepted_policy.read_offer(state) == OLD
-        except InputError as error:
-            assert "there is none" in str(error)
+        offered, problem = outcome(lambda: accepted_policy.read_offer(state))
+        assert offered == OLD or "there is none" in problem
     assert accepted_policy.read_offer(state) == OLD if write == "offer" else accepted_policy.oldest_serial(state) == 5
 
 
@@ -118,21 +125,18 @@ def test_full_disk_leaves_old_or_new(state: str, monkeypatch: pytest.MonkeyPatch
 
     before = accepted_policy.accept(state, 1, OLD)
     for number in itertools.count(1):
-        system = DyingSystem(number, HALFWAY, fail)
-        monkeypatch.setattr(files, "os", system)
-        try:
-            accepted_policy.accept(state, 2, NEW)
+        monkeypatch.setattr(files, "os", DyingSystem(number, HALFWAY, fail))
+        _accepted, problem = outcome(lambda: accepted_policy.accept(state, 2, NEW))
+        monkeypatch.undo()
+        if not problem:
             break
-        except InputError as error:
-            assert "No space left on device" in str(error)
-        finally:
-            monkeypatch.undo()
+        assert "No space left on device" in problem
         assert [path.name for path in Path(state, "policy").iterdir()] == ["accepted.json"]
         found = accepted_policy.read_accepted(state)
         assert found is not None
         if found != before:  # only the last step has failed: whether the disk has it by now
             assert found.policy == NEW
-            os.unlink(Path(state, "policy", "accepted.json"))
+            Path(state, "policy", "accepted.json").unlink()
             before = accepted_policy.accept(state, 1, OLD)
     assert number > 8
 
@@ -179,12 +183,8 @@ def test_damaged_file_is_reported(state: str, name: str) -> None:
                 st.none() | st.booleans() | st.floats() | st.sampled_from([10**400, -1, 0, "", [], {}, "\ud800"])
             )
             path.write_text(json.dumps({**content, field: value}))
-        try:
-            read(state)
-        except InputError as error:
-            assert str(path) in str(error)
-        else:
-            assert kind == "field"
+        _found, problem = outcome(lambda: read(state))
+        assert str(path) in problem or (kind == "field" and not problem)
 
     damage()
     path.unlink()

@@ -1,0 +1,528 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which policies a VM with signers uses, over starts, reloads, offers of a source, permits and kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from forewarn.cli.main import _parser, main
+from forewarn.cli.run import command, service
+from forewarn.cli.run.setup import Setup, read
+from forewarn.errors import InputError
+from forewarn.policy import signature
+from forewarn.policy.artifact import load
+from forewarn.runner.options import Mode
+from forewarn.runner.state import accepted_policy
+from forewarn.runner.state.accepted_policy import SignedPolicy
+from forewarn.system.posix import files, programs
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tools.fixtures.killed_writes import BEFORE, HALFWAY, DyingSystem, KilledError, raise_killed
+from tools.fixtures.signing import HOLDS, SigningKey, artifact, install, make_key
+from tools.sites.runner_process import program
+from tools.suite.sizes import examples
+
+URL = "http://127.0.0.1:9/policy.json"
+SERIALS = (1, 2, 3, 4, 5)
+VALID = (*map(str, SERIALS), "3 again")
+INVALID = (
+    *(f"{serial} {how}" for serial in SERIALS for how in ("by another", "for another purpose", "changed")),
+    *("without a serial", "garbage", "empty"),
+)
+
+
+class Pool(NamedTuple):
+    """Policies by the test's name of them; those in ``valid`` are signed by who may."""
+
+    policies: dict[str, SignedPolicy]
+    valid: dict[str, int]
+    signers: str
+    key: SigningKey
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
+    directory = tmp_path_factory.mktemp("pool")
+    directory.chmod(0o755)
+    key, other = make_key(directory), make_key(directory, "other")
+    Path(directory, "signers").write_text(f"release@example.com {key.public}\n")
+    valid = {}
+    policies = {}
+    for serial in SERIALS:
+        content = artifact(directory, serial)
+        valid[f"{serial}"] = serial
+        policies[f"{serial}"] = key.signed(content)
+        policies[f"{serial} by another"] = other.signed(content)
+        policies[f"{serial} for another purpose"] = SignedPolicy(content, key.sign(content, "file"))
+        policies[f"{serial} changed"] = SignedPolicy(content, policies["1"].signature + b" ")
+    valid["3 again"] = 3
+    policies["3 again"] = key.signed(artifact(directory, 3, HOLDS.replace("holds", "others")))
+    policies["1 changed"] = SignedPolicy(policies["2"].artifact, policies["1"].signature)
+    policies["without a serial"] = key.signed(artifact(directory, None))
+    policies["garbage"] = key.signed(b"garbage")
+    policies["empty"] = SignedPolicy(b"", b"")
+    assert (sorted(valid), sorted(policies)) == (sorted(VALID), sorted(VALID + INVALID))
+    return Pool(policies, valid, str(directory / "signers"), key)
+
+
+class SignedVm:
+    """A VM with signers. ``in_use`` is what its runner has loaded, None while there is none."""
+
+    def __init__(self, pool: Pool, directory: Path, source: bool) -> None:
+        self.pool = pool
+        self.directory = directory
+        self.state = directory / "state"
+        self.state.mkdir(0o700)
+        self.config = directory / "config.json"
+        options: dict[str, Any] = {"artifact": "policy.json", "signers": pool.signers, "state": str(self.state)}
+        self.config.write_text(json.dumps({**options, "policy_source": URL} if source else options))
+        arguments = ["run", "--config", str(self.config)]
+        self.given = dict(vars(_parser(arguments).parse_args(arguments)))
+        self.in_use: Setup | None = None
+
+    def bring(self, name: str) -> None:
+        """Install policies as a rollout does."""
+        install(self.directory / "policy.json", self.pool.policies[name])
+
+    def start(self) -> Setup:
+        """Start a runner. Raises InputError if there is nothing that it may use."""
+        self.in_use = None
+        setup = read(self.given, {})
+        self.in_use = command._remembered(setup, self.given)
+        return self.in_use
+
+    def reload(self, offer: SignedPolicy | None = None) -> None:
+        """Reload the runner. Raises InputError if it keeps what it has."""
+        assert self.in_use is not None
+        setup = read(self.given, {}, offer)
+        service._reloaded(setup, self.in_use, Mode(False, False))
+        self.in_use = setup
+
+    def pull(self, name: str) -> None:
+        """Load what a process has brought from the source, whatever that was. Raises as ``reload`` does."""
+        accepted_policy.write_offer(str(self.state), self.pool.policies[name])
+        self.reload(accepted_policy.read_offer(str(self.state)))
+
+    def permit(self, serial: int) -> bool:
+        """Run ``forewarn policy accept``; return whether it has permitted it."""
+        return main(["policy", "accept", "--older", str(serial), "--state", str(self.state), "--json"]) == 0
+
+    @property
+    def name(self) -> str | None:
+        """The name of what is in use."""
+        if self.in_use is None:
+            return None
+        signed = self.in_use.loaded.signed
+        (found,) = (name for name, policy in self.pool.policies.items() if policy == signed)
+        assert self.in_use.policies.artifact == load(self.pool.policies[found].artifact)
+        return found
+
+
+@pytest.fixture
+def vm(pool: Pool, tmp_path: Path) -> SignedVm:
+    tmp_path.chmod(0o755)
+    return SignedVm(pool, tmp_path, source=False)
+
+
+@pytest.fixture
+def pulling(pool: Pool, tmp_path: Path) -> SignedVm:
+    """Return a VM that has a source, too."""
+    tmp_path.chmod(0o755)
+    return SignedVm(pool, tmp_path, source=True)
+
+
+REFUSED = {
+    "5 by another": "nobody in",
+    "5 for another purpose": "nobody in",
+    "5 changed": "nobody in",
+    "without a serial": "has no serial",
+    "garbage": "the artifact is not JSON",
+    "empty": "nobody in",
+    "1": "has serial 1, which is older than 2",
+}
+
+
+@pytest.mark.parametrize(("name", "why"), REFUSED.items())
+def test_refused_policies_change_nothing(vm: SignedVm, name: str, why: str) -> None:
+    vm.bring("2")
+    assert vm.start().loaded.problem is None
+    vm.bring(name)
+    with pytest.raises(InputError, match=why):
+        vm.reload()
+    assert vm.name == "2"
+    assert why in str(vm.start().loaded.problem)
+    assert vm.name == "2"
+    vm.bring("3")
+    assert vm.start().loaded.problem is None
+    assert vm.name == "3"
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "1"])
+def test_first_start_needs_signed_policies(vm: SignedVm, name: str) -> None:
+    vm.bring(name)
+    with pytest.raises(InputError, match=REFUSED[name]):
+        vm.start()
+    assert not (vm.state / "policy").exists()
+
+
+@pytest.mark.parametrize("missing", ["policy.json", "policy.json.sig"])
+def test_missing_file_is_a_refusal(vm: SignedVm, missing: str) -> None:
+    vm.bring("2")
+    (vm.directory / missing).unlink()
+    with pytest.raises(InputError, match="No such file or directory"):
+        vm.start()
+    vm.bring("2")
+    vm.start()
+    (vm.directory / missing).unlink()
+    assert "No such file or directory" in str(vm.start().loaded.problem)
+    assert vm.name == "2"
+
+
+def test_what_was_verified_is_what_is_used(vm: SignedVm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if somebody replaces the files, by a link too, while ssh-keygen works."""
+    vm.bring("2")
+    run = signature._ssh_keygen
+
+    def replaced(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        done = run(*arguments, given=given)
+        if "verify" in arguments:
+            other = install(vm.directory / "other.json", vm.pool.policies["5 by another"])
+            (vm.directory / "policy.json").unlink(missing_ok=True)
+            (vm.directory / "policy.json").symlink_to(other)
+        return done
+
+    monkeypatch.setattr(signature, "_ssh_keygen", replaced)
+    vm.start()
+    assert vm.name == "2"
+    accepted = accepted_policy.read_accepted(str(vm.state))
+    assert accepted is not None
+    assert accepted.policy == vm.pool.policies["2"]
+
+
+def test_signature_that_is_a_pipe_is_refused(vm: SignedVm) -> None:
+    vm.bring("2")
+    (vm.directory / "policy.json.sig").unlink()
+    os.mkfifo(vm.directory / "policy.json.sig")
+    with pytest.raises(InputError, match="nobody in"):
+        vm.start()
+
+
+def test_revoked_policies_in_use_are_refused(vm: SignedVm) -> None:
+    vm.bring("2")
+    vm.start()
+    revoked = vm.directory / "revoked"
+    revoked.write_text(f"{vm.pool.key.public}\n")
+    vm.given["revoked_signers"] = str(revoked)
+    with pytest.raises(InputError, match="nobody in"):
+        vm.start()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"policy_source": URL, "signers": None}, "policy_source is set, but no signers"),
+        ({"revoked_signers": "x", "signers": None}, "revoked_signers is set, but no signers"),
+        ({"artifact": None, "policy": ["p.yml"]}, "--policy compiles policies that nobody has signed"),
+    ],
+)
+def test_options_that_do_not_fit(vm: SignedVm, change: dict[str, Any], why: str) -> None:
+    config = {**json.loads(vm.config.read_text()), **change}
+    vm.config.write_text(json.dumps({name: value for name, value in config.items() if value is not None}))
+    with pytest.raises(InputError, match=why):
+        vm.start()
+
+
+def test_shadow_needs_a_signature_too(vm: SignedVm) -> None:
+    vm.bring("2")
+    vm.given["shadow"] = str(install(vm.directory / "shadow.json", vm.pool.policies["1"]))
+    assert vm.start().shadow is not None  # it has no effect, so it may be older
+    install(vm.directory / "shadow.json", vm.pool.policies["1 by another"])
+    with pytest.raises(InputError, match="nobody in"):
+        vm.start()
+
+
+# Older policies
+
+
+def test_permit_lets_older_policies_follow_once(vm: SignedVm, capsys: pytest.CaptureFixture[str]) -> None:
+    vm.bring("4")
+    vm.start()
+    assert vm.permit(2)
+    assert json.loads(capsys.readouterr().out)["serial"] == 2
+    vm.bring("1")
+    with pytest.raises(InputError, match="older than 2"):
+        vm.reload()
+    vm.bring("3 by another")
+    with pytest.raises(InputError, match="nobody in"):
+        vm.reload()
+    vm.bring("2")
+    vm.reload()
+    assert (vm.name, vm.start().loaded.problem) == ("2", None)
+    vm.bring("4")
+    vm.reload()
+    vm.bring("3")
+    with pytest.raises(InputError, match="older than 4"):
+        vm.reload()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--older", "4"], "is not older than 4"),
+        (["--older", "5"], "is not older than 4"),
+        (["--older", "-1"], "a serial is a whole number from 1"),
+        (["--older"], "nothing older than serial 4 was refused here"),
+    ],
+)
+def test_permits_that_cannot_be_meant(
+    vm: SignedVm, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
+    vm.bring("4")
+    vm.start()
+    assert main(["policy", "accept", *arguments, "--state", str(vm.state)]) == 2
+    assert why in " ".join(capsys.readouterr().err.split())
+    assert accepted_policy.oldest_serial(str(vm.state)) == 4
+
+
+def test_permit_needs_signed_policies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o700)
+    assert main(["policy", "accept", "--older", "1", "--state", str(tmp_path)]) == 2
+    assert "no signed policies are in use" in capsys.readouterr().err
+
+
+# With a source
+
+
+def test_configuration_does_not_undo_the_source(pulling: SignedVm) -> None:
+    pulling.bring("1")
+    pulling.start()
+    pulling.pull("3")
+    pulling.reload()
+    assert pulling.name == "3"
+    assert (pulling.start().loaded.problem, pulling.name) == (None, "3")
+    pulling.bring("4")
+    pulling.reload()
+    assert pulling.name == "4"
+    pulling.bring("5 by another")
+    assert "nobody in" in str(pulling.start().loaded.problem)
+    assert pulling.name == "4"
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "garbage"])
+def test_offer_is_checked_again(pulling: SignedVm, name: str) -> None:
+    """Whatever the process that brought it made of it."""
+    pulling.bring("2")
+    pulling.start()
+    with pytest.raises(InputError, match=REFUSED[name]):
+        pulling.pull(name)
+    assert (pulling.name, pulling.start().loaded.problem) == ("2", None)
+    assert pulling.name == "2"
+
+
+def test_changed_signers_need_a_restart(pulling: SignedVm, pool: Pool) -> None:
+    """The process that asks the source has the earlier ones."""
+    pulling.bring("2")
+    pulling.start()
+    other = pulling.directory / "signers"
+    shutil.copy(pool.signers, other)
+    pulling.config.write_text(json.dumps({**json.loads(pulling.config.read_text()), "signers": str(other)}))
+    with pytest.raises(InputError, match="Restart the runner"):
+        pulling.reload()
+
+
+def test_newer_policies_of_another_process_are_kept(vm: SignedVm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runner that has read its configuration, and waits for the lock."""
+    vm.bring("2")
+    setup = read(vm.given, {})
+    accepted_policy.accept(str(vm.state), 3, vm.pool.policies["3"])
+    with pytest.raises(InputError, match="put in use meanwhile"):
+        command._remembered(setup, vm.given)
+    assert accepted_policy.oldest_serial(str(vm.state)) == 3
+
+
+def test_full_disk_keeps_what_was_in_use(
+    vm: SignedVm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    vm.bring("2")
+    with monkeypatch.context() as patch:
+        patch.setattr(accepted_policy, "write_in_directory", fail)
+        vm.start()  # there is nothing that it could be older than
+        assert "will be forgotten" in capsys.readouterr().err
+        assert (vm.name, accepted_policy.oldest_serial(str(vm.state))) == ("2", 0)
+    vm.start()
+    vm.bring("3")
+    monkeypatch.setattr(accepted_policy, "write_in_directory", fail)
+    with pytest.raises(InputError, match="No space left on device"):
+        vm.reload()
+    assert "No space left on device" in str(vm.start().loaded.problem)
+    assert vm.name == "2"
+
+
+# ssh-keygen
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [(None, "there is no ssh-keygen in"), ("echo 'unknown option -- Y' >&2; exit 1", "is older than OpenSSH 8.1")],
+    ids=["missing", "too old"],
+)
+def test_unusable_ssh_keygen_is_the_configurations_problem(
+    vm: SignedVm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], script: str | None, message: str
+) -> None:
+    vm.bring("2")
+    if script is not None:
+        program(vm.directory / "ssh-keygen", script)
+    monkeypatch.setattr(programs, "SEARCH_PATH", str(vm.directory))
+    assert main(["run", "--check-config", "--config", str(vm.config)]) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert message in shown
+    assert "Install OpenSSH 8.1 or newer" in shown
+
+
+# Any story
+
+
+@pytest.fixture(scope="module")
+def quick_ssh_keygen() -> Any:
+    """Let the real ssh-keygen judge each pair of a content and a signature once."""
+    known: dict[tuple[object, ...], subprocess.CompletedProcess[bytes]] = {}
+    real = signature._ssh_keygen
+
+    def remembered(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        file = arguments[arguments.index("-s") + 1]
+        rest = tuple(argument for argument in arguments if argument != file)
+        key = (rest, Path(file).read_bytes(), given)
+        if key not in known:
+            known[key] = real(*arguments, given=given)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signature, "_ssh_keygen", remembered)
+        yield
+
+
+_names = st.sampled_from(VALID) | st.sampled_from(VALID) | st.sampled_from(INVALID)
+
+
+class SignedStory(RuleBasedStateMachine):
+    """Starts, reloads, pulls, permits and kills, judged by what is in use and by nothing inside."""
+
+    pool: Pool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._place = tempfile.TemporaryDirectory(prefix="forewarn-signed-")
+        self.latest: int | None = None  # the serial that was in use last
+        self.permitted: int | None = None  # instead of the latest
+
+    def teardown(self) -> None:
+        self._place.cleanup()
+
+    @initialize(source=st.booleans(), name=_names)
+    def begin(self, source: bool, name: str) -> None:
+        Path(self._place.name).chmod(0o755)
+        self.vm = SignedVm(self.pool, Path(self._place.name), source)
+        self.source = source
+        self.vm.bring(name)
+        self.brought = name
+
+    def _attempt(self, action: Callable[[], object]) -> None:
+        """Let something happen; whatever becomes of it, the one in force stays or follows the rules."""
+        before = self.vm.name
+        try:
+            action()
+        except InputError:
+            assert self.vm.name in (before, None)
+            if self.vm.name is None:  # a start
+                assert self.latest is None, "it has policies that it could use"
+                assert self.brought not in self.pool.valid
+        self._judge()
+
+    def _judge(self) -> None:
+        name = self.vm.name
+        if name is None:
+            return
+        assert name in self.pool.valid, "nobody who may has signed it"
+        serial = self.pool.valid[name]
+        if self.latest is not None and serial < self.latest:
+            assert self.permitted is not None
+            assert serial >= self.permitted
+        if serial != self.latest:
+            self.permitted = None
+        self.latest = serial
+
+    @rule(name=_names)
+    def bring(self, name: str) -> None:
+        self.brought = name
+        self.vm.bring(name)
+
+    @rule()
+    def start(self) -> None:
+        self._attempt(self.vm.start)
+        if self.vm.in_use is not None and not self.source:
+            assert (self.vm.in_use.loaded.problem is None) == (self.vm.name == self.brought)
+
+    @precondition(lambda self: self.vm.in_use is not None)
+    @rule()
+    def reload(self) -> None:
+        self._attempt(self.vm.reload)
+
+    @precondition(lambda self: self.vm.in_use is not None and self.source)
+    @rule(name=_names)
+    def pull(self, name: str) -> None:
+        self._attempt(lambda: self.vm.pull(name))
+
+    @rule(serial=st.sampled_from(SERIALS))
+    def permit(self, serial: int) -> None:
+        kept = accepted_policy.read_accepted(str(self.vm.state))
+        if self.vm.permit(serial):
+            assert self.latest is not None
+            assert kept is not None
+            assert serial < kept.serial
+            self.permitted = serial
+
+    @rule(data=st.data(), name=_names, number=st.integers(1, 14), moment=st.sampled_from([BEFORE, HALFWAY]))
+    def kill(self, data: st.DataObject, name: str, number: int, moment: str) -> None:
+        """Kill the runner somewhere while it starts, reloads or pulls. What it was about to use may be kept."""
+        actions: list[Callable[[], object]] = [self.vm.start]
+        if self.vm.in_use is not None:
+            actions += [self.vm.reload, lambda: self.vm.pull(name)] if self.source else [self.vm.reload]
+        action = data.draw(st.sampled_from(actions))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(files, "os", DyingSystem(number, moment, raise_killed))
+            try:
+                self._attempt(action)
+                return
+            except KilledError:
+                self.vm.in_use = None
+        kept = accepted_policy.read_accepted(str(self.vm.state))
+        if kept is not None and kept.serial != self.latest:  # it is in use from the next start on
+            assert kept.policy in [self.pool.policies[name] for name in self.pool.valid]
+            assert self.latest is None or kept.serial > self.latest or kept.serial >= (self.permitted or 99)
+            self.latest, self.permitted = kept.serial, None
+
+    @invariant()
+    def what_is_kept_is_valid(self) -> None:
+        kept = accepted_policy.read_accepted(str(self.vm.state)) if hasattr(self, "vm") else None
+        assert (None if kept is None else kept.serial) == (self.latest if hasattr(self, "vm") else None)
+
+
+def test_no_story_breaks_the_promises(pool: Pool, quick_ssh_keygen: None) -> None:
+    SignedStory.pool = pool
+    SignedStory.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=20)
+    test = SignedStory.TestCase()
+    test.runTest()
