@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from forewarn.runner.hooks.commands import Command
-from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, Executor, HookProcess, HookResult
+from forewarn.runner.hooks.executor import FAILED, SUCCEEDED, HookResult
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.sink import position as positions
 from forewarn.runner.sink import sender, sink
@@ -23,31 +21,9 @@ from forewarn.runner.sink.sink import LONGEST_PAUSE_SECONDS, Sink, SinkSettings
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.recorder import Recorder
+from tools.fixtures.children import Children
 from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.journals import commit
-
-
-class Children(Executor):
-    """Starts no process: a test says what each of them has reported."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: None)
-        self.started: list[dict[str, Any]] = []
-        self._ended: list[HookResult] = []
-
-    def start(self, token: Hashable, command: Command) -> HookProcess | None:
-        self.started.append(json.loads(command.stdin))
-        return None
-
-    def report(self, report: SendReport) -> None:
-        self.end_with(HookResult(SUCCEEDED, 0, 0.1, json.dumps(report._asdict()), ""))
-
-    def end_with(self, result: HookResult) -> None:
-        self._ended.append(result)
-
-    def take_results(self) -> list[tuple[Hashable, HookResult]]:
-        ended, self._ended = self._ended, []
-        return [("sink", result) for result in ended]
 
 
 class Rig:
@@ -55,7 +31,7 @@ class Rig:
 
     def __init__(self, directory: Path, journal: Journal, clocks: ManualClocks) -> None:
         self.directory, self.journal, self.clocks = directory, journal, clocks
-        self.children = Children()
+        self.children = Children("sink")
         self.output = io.StringIO()
         self.metrics = Metrics()
         self.facts: dict[str, Any] = {}
