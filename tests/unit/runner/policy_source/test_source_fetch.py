@@ -97,7 +97,8 @@ def site(signed: Signed) -> PolicySite:
 
 @pytest.fixture
 def server(site: PolicySite) -> Iterator[PolicyServer]:
-    with PolicyServer(site) as found:
+    found = PolicyServer(site)
+    with found:
         yield found
 
 
@@ -283,7 +284,8 @@ def test_own_authority(
 def test_proxy(
     tmp_path: Path, signed: Signed, site: PolicySite, tls: ssl.SSLContext, certificate: Path, secure: bool
 ) -> None:
-    with PolicyServer(site) as plain, PolicyTlsServer(site, tls) as encrypted, Proxy() as proxy:
+    proxy = Proxy()
+    with PolicyServer(site) as plain, PolicyTlsServer(site, tls) as encrypted, proxy:
         proxy.target = encrypted.port if secure else plain.port
         vm = PullingVm(tmp_path, signed, encrypted.url if secure else plain.url)
         assert vm.ask(proxy=proxy.url, ca_file=str(certificate)).result == UPDATED

@@ -59,7 +59,7 @@ def _url(value: object, name: str) -> str:
 
 def _interval(value: object, name: str) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not SHORTEST_INTERVAL <= float(value) <= LONGEST_INTERVAL:  # type: ignore[arg-type]  # it is one
+    if not number or not SHORTEST_INTERVAL <= value <= LONGEST_INTERVAL:  # type: ignore[operator]  # it is one
         raise InputError(
             f"policy_source: {name} is not a number of seconds from {SHORTEST_INTERVAL:g} to {LONGEST_INTERVAL:g}."
         )
