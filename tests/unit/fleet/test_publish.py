@@ -41,7 +41,7 @@ class MemoryPlace:
         self.order.append(name)
 
 
-class PullingVm:
+class ReadingVm:
     """A VM that reads what is published, and takes nothing older than what it has."""
 
     verified: ClassVar[set[tuple[bytes, bytes]]] = set()  # once for all VMs
@@ -109,7 +109,7 @@ def test_any_sequence_reaches_the_vms(texts: list[bytes], signer: tuple[str, Sig
         def begin(self) -> None:
             self.place = MemoryPlace()
             self.publisher = Publisher(self.place, signer[1], signer[0])
-            self.vms = [PullingVm(name, self.place, signer[1]) for name in VMS]
+            self.vms = [ReadingVm(name, self.place, signer[1]) for name in VMS]
             self.now = 1_800_000_000.0
             self.complete: list[str] = []  # digests that all VMs had, in order
             self.share = ALL  # of the newest
@@ -213,7 +213,7 @@ def test_an_artifact_in_its_place_is_for_all(
     second = found.release(published, texts[1], 3, 5.0, None)
     found.publish(published, second, 0.0)
     assert [wave.serial for wave in found.read().waves] == [8, 7]  # a serial always grows
-    vm = PullingVm("web_1", place, signer[1])
+    vm = ReadingVm("web_1", place, signer[1])
     vm.pull(0.0)
     assert (vm.serial, vm.digest) == (7, load(texts[0]).digest)
 
