@@ -96,6 +96,7 @@ def test_hook_gets_system_directories_alone(monkeypatch: pytest.MonkeyPatch) -> 
         r"C:\Windows\System32",
         r"C:\Windows",
         r"C:\Windows\System32\WindowsPowerShell\v1.0",
+        r"C:\Windows\System32\OpenSSH",
     ]
     assert programs.BASE_ENVIRONMENT["ComSpec"] == CMD
     assert "HOME" not in programs.BASE_ENVIRONMENT

@@ -30,7 +30,7 @@ _PROGRAM = "ssh-keygen"
 _MAX_SIGNERS_BYTES = 256 * 1024
 _LONGEST_NAME = 1000  # of a signer; Linux starts no process with an argument of more than 128 KiB
 _SECONDS = 10.0
-_INSTALL = "Install OpenSSH 8.1 or newer: the package openssh-client, or openssh on some distributions."
+_INSTALL = "Install OpenSSH 8.1 or newer: the package openssh-client or openssh, on Windows the feature OpenSSH Client."
 
 
 class Signers(NamedTuple):

@@ -4,7 +4,7 @@
 r"""Programs of hooks on Windows: which can be started, and with which arguments. The same for a compiler and a runner.
 
 Windows starts ``.exe``; ``.cmd`` and ``.bat`` are read by cmd.exe, ``.ps1`` by PowerShell. A name without a path is
-looked up in System32, Windows and WindowsPowerShell\v1.0 alone, with one of these suffixes.
+looked up in System32, Windows, WindowsPowerShell\v1.0 and OpenSSH alone, with one of these suffixes.
 
 cmd.exe reads its command line in a way of its own, which no quoting makes safe for every word. Inside double quotes
 

@@ -14,7 +14,8 @@ from ..common.windows_program import SUFFIXES, cmd_argument_problem, is_batch, p
 TARGET = "windows"  # what forewarn policy check --target calls this system
 SYSTEM_ROOT = os.environ.get("SYSTEMROOT", r"C:\Windows")
 # The whole search path: a hook does not get the runner's.
-SEARCH_PATH = ";".join((rf"{SYSTEM_ROOT}\System32", SYSTEM_ROOT, rf"{SYSTEM_ROOT}\System32\WindowsPowerShell\v1.0"))
+_SYSTEM = rf"{SYSTEM_ROOT}\System32"
+SEARCH_PATH = ";".join((_SYSTEM, SYSTEM_ROOT, rf"{_SYSTEM}\WindowsPowerShell\v1.0", rf"{_SYSTEM}\OpenSSH"))
 HOME_VARIABLE = "USERPROFILE"
 # Of the machine and the account; many programs do not work without them.
 _KEPT = (
