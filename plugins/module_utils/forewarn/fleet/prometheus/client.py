@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import requests
-
 from ...errors import InputError, ServiceError
 from ...policy.structure import exposes_secret
 from ...texts import redacted_url
+
+try:
+    import requests
+except ImportError:  # a failed import must not break the modules beside this one
+    HAVE_REQUESTS = False
+else:
+    HAVE_REQUESTS = True
 
 _TIMEOUTS = (5.0, 60.0)  # seconds to connect, and between two pieces of an answer
 _LONGEST = 300  # characters of a message from outside
@@ -38,6 +44,11 @@ class PrometheusClient:
     """
 
     def __init__(self, url: str, bearer_file: str | None = None, ca_file: str | None = None) -> None:
+        if not HAVE_REQUESTS:
+            raise InputError(
+                f"asking Prometheus needs requests, not installed for {sys.executable}",
+                f"install with: {sys.executable} -m pip install requests",
+            )
         try:
             parts = urlsplit(url)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
@@ -136,7 +147,7 @@ class PrometheusClient:
         )
 
 
-class _Bearer(requests.auth.AuthBase):
+class _Bearer:
     """Adds the token. As an ``auth``, it is not replaced by what ~/.netrc has for the host."""
 
     def __init__(self, file: str) -> None:
