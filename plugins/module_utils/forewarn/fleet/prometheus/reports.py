@@ -9,8 +9,8 @@ Queries that return a series of each VM are few; all others return only those of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Mapping, NamedTuple
 
 from ...errors import InputError
 from ...texts import duration_text
