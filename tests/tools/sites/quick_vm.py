@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 TIMES = 20.0
 
@@ -25,10 +26,17 @@ def hurry() -> None:
     from forewarn.runner.groups import store_tasks
     from forewarn.runner.hooks import run as hook_run
     from forewarn.runner.journal import writer
+    from forewarn.runner.policy_source import source as policy_source
     from forewarn.runner.sink import sink
 
     read = run_setup.read
-    run_setup.read = lambda *given: (setup := read(*given))._replace(interval=setup.interval / TIMES)
+
+    def read_quickly(*given: Any) -> run_setup.Setup:
+        setup = read(*given)
+        source = setup.source and setup.source._replace(interval=setup.source.interval / TIMES)
+        return setup._replace(interval=setup.interval / TIMES, source=source)
+
+    run_setup.read = read_quickly
     limiter.Limiter.capacity *= TIMES
     limiter.Limiter.refill_per_second *= TIMES
     transport.Transport.fresh_seconds = float(os.environ.get("FRESH_SECONDS", transport.FRESH_SECONDS))
@@ -40,6 +48,7 @@ def hurry() -> None:
     store_tasks.QUEUE_SECONDS /= TIMES
     writer.RETRY_SECONDS /= TIMES
     sink.LINGER_SECONDS /= TIMES
+    policy_source.FIRST_SECONDS /= TIMES
 
 
 def _begin() -> int:

@@ -19,7 +19,7 @@ from forewarn.cli.doctor.linux.machine import run_command
 from forewarn.cli.doctor.platform import platform
 from forewarn.compiler.policies import load_policies
 from forewarn.imds.azure import ASSET_TAG_PATH, AZURE_ASSET_TAG
-from forewarn.policy.artifact import load, with_source
+from forewarn.policy.artifact import load, with_serial, with_source
 from forewarn.policy.engine import PolicySet
 from tools.worlds.fake_machines import UNIT, FakeMachine
 
@@ -202,6 +202,15 @@ def test_the_policy_and_where_it_came_from(tmp_path: Path, source: dict[str, Any
     raw = json.dumps(load_policies([tmp_path / "p.yml"]).data).encode()
     known = PolicySet(load(with_source(raw, None if source is None else {**source, "paths": ["p.yml"]})))
     assert policy.policy(known, None) == Check("policy", OK, f"p; {known.digest[:19]}…{text}")
+
+
+def test_policies_of_the_configuration_are_refused(tmp_path: Path) -> None:
+    policies(tmp_path)
+    raw = json.dumps(load_policies([tmp_path / "p.yml"]).data).encode()
+    known = PolicySet(load(with_serial(raw, 7)))
+    assert policy.policy(known, None) == Check("policy", OK, f"p; {known.digest[:19]}…, serial 7")
+    text = "the policies that were in use last are in use: nobody has signed it"
+    assert policy.policy(known, "nobody has signed it") == Check("policy", TROUBLE, text)
 
 
 def report(**changes: Any) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from forewarn.cli.doctor import command as doctor_command
+from forewarn.cli.doctor.check import TROUBLE
 from forewarn.cli.main import _parser, main
 from forewarn.cli.run import command, service
 from forewarn.cli.run.setup import Setup, read
@@ -408,6 +410,10 @@ def test_unusable_ssh_keygen_is_the_configurations_problem(
     shown = " ".join(capsys.readouterr().err.split())
     assert message in shown
     assert "Install OpenSSH 8.1 or newer" in shown
+    setup, check = doctor_command._configuration(str(vm.config))
+    assert (setup, check.name, check.state) == (None, "config", TROUBLE)
+    assert message in check.text
+    assert "Install OpenSSH 8.1 or newer" in check.hint
 
 
 # Any story
