@@ -165,7 +165,7 @@ def test_refused_configuration_is_reported(host: PullingHost) -> None:
     shown = host.forewarn("status")
     assert shown.returncode == 1
     assert "those that were in use last" in " ".join(shown.stdout.split())
-    checked = host.forewarn("run", "--check-config", "--config", host.config)
+    checked = host.forewarn("run", "--check-config", "--config", str(host.config))
     assert checked.returncode == 2
     assert "nobody in" in checked.stderr
 

@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forewarn.runner.state.accepted_policy import SignedPolicy
 
 TIMES = 20.0
 
@@ -31,8 +35,10 @@ def hurry() -> None:
 
     read = run_setup.read
 
-    def read_quickly(*given: Any) -> run_setup.Setup:
-        setup = read(*given)
+    def read_quickly(
+        given: Mapping[str, Any], environ: Mapping[str, str], offer: SignedPolicy | None = None
+    ) -> run_setup.Setup:
+        setup = read(given, environ, offer)
         source = setup.source and setup.source._replace(interval=setup.source.interval / TIMES)
         return setup._replace(interval=setup.interval / TIMES, source=source)
 

@@ -30,7 +30,7 @@ FIRST, SECOND, THIRD = sorted((f"web_{number}" for number in range(3)), key=plac
 SHARE = (place_of(FIRST) + place_of(SECOND)) / 2
 
 
-class SignerPair(NamedTuple):
+class SigningKeys(NamedTuple):
     """Who may sign, who may not, and policies of the serials 1 to 3."""
 
     directory: Path
@@ -46,10 +46,10 @@ class SignerPair(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> SignerPair:
+def signed(tmp_path_factory: pytest.TempPathFactory) -> SigningKeys:
     directory = tmp_path_factory.mktemp("signed")
     directory.chmod(0o755)
-    found = SignerPair(directory, make_key(directory), make_key(directory, "other"))
+    found = SigningKeys(directory, make_key(directory), make_key(directory, "other"))
     Path(directory, "signers").write_text(f"release@example.com {found.key.public}\n")
     return found
 
@@ -57,7 +57,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> SignerPair:
 class PullingVm:
     """A VM whose policies of serial 2 are in use."""
 
-    def __init__(self, state: Path, signed: SignerPair, url: str) -> None:
+    def __init__(self, state: Path, signed: SigningKeys, url: str) -> None:
         state.chmod(0o700)
         self.state = str(state)
         self.signed = signed
@@ -89,7 +89,7 @@ class PullingVm:
 
 
 @pytest.fixture
-def site(signed: SignerPair) -> PolicySite:
+def site(signed: SigningKeys) -> PolicySite:
     found = PolicySite()
     found.put(signed.policy(3))
     return found
@@ -103,7 +103,7 @@ def server(site: PolicySite) -> Iterator[PolicyServer]:
 
 
 @pytest.fixture
-def vm(tmp_path: Path, signed: SignerPair, server: PolicyServer) -> PullingVm:
+def vm(tmp_path: Path, signed: SigningKeys, server: PolicyServer) -> PullingVm:
     return PullingVm(tmp_path, signed, server.url)
 
 
@@ -149,7 +149,7 @@ def test_useless_answer_changes_nothing(vm: PullingVm, site: PolicySite, fault: 
     assert vm.ask().result == UPDATED
 
 
-UNTRUSTED: dict[str, tuple[Callable[[SignerPair], SignedPolicy], str]] = {
+UNTRUSTED: dict[str, tuple[Callable[[SigningKeys], SignedPolicy], str]] = {
     "unsigned": (lambda signed: signed.policy(3)._replace(signature=b""), "nobody in"),
     "signed by another": (lambda signed: signed.other.signed(signed.policy(3).artifact), "nobody in"),
     "signed for another purpose": (lambda signed: signed.for_another_purpose(3), "nobody in"),
@@ -194,7 +194,7 @@ def test_signature_that_comes_later(vm: PullingVm, site: PolicySite) -> None:
 
 
 @pytest.mark.parametrize("etag", ["", "abc", '"' + "a" * 5000 + '"', '"\xff"', 'x"\t"', "*"])
-def test_odd_etag_is_not_sent_back(tmp_path: Path, signed: SignerPair, etag: str) -> None:
+def test_odd_etag_is_not_sent_back(tmp_path: Path, signed: SigningKeys, etag: str) -> None:
     policy = signed.policy(3)
     headers = {"ETag": etag} if etag else {}
     with ScriptedServer(*[status(200, part, headers) for part in policy] * 2, status(500)) as server:
@@ -270,7 +270,7 @@ def test_manifest_needs_a_signature(vm: PullingVm, site: PolicySite) -> None:
 
 
 def test_own_authority(
-    tmp_path: Path, signed: SignerPair, site: PolicySite, tls: ssl.SSLContext, certificate: Path
+    tmp_path: Path, signed: SigningKeys, site: PolicySite, tls: ssl.SSLContext, certificate: Path
 ) -> None:
     with PolicyTlsServer(site, tls) as server:
         vm = PullingVm(tmp_path, signed, server.url)
@@ -282,7 +282,7 @@ def test_own_authority(
 
 @pytest.mark.parametrize("secure", [False, True])
 def test_proxy(
-    tmp_path: Path, signed: SignerPair, site: PolicySite, tls: ssl.SSLContext, certificate: Path, secure: bool
+    tmp_path: Path, signed: SigningKeys, site: PolicySite, tls: ssl.SSLContext, certificate: Path, secure: bool
 ) -> None:
     proxy = Proxy()
     with PolicyServer(site) as plain, PolicyTlsServer(site, tls) as encrypted, proxy:
