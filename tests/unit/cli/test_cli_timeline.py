@@ -110,6 +110,11 @@ def words(kind: str, /, **fields: Any) -> str | None:
         ("runner-stopped", {}, "the runner was stopped"),
         ("reload-failed", {"reason": "bad"}, "a new configuration was refused: bad"),
         ("reloaded", {"policy": "a", "before": "a"}, "the configuration was read again: the policy is the same"),
+        (
+            "reloaded",
+            {"policy": "b", "before": "a", "serial": 1_800_000_000, "from": "policy-source"},
+            "the policy source has brought serial 1800000000: policy b, before a",
+        ),
         ("journal-trouble", {"reason": "the disk is full"}, "nothing could be kept: the disk is full"),
         (
             "journal-recovered",

@@ -210,6 +210,8 @@ def _runner_started(fields: Mapping[str, Any]) -> Line:
 def _reloaded(fields: Mapping[str, Any]) -> Line:
     policy, before = text_of(fields, "policy"), text_of(fields, "before")
     what = "the policy is the same" if policy == before else f"policy {policy[:19]}, before {before[:19]}"
+    if text_of(fields, "from") == "policy-source":
+        return Line(f"the policy source has brought serial {number_of(fields, 'serial') or 0:.0f}: {what}", ("cyan",))
     return Line(f"the configuration was read again: {what}", ("cyan",))
 
 
