@@ -81,11 +81,12 @@ def _refused_serial(directory: str, in_use: int) -> int:
     """Return the serial of older policies of the source or the configuration. Raises InputError without any."""
     beat = heartbeat.read(directory, paths.memory_directory(os.environ))
     fields: Mapping[str, Any] = {} if beat is None else beat.fields
-    found = [number_of(object_of(fields, "policy_source"), "refused_serial"), _configured_serial(fields)]
-    older = [int(serial) for serial in found if serial is not None and serial < in_use]
-    if not older:
+    source = object_of(fields, "policy_source")
+    # With a source, the file is what the VM began with, and older as a rule.
+    found = number_of(source, "refused_serial") if source else _configured_serial(fields)
+    if found is None or found >= in_use:
         raise InputError(f"nothing older than serial {in_use} was refused here.", "Name it: --artifact FILE.")
-    return older[0]
+    return int(found)
 
 
 def _configured_serial(fields: Mapping[str, Any]) -> int | None:

@@ -28,10 +28,12 @@ from forewarn.policy.artifact import load
 from forewarn.runner.options import Mode
 from forewarn.runner.state import accepted_policy
 from forewarn.runner.state.accepted_policy import SignedPolicy
+from forewarn.runner.telemetry.heartbeat import Heartbeat
 from forewarn.system.posix import files, programs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tools.fixtures.clocks import ManualClocks
 from tools.fixtures.killed_writes import BEFORE, HALFWAY, DyingSystem, KilledError, raise_killed
 from tools.fixtures.signing import HOLDS, SigningKey, artifact, install, make_key
 from tools.sites.runner_process import program
@@ -318,6 +320,23 @@ def test_newer_policies_need_no_permit(vm: SignedVm, serial: int) -> None:
 def test_first_policies_need_no_permit(vm: SignedVm) -> None:
     assert not vm.permit(1)
     assert accepted_policy.read_permit(str(vm.state)) is None
+
+
+@pytest.mark.parametrize("source", [None, {"refused_serial": 3}, {"refused_serial": None}])
+def test_default_permit_is_for_what_was_refused(
+    vm: SignedVm, capsys: pytest.CaptureFixture[str], source: dict[str, Any] | None
+) -> None:
+    """With a source, the policies of the configuration are older as a rule, and nobody means them."""
+    vm.bring("4")
+    vm.start()
+    vm.bring("1")
+    heart = Heartbeat(str(vm.state), ManualClocks())
+    heart.beat({"policy_source": source, "options": {"config": str(vm.config)}}, False)
+    heart.close()
+    code = main(["policy", "accept", "--older", "--state", str(vm.state)])
+    expected = 1 if source is None else source["refused_serial"]
+    assert code == (2 if expected is None else 0)
+    assert accepted_policy.oldest_serial(str(vm.state)) == (expected or 4)
 
 
 # With a source

@@ -224,6 +224,16 @@ def test_wave_is_for_one_of_three(vm: PullingVm, site: PolicySite) -> None:
     assert "2.json" not in site.names()  # these are in use
 
 
+def test_nameless_vm_refuses_no_older_wave(vm: PullingVm, site: PolicySite) -> None:
+    """A runner that has just started may not know yet that the first wave is for its VM."""
+    waves(vm, site)
+    vm.use(3)
+    assert vm.ask(vm=None).result == UNCHANGED
+    assert vm.ask(vm=SECOND, etag="").result == REFUSED
+    assert vm.ask(vm=FIRST, etag="").result == UNCHANGED
+    assert vm.offer() is None
+
+
 def test_wave_that_has_not_begun(vm: PullingVm, site: PolicySite) -> None:
     start = float(int(time.time()) + 3600)
     waves(vm, site, start)

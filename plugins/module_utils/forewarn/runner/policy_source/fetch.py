@@ -82,6 +82,8 @@ def _ask(settings: Mapping[str, Any], server: _Server) -> SourceReport:
         return report
     oldest = accepted_policy.oldest_serial(state)
     if found.serial < oldest:
+        if wave is not None and settings["vm"] is None:  # with its name, another wave may be for this VM
+            return report
         text = f"serial {found.serial} is older than {oldest}, the one in use (see forewarn policy accept --older)"
         return report._replace(result=REFUSED, reason=text)
     accepted_policy.write_offer(state, policy)
