@@ -298,7 +298,10 @@ def test_help_names_the_commands_that_are_here(pyz: Path) -> None:
 
     shown = forewarn("--help").stdout
     assert "approve events by id" in shown
-    assert not [name for name in ("emulate", "policy", "bundle") if f" {name} " in shown]
+    assert not [name for name in ("emulate", "fleet", "bundle") if f" {name} " in shown]
+    of_policies = forewarn("policy", "--help").stdout
+    assert "let signed policies follow that are older" in of_policies
+    assert not [name for name in ("verify", "replay", "schema") if f" {name} " in of_policies]
     for arguments in (["emulate"], ["policy", "check", "web.yml"], ["bundle"]):
         done = forewarn(*arguments)
         assert (done.returncode, done.stdout) == (2, "")

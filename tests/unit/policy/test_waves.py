@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import string
 from contextlib import suppress
 from typing import Any
@@ -87,6 +88,14 @@ def test_choice_is_that_of_a_model(waves: list[Wave], vm: str | None, hours: flo
 def test_larger_share_has_all_of_the_smaller(shares: list[float], vm: str) -> None:
     chosen = [choose([Wave(1, "a", SHA256, share)], vm, NOW).wave is not None for share in sorted(shares)]
     assert chosen == sorted(chosen)
+
+
+@settings(max_examples=examples(30))
+@given(name=_names)
+def test_share_ends_at_its_place(name: str) -> None:
+    place = place_of(name)
+    assert choose([Wave(1, "a", SHA256, place)], name, NOW).wave is None
+    assert choose([Wave(1, "a", SHA256, math.nextafter(place, 200.0))], name, NOW).wave is not None
 
 
 def test_a_wave_that_begins_later() -> None:
