@@ -91,7 +91,9 @@ def _write_history(directory: Path, texts: Mapping[str, str]) -> None:
     end = int(time.time()) - 600
     file = directory / "history.txt"
     with file.open("w", encoding="utf-8") as history:
-        history.writelines(f"{line} {at}\n" for line in series for at in range(end - _HOUR, end, 60))
+        for line in series:  # of the same job as those that are scraped
+            line = line.replace("{", '{job="node",', 1)
+            history.writelines(f"{line} {at}\n" for at in range(end - _HOUR, end, 60))
         history.write("# EOF\n")
     command = ("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, directory / "data")
     subprocess.run(command, check=True)

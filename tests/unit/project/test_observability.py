@@ -41,7 +41,12 @@ for rule in RULES:
     RECORDED[rule["record"]] = (
         f"{RECORDED[rule['record']]} or {rule['expr']}" if rule["record"] in RECORDED else rule["expr"]
     )
-OF_RULES = {"serial": "job_serial:", "trouble": "forewarn_trouble", "reason": "instance:forewarn_silent"}
+OF_RULES = {
+    "serial": "job_serial:",
+    "trouble": "forewarn_trouble",
+    "reason": "instance:forewarn_silent",
+    "result": "forewarn_policy_source_checks",
+}
 
 
 class Expression:
