@@ -56,7 +56,7 @@ IMPORTED = {
         "account clock console credentials early_signals files firmware leftovers locks log_destination paths "
         "process_groups processes programs service_manager services signals trust"
     ),
-    "runner.telemetry": "health heartbeat log log_writer metrics readiness recorder system_log",
+    "runner.telemetry": "event_metrics health heartbeat log log_writer metrics readiness recorder system_log",
 }
 
 
