@@ -132,6 +132,11 @@ class Publisher:
         self._destination.write(name, content)
 
     def _add(self, content: bytes, share: float, start: float | None) -> Wave:
+        if len(content) > waves.MAX_BYTES:
+            raise InputError(
+                f"the artifact has {len(content)} bytes, and VMs take {waves.MAX_BYTES}.",
+                "Leave out policies that these VMs do not need.",
+            )
         serial = load(content).serial
         if serial is None:
             raise InputError(f"{self._destination.where} has policies without a serial.", "Remove them first.")

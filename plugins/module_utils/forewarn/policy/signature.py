@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -50,11 +51,14 @@ class Signers(NamedTuple):
         if b"option" in done.stderr:
             raise InputError(f"{done.args[0]} is older than OpenSSH 8.1: it cannot verify signatures.", _INSTALL)
 
-    def verify(self, content: bytes, signature: bytes, directory: str | None = None) -> str:
+    def verify(
+        self, content: bytes, signature: bytes, directory: str | None = None, accepted: float | None = None
+    ) -> str:
         """Return who has signed the content, as the list of allowed signers names them.
 
-        ``directory`` is for a temporary file, None where the system has its own. Raises InputError that says why
-        nobody has.
+        ``directory`` is for a temporary file, None where the system has its own. ``accepted`` is when the content was
+        put in use, in seconds since 1970: a key that has expired since was valid then. Raises InputError that says why
+        nobody has signed it.
         """
         self._check_files()
         reasons: list[str] = []
@@ -65,6 +69,8 @@ class Signers(NamedTuple):
                 options = ["-n", NAMESPACE, "-s", str(file), "-f", os.path.abspath(self.allowed)]
                 if self.revoked is not None:
                     options += ["-r", os.path.abspath(self.revoked)]
+                if accepted is not None and b"valid-" in Path(self.allowed).read_bytes():  # which OpenSSH 8.7 brought
+                    options.append(time.strftime("-Overify-time=%Y%m%d%H%M%S", time.localtime(accepted)))
                 for principal in self._principals():
                     done = _ssh_keygen("-Y", "verify", "-I", principal, *options, given=content)
                     if done.returncode == 0:

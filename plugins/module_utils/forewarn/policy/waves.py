@@ -19,6 +19,7 @@ from ..events import parse_time
 from .artifact import LARGEST_SERIAL
 
 FORMAT = "forewarn-waves"
+MAX_BYTES = 1024 * 1024  # of an answer that a runner takes from its source
 _VERSION = 1
 _MOST_WAVES = 20
 _FILE = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"

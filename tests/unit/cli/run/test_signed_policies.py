@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -337,6 +338,31 @@ def test_default_permit_is_for_what_was_refused(
     expected = 1 if source is None else source["refused_serial"]
     assert code == (2 if expected is None else 0)
     assert accepted_policy.oldest_serial(str(vm.state)) == (expected or 4)
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+def test_key_that_expires_leaves_what_is_in_use(
+    vm: SignedVm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revoked: bool
+) -> None:
+    now = time.time()
+    expiry = time.strftime("%Y%m%d%H%M%S", time.localtime(now - 3600.0))
+    signers = tmp_path / "expiring"
+    signers.write_text(f'release@example.com valid-before="{expiry}" {vm.pool.key.public}\n')
+    options = {**json.loads(vm.config.read_text()), "signers": str(signers)}
+    if revoked:
+        (tmp_path / "revoked").write_text(f"{vm.pool.key.public}\n")
+        options["revoked_signers"] = "revoked"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(time, "time", lambda: now - 7200.0)
+        accepted_policy.accept(str(vm.state), 2, vm.pool.policies["2"])
+    vm.config.write_text(json.dumps(options))
+    vm.bring("3")
+    if revoked:
+        with pytest.raises(InputError, match="has signed it"):
+            vm.start()
+        return
+    loaded = vm.start().loaded
+    assert (vm.name, "expired" in (loaded.problem or "")) == ("2", True)
 
 
 # With a source

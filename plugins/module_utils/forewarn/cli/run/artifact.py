@@ -91,7 +91,8 @@ class SignedFiles(NamedTuple):
         return SignedPolicy(_content(path, MAX_BYTES), _content(path + SUFFIX, MAX_SIGNATURE_BYTES))
 
     def _checked(self, policy: SignedPolicy, what: str, accepted: AcceptedPolicy | None) -> LoadedPolicy:
-        artifact = self._verified(policy, what)
+        in_use = accepted is not None and accepted.policy is policy
+        artifact = self._verified(policy, what, accepted.since if accepted is not None and in_use else None)
         if artifact.serial is None:
             hint = "Compile it again with --sign."
             raise InputError(f"{what} has no serial, so that nobody can tell whether it is older.", hint)
@@ -104,9 +105,9 @@ class SignedFiles(NamedTuple):
         same = accepted is not None and accepted.serial == artifact.serial
         return LoadedPolicy(artifact, policy, accepted.since if accepted is not None and same else None)
 
-    def _verified(self, policy: SignedPolicy, what: str) -> Artifact:
+    def _verified(self, policy: SignedPolicy, what: str, accepted: float | None = None) -> Artifact:
         try:
-            self.signers.verify(policy.artifact, policy.signature, self.scratch)
+            self.signers.verify(policy.artifact, policy.signature, self.scratch, accepted)
             return load(policy.artifact)
         except InputError as error:
             raise InputError(f"{what} is refused: {error.message}", error.hint) from error

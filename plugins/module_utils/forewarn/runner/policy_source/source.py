@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Callable, NamedTuple
 
 from ...errors import InputError
@@ -193,7 +194,7 @@ class PolicySource:
         self._checked = self._clocks.wall()
         self._metrics.count("forewarn_policy_source_checks_total", result=result)
         self._metrics.set("forewarn_policy_source_up", 0.0)
-        if reason != self._problem:
+        if self._problem is None or _without_spans(reason) != _without_spans(self._problem):
             self._log.warning("policy-source-failed", result=result, reason=reason, hint="The policies in use stay.")
         self._problem = reason
 
@@ -206,6 +207,11 @@ class PolicySource:
             "problem": self._problem,
             "refused_serial": self._refused_serial,
         }
+
+
+def _without_spans(reason: str) -> str:
+    """Return a reason without its spans of time: it is the same one, however long it took."""
+    return re.sub(r"[0-9.]+ s\b", "", reason)
 
 
 def _report_of(result: HookResult) -> SourceReport:
