@@ -91,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
     if everywhere is not None and not args.back:
         old, new = publisher.artifact(everywhere), publisher.artifact(wave)
         if _refused(args, old, new, console):
-            console.error("Nothing was published.", "Change the policies, or what is forbidden.")
+            write_result(args.json, "publish", _content(args, published, published=False, refused=True))
+            Console(sys.stderr).error("Nothing was published.", "Change the policies, or what is forbidden.")
             return 1
     done = published if args.check else publisher.publish(published, wave, now, remember=not args.back)
     _show(args, Publication((wave, *done.waves)) if args.check else done)
@@ -128,18 +129,19 @@ def _refused(args: argparse.Namespace, old: Artifact, new: Artifact, console: Co
 
 
 def _show(args: argparse.Namespace, done: Publication) -> None:
-    content = {
-        "to": args.to,
-        "published": not args.check,
-        "waves": [{**wave._asdict(), "start": None if wave.start is None else iso(wave.start)} for wave in done.waves],
-    }
-    console = write_result(args.json, "publish", content)
+    console = write_result(args.json, "publish", _content(args, done, published=not args.check))
     for wave in done.waves[: 1 if args.check else None]:
         who = "all VMs" if wave.share >= ALL else f"{wave.share:g} % of the VMs"
         who = "the other VMs" if wave.share >= ALL and wave is not done.waves[0] else who
         start = "" if wave.start is None else f", from {iso(wave.start)}"
         label = "would publish" if args.check else "published"
         console.result(label, f"serial {wave.serial} for {who}{start}, {wave.file}", "green")
+
+
+def _content(args: argparse.Namespace, there: Publication, published: bool, refused: bool = False) -> dict[str, Any]:
+    """Return the content of ``--json``: with --check the new wave and what is there, otherwise what is there now."""
+    waves = [{**wave._asdict(), "start": None if wave.start is None else iso(wave.start)} for wave in there.waves]
+    return {"to": args.to, "published": published, "refused": refused, "waves": waves}
 
 
 def _destination(args: argparse.Namespace) -> Destination:
@@ -171,8 +173,8 @@ def _read_settings(args: argparse.Namespace) -> None:
         elif name == "paths":
             args.paths = args.paths or ([] if args.back else [home / text for text in texts])
         elif getattr(args, name) is None:
-            args_value = texts[0] if name == "to" and re.match("(?i)https?://", texts[0]) else str(home / texts[0])
-            setattr(args, name, args_value)
+            address = name == "to" and re.match("(?i)https?://", texts[0])
+            setattr(args, name, texts[0] if address else str(home / texts[0]))
 
 
 def _fail_on(args: argparse.Namespace, text: str) -> Sequence[str]:
