@@ -210,7 +210,9 @@ class Runner:
             return error
         policies, before = configuration.policies, self.controller.reconciler.policies.digest
         self.controller.use_policies(policies, configuration.shadow)
-        source = {} if offer is None else {"serial": policies.artifact.serial, "from": "policy-source"}
+        source: dict[str, object] = {} if policies.artifact.serial is None else {"serial": policies.artifact.serial}
+        if offer is not None:
+            source["from"] = "policy-source"
         log.info("reloaded", digest=policies.digest, before=before, **source)
         journal.note("reloaded", None, policy=policies.digest, before=before, **source)
         self.controller.decide_again()

@@ -255,7 +255,8 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     }
     interval = None if args.once else setup.interval
     digest = setup.policies.digest
-    log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
+    serial = {} if setup.loaded.artifact.serial is None else {"serial": setup.loaded.artifact.serial}
+    log.info("started", **fields, digest=digest, **serial, once=args.once, interval_seconds=interval)
     journal.note("runner-started", None, **fields, policy=digest)
     health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
     health.facts.update(vm_given=args.vm_name is not None, options=setup.options, program=commands.ROOT)
