@@ -60,7 +60,7 @@ def run() -> Report:
         (directory / "policy.json").write_bytes(content)
         (directory / "policy.json.sig").write_bytes(signing.sign(content, key))
         publisher = Publisher(Files(str(site / "policy.json")), Signers(signers), key)
-        wave = publisher.release(publisher.read(), artifact.read_bytes(), 1, 100.0, None)
+        wave = publisher.release(publisher.read(), artifact.read_bytes(), 1, 100.0, None, time.time())
         publisher.publish(publisher.read(), wave, time.time())
         with _served(site) as (url, server):
             quantities, goals = _two_runners(directory, signers, url)

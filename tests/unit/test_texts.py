@@ -184,6 +184,7 @@ _SHORT = {
     *("runner/groups/https.py", "runner/hooks/webhook.py"),
     *("analysis/verify/paired_events.py", "analysis/hook_wording.py", "analysis/report/dimension_words.py"),
     *("emulator/clock.py", "emulator/model.py"),
+    "fleet/first_boot.py",  # is alone on a VM
 }
 
 

@@ -25,7 +25,7 @@ IMPORTED = {
     "": "cli errors events hook_kinds imds policy system texts",
     "cli": "output service_options",
     "cli.output": "console",
-    "cli.run": "config group options service setup",
+    "cli.run": "artifact config group options service setup",
     "hook_kinds": "common",
     "hook_kinds.common": "declaration",
     "imds": "azure client endpoint errors identity limiter retry transport",
@@ -46,7 +46,7 @@ IMPORTED = {
         "output preparation recovery recovery_requests run running_hooks scheduler"
     ),
     "runner.journal": "integrity lost_records null retention schema writer",
-    "runner.state": "directories dry_runs inbox machine_lock",
+    "runner.state": "accepted_policy directories dry_runs inbox machine_lock",
     "system": (
         "account clock common console credentials early_signals files firmware locks log_destination paths posix "
         "processes programs service_manager services signals trust"

@@ -108,7 +108,7 @@ def test_killed_service_forgets_nothing(vm: WindowsVm) -> None:
     vm.create_service()
     assert vm.net("start") == "RUNNING"
     event = vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, start_delay_seconds=300, impact_seconds=0)
-    wait_until(lambda: vm.log("approved"))
+    wait_until(lambda: [record.state for record in vm.records()] == ["approved"])  # the log has it before the journal
     os.kill(vm.service_pid(), signal.SIGKILL)
     # Wine's manager does not notice it.
     vm.start().wait_for("resumed", event_id=event, state="approved")

@@ -9,7 +9,6 @@ A file that VMs may read is never changed, except for the manifest: that is repl
 from __future__ import annotations
 
 import hashlib
-import time
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 
@@ -81,30 +80,37 @@ class Publisher:
         """Return the artifact of a wave, with a valid signature."""
         return load(self._content(wave))
 
-    def release(self, published: Publication, artifact: bytes, serial: int, share: float, start: float | None) -> Wave:
+    def release(
+        self, published: Publication, artifact: bytes, serial: int, share: float, start: float | None, now: float
+    ) -> Wave:
         """Return the wave for new policies, which have at least this serial. Nothing is written yet."""
         newest = published.newest
         if newest is not None:
             serial = max(serial, newest.serial + 1)
-        _check_share(published, share)
+        _check_share(published, share, now)
         return self._add(with_serial(artifact, serial), share, start)
 
-    def widened(self, published: Publication, share: float, start: float | None) -> Wave:
+    def widened(self, published: Publication, share: float, start: float | None, now: float) -> Wave:
         """Return the wave of the newest policies with another share."""
         if published.newest is None:
             raise InputError(f"{self._destination.where}: nothing is published yet.", "Name policies.")
-        if published.newest == published.for_all(time.time()) and share < ALL:
+        if published.newest == published.for_all(now) and share < ALL:
             raise InputError(f"all VMs have serial {published.newest.serial} already.", "Name other policies.")
-        _check_share(published, share)
+        _check_share(published, share, now)
         return published.newest._replace(share=share, start=start)
 
     def back(self, published: Publication, now: float) -> Wave:
         """Return a wave for all VMs: the policies before the newest, under a newer serial, as VMs take no older one."""
         newest, everywhere = published.newest, published.for_all(now)
-        before = published.previous if newest == everywhere else everywhere
+        if newest is not None and everywhere is not None and _same(newest, everywhere):
+            # A version that began for all at a time has the one before it still in the manifest.
+            earlier = (one for one in published.waves if one.share >= ALL and not _same(one, newest))
+            before = next(earlier, published.previous)
+        else:
+            before = everywhere
         if newest is None or before is None:
             raise InputError(f"{self._destination.where}: there are no policies to go back to.", "Name policies.")
-        content = with_serial(self._content(before), max(int(time.time()), newest.serial + 1))
+        content = with_serial(self._content(before), max(int(now), newest.serial + 1))
         return self._add(content, ALL, None)
 
     def publish(self, published: Publication, wave: Wave, now: float, remember: bool = True) -> Publication:
@@ -113,7 +119,10 @@ class Publisher:
         ``remember``: ``back`` can go back to what all VMs had.
         """
         everywhere = published.for_all(now)
-        others = [] if everywhere is None or _same(everywhere, wave) else [everywhere]
+        if wave.start is None or wave.start <= now:
+            others = [] if everywhere is None or _same(everywhere, wave) else [everywhere]
+        else:  # until then, every VM keeps what it has
+            others = [one for one in published.waves if one.start is None or one.start <= now]
         at_once = wave.share >= ALL and wave.start is None
         new = Publication(
             (wave,) if at_once else (wave, *others),
@@ -167,9 +176,12 @@ def _same(one: Wave, other: Wave) -> bool:
     return (one.serial, one.sha256) == (other.serial, other.sha256)
 
 
-def _check_share(published: Publication, share: float) -> None:
+def _check_share(published: Publication, share: float, now: float) -> None:
     """Raise InputError where VMs would keep policies that nobody publishes any more: they take no older ones."""
-    newest = published.newest
-    if newest is not None and share < newest.share < ALL:
-        hint = f"Use --share {newest.share:g} or more, or --back."
-        raise InputError(f"serial {newest.serial} is for {newest.share:g} % of the VMs already.", hint)
+    everywhere = published.for_all(now)
+    for wave in published.waves:
+        if wave == everywhere:
+            break
+        if share < wave.share < ALL:
+            hint = f"Use --share {wave.share:g} or more, or --back."
+            raise InputError(f"serial {wave.serial} is for {wave.share:g} % of the VMs already.", hint)

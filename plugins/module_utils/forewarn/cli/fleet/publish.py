@@ -105,14 +105,14 @@ def _wave(args: argparse.Namespace, publisher: Publisher, published: Publication
             raise InputError("--back goes back to what was published, at once.", "Leave out policies and --start.")
         return publisher.back(published, now)
     if not args.paths:
-        return publisher.widened(published, args.share, args.start)
+        return publisher.widened(published, args.share, args.start, now)
     paths = [str(path.absolute()) for path in args.paths]
     compiled = load_policies(args.paths, args.api_version)
     newest = published.newest
     if newest is not None and publisher.artifact(newest).digest == compiled.digest:
-        return publisher.widened(published, args.share, args.start)
+        return publisher.widened(published, args.share, args.start, now)
     content = with_source(encode(compiled.data), sources.local(paths))
-    return publisher.release(published, content, signing.serial_of(args.paths), args.share, args.start)
+    return publisher.release(published, content, signing.serial_of(args.paths), args.share, args.start, now)
 
 
 def _refused(args: argparse.Namespace, old: Artifact, new: Artifact, console: Console) -> bool:
