@@ -326,7 +326,9 @@ def test_ini_and_yaml_inventories_mean_the_same(written: PlaybookRun, word: str)
 def test_all_on_the_command_line_at_once(play: Play, written: PlaybookRun, bools: list[str], text: str) -> None:
     given = ["forewarn_probe_listen=127.0.0.1:9780", "forewarn_group=web", "forewarn_signing_key=key"]
     given += [f"{name}={text}" for name in bools]
-    given += [f"{name}={texts[0].replace(chr(34), chr(92) + chr(34))}" for name, (_, texts) in TEXTS.items()]
+    for name, (_, texts) in TEXTS.items():
+        value = texts[0].replace(chr(34), chr(92) + chr(34))
+        given.append(f'{name}="{value}"' if " " in value else f"{name}={value}")
     played = play({"vm": {}}, *(word for each in given for word in ("-e", each)))
     assert played.code == 0, played.text[-6000:]
     assert played.taken["vm"] == written.taken[f"all-{text}"]
