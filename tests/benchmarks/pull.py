@@ -43,8 +43,8 @@ from tools.servers.etag_files import EtagServer
 
 VMS = 10_000
 QUESTIONS, NEW, THREADS = 10_000, 200, 8
-INTERVAL = 10.0  # seconds between two questions, the shortest that can be configured
-WARM_UP_SECONDS, SECONDS = 15.0, 60.0
+INTERVAL = 60.0  # seconds between two questions, the default
+WARM_UP_SECONDS, SECONDS = 15.0, 120.0
 
 
 def run() -> Report:
