@@ -68,7 +68,7 @@ def _download(url: str, digest: str) -> bytes:
             if time.monotonic() > end or (400 <= status < 500 and status not in _PASSING):
                 raise InstallError(f"{url}: {error}. The next boot tries it again.") from error
             sys.stderr.write(f"{url}: {error}. It is tried again in {_PAUSE:g} s.\n")
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE)  # nothing else runs in this process
     found = hashlib.sha256(content).hexdigest()
     if found != digest:
         raise InstallError(f"{url} has the SHA-256 {found}, not {digest}.")

@@ -365,6 +365,21 @@ def test_key_that_expires_leaves_what_is_in_use(
     assert (vm.name, "expired" in (loaded.problem or "")) == ("2", True)
 
 
+def test_expired_policies_in_use_are_read_again(vm: SignedVm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As a start does on a full disk, where newer ones of the configuration cannot be remembered."""
+    now = time.time()
+    expiry = time.strftime("%Y%m%d%H%M%S", time.localtime(now - 3600.0))
+    signers = tmp_path / "expiring"
+    signers.write_text(f'release@example.com valid-before="{expiry}" {vm.pool.key.public}\n')
+    with monkeypatch.context() as earlier:
+        earlier.setattr(time, "time", lambda: now - 7200.0)
+        accepted_policy.accept(str(vm.state), 2, vm.pool.policies["2"])
+    vm.config.write_text(json.dumps({**json.loads(vm.config.read_text()), "signers": str(signers)}))
+    kept = accepted_policy.read_accepted(str(vm.state))
+    assert kept is not None
+    assert read(vm.given, {}, kept.policy).loaded.artifact.serial == 2
+
+
 # With a source
 
 

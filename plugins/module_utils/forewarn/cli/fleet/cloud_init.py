@@ -147,7 +147,7 @@ def _check(path: str, options: dict[str, object], policies: PolicySet, credentia
             hint = f"Name its file there: --credential-file {source.sas.credential}=/PATH."
             raise InputError(f"{path}: policy_source needs the credential {source.sas.credential}.", hint)
     named = [options.get(name) for name in OPTIONS]
-    group = group_settings(*named) if any(value is not None for value in named) else None  # type: ignore[arg-type]
+    group = group_settings(*named) if any(value is not None for value in named) else None  # type: ignore[arg-type]  # it checks them
     if options.get("dry_run"):
         return
     check_limits(policies, group)

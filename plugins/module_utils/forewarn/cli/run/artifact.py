@@ -91,7 +91,7 @@ class SignedFiles(NamedTuple):
         return SignedPolicy(_content(path, MAX_BYTES), _content(path + SUFFIX, MAX_SIGNATURE_BYTES))
 
     def _checked(self, policy: SignedPolicy, what: str, accepted: AcceptedPolicy | None) -> LoadedPolicy:
-        in_use = accepted is not None and accepted.policy is policy
+        in_use = accepted is not None and accepted.policy == policy
         artifact = self._verified(policy, what, accepted.since if accepted is not None and in_use else None)
         if artifact.serial is None:
             hint = "Compile it again with --sign."

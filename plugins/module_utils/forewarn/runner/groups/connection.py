@@ -101,7 +101,7 @@ class AddressConnection(http.client.HTTPConnection):
             if self._tunnel_host:  # type: ignore[attr-defined]  # http.client's own, as the next one
                 self.sock = plain
                 plain.begin(self.deadline)
-                self._tunnel()  # type: ignore[attr-defined]
+                self._tunnel()  # type: ignore[attr-defined]  # likewise
             if self._files is None:
                 return plain
             context = self._files.context()
