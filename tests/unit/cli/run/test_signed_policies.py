@@ -5,142 +5,34 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from forewarn.cli.doctor import command as doctor_command
 from forewarn.cli.doctor.check import TROUBLE
-from forewarn.cli.main import _parser, main
-from forewarn.cli.run import command, service
-from forewarn.cli.run.setup import Setup, read
+from forewarn.cli.main import main
+from forewarn.cli.run import command
+from forewarn.cli.run.setup import read
 from forewarn.errors import InputError
 from forewarn.policy import signature
-from forewarn.policy.artifact import load
-from forewarn.runner.options import Mode
 from forewarn.runner.state import accepted_policy
-from forewarn.runner.state.accepted_policy import SignedPolicy
 from forewarn.runner.telemetry.heartbeat import Heartbeat
-from forewarn.system.posix import files, programs
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from forewarn.system.posix import programs
 from tools.fixtures.clocks import ManualClocks
-from tools.fixtures.killed_writes import BEFORE, HALFWAY, DyingSystem, KilledError, raise_killed
-from tools.fixtures.signing import HOLDS, SigningKey, artifact, install, make_key
+from tools.fixtures.signed_vm import ACCEPT, URL, Pool, SignedVm, make_pool
+from tools.fixtures.signing import install
 from tools.sites.runner_process import program
-from tools.suite.sizes import examples
-
-URL = "http://127.0.0.1:9/policy.json"
-ACCEPT = ["policy", "accept", "--older", "--artifact"]
-SERIALS = (1, 2, 3, 4, 5)
-VALID = (*map(str, SERIALS), "3 again")
-INVALID = (
-    *(f"{serial} {how}" for serial in SERIALS for how in ("by another", "for another purpose", "changed")),
-    *("without a serial", "garbage", "empty"),
-)
-
-
-class Pool(NamedTuple):
-    """Policies by the test's name of them; those in ``valid`` are signed by who may."""
-
-    policies: dict[str, SignedPolicy]
-    valid: dict[str, int]
-    signers: str
-    key: SigningKey
 
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
-    directory = tmp_path_factory.mktemp("pool")
-    directory.chmod(0o755)
-    key, other = make_key(directory), make_key(directory, "other")
-    Path(directory, "signers").write_text(f"release@example.com {key.public}\n")
-    valid = {}
-    policies = {}
-    for serial in SERIALS:
-        content = artifact(directory, serial)
-        valid[f"{serial}"] = serial
-        policies[f"{serial}"] = key.signed(content)
-        policies[f"{serial} by another"] = other.signed(content)
-        policies[f"{serial} for another purpose"] = SignedPolicy(content, key.sign(content, "file"))
-        policies[f"{serial} changed"] = SignedPolicy(content, policies["1"].signature + b" ")
-    valid["3 again"] = 3
-    policies["3 again"] = key.signed(artifact(directory, 3, HOLDS.replace("holds", "others")))
-    policies["1 changed"] = SignedPolicy(policies["2"].artifact, policies["1"].signature)
-    policies["without a serial"] = key.signed(artifact(directory, None))
-    policies["garbage"] = key.signed(b"garbage")
-    policies["empty"] = SignedPolicy(b"", b"")
-    assert (sorted(valid), sorted(policies)) == (sorted(VALID), sorted(VALID + INVALID))
-    return Pool(policies, valid, str(directory / "signers"), key)
-
-
-class SignedVm:
-    """A VM with signers. ``in_use`` is what its runner has loaded, None while there is none."""
-
-    def __init__(self, pool: Pool, directory: Path, source: bool) -> None:
-        self.pool = pool
-        self.directory = directory
-        self.state = directory / "state"
-        self.state.mkdir(0o700)
-        self.config = directory / "config.json"
-        options: dict[str, Any] = {"artifact": "policy.json", "signers": pool.signers, "state": str(self.state)}
-        self.config.write_text(json.dumps({**options, "policy_source": URL} if source else options))
-        arguments = ["run", "--config", str(self.config)]
-        self.given = dict(vars(_parser(arguments).parse_args(arguments)))
-        self.in_use: Setup | None = None
-
-    def bring(self, name: str) -> None:
-        """Install policies as a rollout does."""
-        install(self.directory / "policy.json", self.pool.policies[name])
-
-    def start(self) -> Setup:
-        """Start a runner. Raises InputError if there is nothing that it may use."""
-        self.in_use = None
-        setup = read(self.given, {})
-        self.in_use = command._remembered(setup, self.given)
-        return self.in_use
-
-    def reload(self, offer: SignedPolicy | None = None) -> None:
-        """Reload the runner. Raises InputError if it keeps what it has."""
-        assert self.in_use is not None
-        setup = read(self.given, {}, offer)
-        service._reloaded(setup, self.in_use, Mode(False, False))
-        self.in_use = setup
-
-    def pull(self, name: str) -> None:
-        """Load what a process has brought from the source, whatever that was. Raises as ``reload`` does."""
-        accepted_policy.write_offer(str(self.state), self.pool.policies[name])
-        self.reload(accepted_policy.read_offer(str(self.state)))
-
-    def permit(self, serial: int) -> bool:
-        """Run ``forewarn policy accept``; return whether it has permitted it."""
-        artifact = self.directory / "older.json"
-        artifact.write_bytes(self.pool.policies[f"{serial}"].artifact)
-        with redirect_stdout(io.StringIO()) as output:
-            assert main([*ACCEPT, str(artifact), "--state", str(self.state), "--json"]) == 0
-        answer = json.loads(output.getvalue())
-        assert answer.get("serial", serial) == serial
-        return bool(answer["permitted"])
-
-    @property
-    def name(self) -> str | None:
-        """The name of what is in use."""
-        if self.in_use is None:
-            return None
-        signed = self.in_use.loaded.signed
-        (found,) = (name for name, policy in self.pool.policies.items() if policy == signed)
-        assert self.in_use.policies.artifact == load(self.pool.policies[found].artifact)
-        return found
+    return make_pool(tmp_path_factory.mktemp("pool"))
 
 
 @pytest.fixture
@@ -474,138 +366,3 @@ def test_unusable_ssh_keygen_is_the_configurations_problem(
     assert (setup, check.name, check.state) == (None, "config", TROUBLE)
     assert message in check.text
     assert "Install OpenSSH 8.1 or newer" in check.hint
-
-
-# Any story
-
-
-@pytest.fixture(scope="module")
-def quick_ssh_keygen() -> Any:
-    """Let the real ssh-keygen judge each pair of a content and a signature once."""
-    known: dict[tuple[object, ...], subprocess.CompletedProcess[bytes]] = {}
-    real = signature._ssh_keygen
-
-    def remembered(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        file = arguments[arguments.index("-s") + 1]
-        rest = tuple(argument for argument in arguments if argument != file)
-        key = (rest, Path(file).read_bytes(), given)
-        if key not in known:
-            known[key] = real(*arguments, given=given)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signature, "_ssh_keygen", remembered)
-        yield
-
-
-_names = st.sampled_from(VALID) | st.sampled_from(VALID) | st.sampled_from(INVALID)
-
-
-class SignedStory(RuleBasedStateMachine):
-    """Starts, reloads, pulls, permits and kills, judged by what is in use and by nothing inside."""
-
-    pool: Pool
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._place = tempfile.TemporaryDirectory(prefix="forewarn-signed-")
-        self.latest: int | None = None  # the serial that was in use last
-        self.permitted: int | None = None  # instead of the latest
-
-    def teardown(self) -> None:
-        self._place.cleanup()
-
-    @initialize(source=st.booleans(), name=_names)
-    def begin(self, source: bool, name: str) -> None:
-        Path(self._place.name).chmod(0o755)
-        self.vm = SignedVm(self.pool, Path(self._place.name), source)
-        self.source = source
-        self.vm.bring(name)
-        self.brought = name
-
-    def _attempt(self, action: Callable[[], object]) -> None:
-        """Let something happen; whatever becomes of it, the one in force stays or follows the rules."""
-        before = self.vm.name
-        try:
-            action()
-        except InputError:
-            assert self.vm.name in (before, None)
-            if self.vm.name is None:  # a start
-                assert self.latest is None, "it has policies that it could use"
-                assert self.brought not in self.pool.valid
-        self._judge()
-
-    def _judge(self) -> None:
-        name = self.vm.name
-        if name is None:
-            return
-        assert name in self.pool.valid, "nobody who may has signed it"
-        serial = self.pool.valid[name]
-        if self.latest is not None and serial < self.latest:
-            assert self.permitted is not None
-            assert serial >= self.permitted
-        if serial != self.latest:
-            self.permitted = None
-        self.latest = serial
-
-    @rule(name=_names)
-    def bring(self, name: str) -> None:
-        self.brought = name
-        self.vm.bring(name)
-
-    @rule()
-    def start(self) -> None:
-        self._attempt(self.vm.start)
-        if self.vm.in_use is not None and not self.source:
-            assert (self.vm.in_use.loaded.problem is None) == (self.vm.name == self.brought)
-
-    @precondition(lambda self: self.vm.in_use is not None)
-    @rule()
-    def reload(self) -> None:
-        self._attempt(self.vm.reload)
-
-    @precondition(lambda self: self.vm.in_use is not None and self.source)
-    @rule(name=_names)
-    def pull(self, name: str) -> None:
-        self._attempt(lambda: self.vm.pull(name))
-
-    @rule(serial=st.sampled_from(SERIALS))
-    def permit(self, serial: int) -> None:
-        kept = accepted_policy.read_accepted(str(self.vm.state))
-        if self.vm.permit(serial):
-            assert self.latest is not None
-            assert kept is not None
-            assert serial < kept.serial
-            self.permitted = serial
-
-    @rule(data=st.data(), name=_names, number=st.integers(1, 14), moment=st.sampled_from([BEFORE, HALFWAY]))
-    def kill(self, data: st.DataObject, name: str, number: int, moment: str) -> None:
-        """Kill the runner somewhere while it starts, reloads or pulls. What it was about to use may be kept."""
-        actions: list[Callable[[], object]] = [self.vm.start]
-        if self.vm.in_use is not None:
-            actions += [self.vm.reload, lambda: self.vm.pull(name)] if self.source else [self.vm.reload]
-        action = data.draw(st.sampled_from(actions))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "os", DyingSystem(number, moment, raise_killed))
-            try:
-                self._attempt(action)
-                return
-            except KilledError:
-                self.vm.in_use = None
-        kept = accepted_policy.read_accepted(str(self.vm.state))
-        if kept is not None and kept.serial != self.latest:  # it is in use from the next start on
-            assert kept.policy in [self.pool.policies[name] for name in self.pool.valid]
-            assert self.latest is None or kept.serial > self.latest or kept.serial >= (self.permitted or 99)
-            self.latest, self.permitted = kept.serial, None
-
-    @invariant()
-    def what_is_kept_is_valid(self) -> None:
-        kept = accepted_policy.read_accepted(str(self.vm.state)) if hasattr(self, "vm") else None
-        assert (None if kept is None else kept.serial) == (self.latest if hasattr(self, "vm") else None)
-
-
-def test_no_story_breaks_the_promises(pool: Pool, quick_ssh_keygen: None) -> None:
-    SignedStory.pool = pool
-    SignedStory.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=20)
-    test = SignedStory.TestCase()
-    test.runTest()
