@@ -30,7 +30,7 @@ from forewarn.compiler.testing.outcome import Outcome
 from forewarn.policy.builder import Builder
 from forewarn.policy.environment import Closure, Env, Scope
 from forewarn.policy.evaluation_error import EvaluationError
-from forewarn.policy.forms import Form, read_form
+from forewarn.policy.forms import All, Exists, Form, read_form
 from forewarn.policy.functions import timevalues as tv
 from forewarn.policy.functions.dynamic import to_plain
 
@@ -113,6 +113,8 @@ class _Noting(Builder):
 
     def build(self, form: Form) -> Closure:
         closure = super().build(form)
+        if isinstance(form, All | Exists):
+            closure = self._visit(form, closure)
 
         def note(env: Env) -> Any:
             try:
@@ -122,6 +124,20 @@ class _Noting(Builder):
                 raise
 
         return note
+
+    def _visit(self, form: All | Exists, evaluate: Closure) -> Closure:
+        """Visit all keys of a map before: another engine may begin with one that we do not reach."""
+        slot, items, predicate = self._local_slot(form.number), self.build(form.items), self.build(form.predicate)
+
+        def visit(env: Env) -> Any:
+            keys = items(env)
+            for key in keys if isinstance(keys, Mapping) else ():
+                env[slot] = key
+                with contextlib.suppress(EvaluationError):
+                    predicate(env)
+            return evaluate(env)
+
+        return visit
 
 
 _GOOGLE_TYPES = {
