@@ -64,9 +64,10 @@ class Receiver:
         return self._process is not None and self._process.poll() is not None
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the requests that arrived: ``mode``, ``headers`` and ``body``."""
+        """Return the requests that arrived: ``mode``, ``headers`` and ``body``. One may be half written."""
         file = self._directory / "requests"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def kept(self) -> list[dict[str, Any]]:
         """Return the lines that it keeps, in the order of arrival."""
